@@ -1,0 +1,1 @@
+"""One use case a module: wires pure parts to ports, returns values, prints nothing."""

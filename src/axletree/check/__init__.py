@@ -1,0 +1,1 @@
+"""Facts -> findings: the rule engine and the rules. Pure."""

@@ -1,0 +1,101 @@
+"""The ``axletree`` command: a group whose commands are imported only when they are called.
+
+``--help`` must not pay for what it does not run, so the table below holds each command's one-line help; a test compares
+it with the command's own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from axletree import __version__
+from axletree.core.errors import AxletreeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "audit": ("audit", "Check wheels: tags, RECORD, libraries they need, glibc floor, RPATH."),
+    "build": ("build", "Build, audit, index, install and test a recipe's variants."),
+    "check": ("check", "Validate recipes and report all their errors at once."),
+    "lock": ("lock", "Resolve a recipe's source and environments, and pin them by hash."),
+    "matrix": ("matrix", "List a recipe's variants."),
+    "plan": ("plan", "Show the stages of a build: what is shared, cached, run again and why."),
+    "recipes": ("recipes", "List the recipes that ship with Axletree."),
+    "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
+    "schema": ("schema", "Print the JSON schema of recipes or of the event stream."),
+    "shell": ("shell", "Open a shell in a stage's folder and environment."),
+    "store": ("store", "Look after the store: verify, gc, du."),
+}
+"""Command -> module in ``axletree.cli``, one-line help."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and help without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, sorted."""
+        return sorted([*COMMANDS, *super().list_commands(ctx)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command and return its ``command``."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module = importlib.import_module(f"axletree.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands from :data:`COMMANDS`."""
+        visible = [(name, COMMANDS[name][1]) for name in self.list_commands(ctx) if name in COMMANDS]
+        with formatter.section("Commands"):
+            formatter.write_dl(visible)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; for an unknown one, name the nearest."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib  # noqa: PLC0415 (only on this error path: start-up time)
+
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", prog_name="axletree")
+def cli() -> None:
+    """Take a native Python project from source to packages that are audited, indexed, installed and tested.
+
+    Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks something.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point: run the command line and exit with the code that design names for the outcome."""
+    try:
+        code = cli.main(args=argv, prog_name="axletree", standalone_mode=False)
+    except AxletreeError as error:
+        click.secho("error: ", fg="red", nl=False, err=True)
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.Abort:
+        click.echo("cancelled", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(141)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Every deliberate error, with its exit code.
+
+Expected trouble in what a user gave (a recipe, an index, a store) is an :class:`AxletreeError`; it lists *all* problems of
+one input, and each problem says what, where and what to do. A stage that fails is no exception but a result. Only ``cli``
+turns an error into an exit.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with an input."""
+
+    message: str
+    """What is wrong, one sentence without a full stop."""
+    file: str | None = None
+    """Path as the user gave it."""
+    line: int | None = None
+    """Line number, counted from 1."""
+    key: str | None = None
+    """Dotted key inside the file, such as ``stages.build.axes``."""
+    excerpt: str | None = None
+    """The line of the file that is meant."""
+    hint: str | None = None
+    """What to do about it."""
+
+
+def render_problem(problem: Problem) -> str:
+    """Plain text of one problem: place, message, excerpt with its line number, hint."""
+    place = problem.file or ""
+    if place and problem.line is not None:
+        place = f"{place}:{problem.line}"
+    head = ": ".join(part for part in (place, problem.key, problem.message) if part)
+    lines = [head]
+    if problem.excerpt is not None:
+        number = str(problem.line) if problem.line is not None else ""
+        lines.append(f"  {number:>4} | {problem.excerpt}")
+    if problem.hint is not None:
+        lines.append(f"  hint: {problem.hint}")
+    return "\n".join(lines)
+
+
+class AxletreeError(Exception):
+    """Base of all deliberate errors. ``exit_code`` is what the command line ends with."""
+
+    exit_code = 2
+
+    def __init__(self, *problems: Problem | str, hint: str | None = None) -> None:
+        """Collect the problems; a plain string becomes a problem with ``hint``."""
+        self.problems = tuple(p if isinstance(p, Problem) else Problem(message=p, hint=hint) for p in problems)
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        """All problems, one below the other."""
+        return "\n".join(render_problem(problem) for problem in self.problems)
+
+
+class UsageError(AxletreeError):
+    """The command line asks for something that does not exist or cannot be combined (exit 2)."""
+
+
+class RecipeError(AxletreeError):
+    """A recipe or its lock is wrong; holds all its problems (exit 2)."""
+
+
+class StoreError(AxletreeError):
+    """The store cannot be used: unwritable, full, of another format (exit 3)."""
+
+    exit_code = 3
+
+
+class HostError(AxletreeError):
+    """The host lacks something: a compiler, an interpreter, the network, room on a disk (exit 3)."""
+
+    exit_code = 3
+
+
+class IntegrityError(AxletreeError):
+    """Content is not what its name or its lock says (exit 2)."""
+
+
+class PublishError(AxletreeError):
+    """The output folder already holds something else under that name (exit 2)."""
+
+
+class StageError(AxletreeError):
+    """An action could not do its work: a compile error, a failing test, an audit finding (exit 1)."""
+
+    exit_code = 1

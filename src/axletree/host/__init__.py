@@ -1,0 +1,1 @@
+"""The code that touches the machine: files, processes, network, interpreters, clients."""

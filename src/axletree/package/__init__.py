@@ -1,0 +1,1 @@
+"""What goes where, as values: wheel listings, metadata, tags, labels, index pages. Pure."""

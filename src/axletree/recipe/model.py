@@ -1,0 +1,240 @@
+"""The recipe as it is written: the only place that names a key of a recipe file.
+
+Types here may still hold placeholders (``{torch}``); :mod:`axletree.recipe.target` has the same things without any. The
+JSON schema, the reference page and the validation with all errors at once are derived from these classes, so a
+description belongs beside its field, in ``Meta``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+AxisName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*$")]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+Condition = dict[AxisName, str | list[str]]
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
+
+
+class Source(_Table, frozen=True, kw_only=True):
+    """Where the source comes from: exactly one of `pypi`, `url`, `git`, `path` and `wheel`."""
+
+    pypi: Annotated[
+        str | None,
+        Meta(
+            description="Project on the package index; its sdist of the recipe's `version` is taken, its hash pinned in the lock."
+        ),
+    ] = None
+    url: Annotated[
+        str | None, Meta(description="Address of an archive (.tar.gz, .tar.xz, .tar.bz2, .zip); needs `sha256`.")
+    ] = None
+    git: Annotated[
+        str | None, Meta(description="Address of a git repository; needs `ref`. The commit is pinned in the lock.")
+    ] = None
+    path: Annotated[
+        str | None,
+        Meta(description="Folder, relative to the recipe. Its content is the input: touching a file changes nothing."),
+    ] = None
+    wheel: Annotated[
+        str | None,
+        Meta(
+            description="A wheel instead of a source: a path relative to the recipe, or an address (then `sha256` is needed)."
+        ),
+    ] = None
+    sha256: Annotated[Sha256 | None, Meta(description="Digest of the archive or wheel.")] = None
+    ref: Annotated[str | None, Meta(description="Tag, branch or commit, for `git`.")] = None
+    submodules: Annotated[bool, Meta(description="Whether git submodules are fetched too, recursively.")] = False
+    exclude: Annotated[
+        list[str], Meta(description="For `path`: glob patterns of files that are no part of the source.")
+    ] = []
+
+
+class Patch(_Table, frozen=True, kw_only=True):
+    """A patch file that is applied to the source, in the order of the recipe."""
+
+    file: Annotated[str, Meta(description="Patch file, relative to the recipe.")]
+    strip: Annotated[int, Meta(ge=0, description="Leading path parts to strip, as `patch -p`.")] = 1
+    when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
+
+
+class Matrix(_Table, frozen=True, kw_only=True):
+    """How axis values combine: the full product, less what is zipped or excluded."""
+
+    zip: Annotated[list[list[AxisName]], Meta(description="Groups of axes that advance together, value by value.")] = []
+    exclude: Annotated[list[Condition], Meta(description="Combinations that are left out.")] = []
+
+
+class Environment(_Table, frozen=True, kw_only=True):
+    """A Python environment with exactly locked content: one pylock file (PEP 751) per variant that it sees."""
+
+    requires: Annotated[list[str], Meta(description="Requirements (PEP 508); placeholders allowed.")] = []
+    axes: Annotated[list[AxisName], Meta(description="Axes that this environment may see.")] = ["python"]
+    python: Annotated[str, Meta(description="Version of the interpreter, such as `3.11` or `3.13t`.")] = "{python}"
+
+
+class Resources(_Table, frozen=True, kw_only=True):
+    """What a stage needs of the machine. A wish until it has run once: then what was measured counts."""
+
+    cores: Annotated[int, Meta(ge=1, description="Cores that must be free before it starts.")] = 1
+    memory: Annotated[str | None, Meta(description="Memory of the whole stage, such as `4 GB`.")] = None
+    memory_per_job: Annotated[
+        str | None, Meta(description="Memory of one compile process, such as `1.6 GB`; limits how many run at once.")
+    ] = None
+    disk: Annotated[str | None, Meta(description="Free disk space that it needs, such as `2 GB`.")] = None
+
+
+class Stage(_Table, frozen=True, kw_only=True):
+    """A step between the source and the packages."""
+
+    action: Annotated[
+        Literal["build", "run"],
+        Meta(
+            description="`build`: a PEP 517 build, its result installed as a tree. `run`: commands of the recipe that fill `$AXLETREE_OUT`."
+        ),
+    ]
+    axes: Annotated[
+        list[AxisName], Meta(description="Axes that the stage may see. Variants that agree on them share it.")
+    ] = []
+    environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
+        None
+    )
+    inputs: Annotated[
+        list[str],
+        Meta(description="Stages whose trees it gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a part of its own."),
+    ] = []
+    source: Annotated[bool, Meta(description="Whether it gets the (patched) source as its working folder.")] = True
+    directory: Annotated[str, Meta(description="Folder inside the source where it works.")] = "."
+    commands: Annotated[list[str], Meta(description="Shell lines for `run`, under `bash -euo pipefail`.")] = []
+    config: Annotated[dict[str, str], Meta(description="PEP 517 config settings for `build`.")] = {}
+    env: Annotated[
+        dict[str, str], Meta(description="Environment variables that are set; a part of the stage's key.")
+    ] = {}
+    pass_env: Annotated[
+        list[str],
+        Meta(
+            description="Variables of your shell that reach the stage; their values are a part of its key. All others are withheld."
+        ),
+    ] = []
+    tools: Annotated[
+        list[str],
+        Meta(
+            description="Programs of the host that it uses, such as `c++` or `cmake`; their versions are a part of its key."
+        ),
+    ] = []
+    workspace: Annotated[
+        bool,
+        Meta(
+            description="Whether `$AXLETREE_WORKSPACE` is kept between runs, for incremental builds. The result must be the same without it."
+        ),
+    ] = False
+    parallel: Annotated[
+        Literal["auto", "jobs", "tokens"],
+        Meta(
+            description="How the number of jobs reaches the build: job-server tokens, `MAX_JOBS` and its kin, or what the tools found can take."
+        ),
+    ] = "auto"
+    resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
+
+
+class Package(_Table, frozen=True, kw_only=True):
+    """A wheel made from a stage's tree, audited and put into an index."""
+
+    from_: Annotated[str, Meta(description="Stage whose tree is packed.")] = msgspec.field(name="from")
+    files: Annotated[list[str], Meta(description="Glob patterns of the files that belong to it.")] = ["**"]
+    exclude: Annotated[list[str], Meta(description="Glob patterns of files that do not.")] = []
+    prefix: Annotated[str, Meta(description="Folder inside the wheel that the files are put under.")] = ""
+    summary: Annotated[str | None, Meta(description="One line of description; default is the recipe's.")] = None
+    local: Annotated[
+        str | None,
+        Meta(
+            description="Local version label, such as `torch.{torch.minor}.{gpu}`. Numbers are parts of their own, so that 2.9 sorts below 2.13."
+        ),
+    ] = None
+    build_tag: Annotated[int | None, Meta(ge=0, description="Build number in the wheel's file name.")] = None
+    requires: Annotated[
+        list[str], Meta(description="Requirements added to the metadata, such as `torch=={torch}`.")
+    ] = []
+    requires_python: Annotated[
+        str | None, Meta(description="Python versions, for trees that bring no metadata of their own.")
+    ] = None
+    index: Annotated[
+        str, Meta(description="Index root inside the output folder, such as `torch-{torch.minor}/{gpu}`.")
+    ] = "."
+    glibc: Annotated[
+        str | None,
+        Meta(description="Highest glibc version that the wheel may need, such as `2.28`; the audit fails above it."),
+    ] = None
+    provided_by: Annotated[
+        dict[str, list[str]],
+        Meta(description="Shared libraries that other distributions bring: distribution -> patterns of SONAMEs."),
+    ] = {}
+
+
+class Test(_Table, frozen=True, kw_only=True):
+    """What must work in a fresh environment that holds the built packages, installed from the index."""
+
+    packages: Annotated[list[str], Meta(description="Packages under test.")]
+    axes: Annotated[
+        list[AxisName] | None,
+        Meta(description="Axes that the test may see; default: those of its packages and environment."),
+    ] = None
+    environment: Annotated[str, Meta(description="Environment with everything else that is needed, from its lock.")] = (
+        "test"
+    )
+    installers: Annotated[
+        list[Literal["pip", "uv"]], Meta(description="Clients that install; one fresh environment each.")
+    ] = ["pip", "uv"]
+    imports: Annotated[list[str], Meta(description="Modules that must import.")] = []
+    files: Annotated[list[str], Meta(description="Files for the commands, relative to the recipe.")] = []
+    commands: Annotated[
+        list[str], Meta(description="Shell lines, run beside the files with the environment's programs first.")
+    ] = []
+    resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
+
+
+class Override(_Table, frozen=True, kw_only=True):
+    """A change for the variants that match: exactly one of `stage`, `environment` and `package` says of what."""
+
+    when: Annotated[
+        Condition, Meta(description="Axis -> value or list of values. Only axes that the changed table may see.")
+    ]
+    stage: Annotated[str | None, Meta(description="Stage that is changed.")] = None
+    environment: Annotated[str | None, Meta(description="Environment that is changed.")] = None
+    package: Annotated[str | None, Meta(description="Package that is changed.")] = None
+    env: Annotated[dict[str, str], Meta(description="Variables that are added or replaced (stages).")] = {}
+    commands: Annotated[list[str] | None, Meta(description="Commands instead of the stage's own.")] = None
+    config: Annotated[dict[str, str], Meta(description="Config settings that are added or replaced (stages).")] = {}
+    requires: Annotated[list[str], Meta(description="Requirements that are added (environments, packages).")] = []
+    resources: Annotated[Resources | None, Meta(description="Resources instead of the stage's own.")] = None
+
+
+class Recipe(_Table, frozen=True, kw_only=True):
+    """A recipe file."""
+
+    name: Annotated[Name, Meta(description="Name of the project.")]
+    version: Annotated[str, Meta(description="Version of what is built (PEP 440).")]
+    source: Annotated[Source, Meta(description="Where the source comes from.")]
+    axes: Annotated[
+        dict[AxisName, Annotated[list[str], Meta(min_length=1)]],
+        Meta(
+            description="Axis -> its values. `python`, `platform`, `gpu`, `torch` have a meaning of their own; others are free."
+        ),
+    ] = {}
+    schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = 1
+    summary: Annotated[str, Meta(description="One line about the project.")] = ""
+    license: Annotated[str | None, Meta(description="SPDX expression, for packages whose tree brings no metadata.")] = (
+        None
+    )
+    matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
+    patches: Annotated[list[Patch], Meta(description="Patches, applied in order.")] = []
+    environments: Annotated[dict[Name, Environment], Meta(description="Python environments by name.")] = {}
+    stages: Annotated[dict[Name, Stage], Meta(description="Steps by name.")] = {}
+    packages: Annotated[dict[Name, Package], Meta(description="Packages by distribution name.")] = {}
+    tests: Annotated[dict[Name, Test], Meta(description="Tests by name.")] = {}
+    override: Annotated[list[Override], Meta(description="Changes for some variants, applied in order.")] = []

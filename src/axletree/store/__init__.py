@@ -1,0 +1,1 @@
+"""Content-addressed blobs, trees and stage results on disk."""

@@ -1,0 +1,1 @@
+"""Results -> text, event lines, live display, one self-contained HTML page. Pure."""
