@@ -1,6 +1,6 @@
-"""The event stream of a run: what ``axletree build --json`` prints, one JSON object a line, and what the views draw from.
+"""The event stream of a run: one JSON object a line for ``build --json``, and what the views draw from.
 
-The schema is versioned: ``run-started`` carries ``schema``; fields may be added within a version, never renamed or removed.
+The schema is versioned: ``run-started`` carries ``schema``. Fields may be added within a version, never renamed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What travels between the driver, a stage's process and the store: request, record, metrics, artifacts. JSON both ways."""
+"""What travels between driver, stage process and store: request, record, metrics. JSON both ways."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A content-addressed file tree: a sorted listing of paths, each with the digest of its content.
 
-A tree is a value. Its digest is the SHA-256 of its canonical JSON, so two stages that produce the same files produce the
+A tree is a value. Its digest is the SHA-256 of its canonical JSON, so stages that produce the same files produce the
 same tree, whoever made them and when: no times, owners or modes other than "executable" are part of it.
 """
 

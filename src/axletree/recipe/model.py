@@ -15,7 +15,7 @@ from msgspec import Meta
 AxisName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*$")]
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")]
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-Condition = dict[AxisName, str | list[str]]
+Condition = dict[AxisName, str | tuple[str, ...]]
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
@@ -51,8 +51,8 @@ class Source(_Table, frozen=True, kw_only=True):
     ref: Annotated[str | None, Meta(description="Tag, branch or commit, for `git`.")] = None
     submodules: Annotated[bool, Meta(description="Whether git submodules are fetched too, recursively.")] = False
     exclude: Annotated[
-        list[str], Meta(description="For `path`: glob patterns of files that are no part of the source.")
-    ] = []
+        tuple[str, ...], Meta(description="For `path`: glob patterns of files that are no part of the source.")
+    ] = ()
 
 
 class Patch(_Table, frozen=True, kw_only=True):
@@ -66,15 +66,17 @@ class Patch(_Table, frozen=True, kw_only=True):
 class Matrix(_Table, frozen=True, kw_only=True):
     """How axis values combine: the full product, less what is zipped or excluded."""
 
-    zip: Annotated[list[list[AxisName]], Meta(description="Groups of axes that advance together, value by value.")] = []
-    exclude: Annotated[list[Condition], Meta(description="Combinations that are left out.")] = []
+    zip: Annotated[
+        tuple[tuple[AxisName, ...], ...], Meta(description="Groups of axes that advance together, value by value.")
+    ] = ()
+    exclude: Annotated[tuple[Condition, ...], Meta(description="Combinations that are left out.")] = ()
 
 
 class Environment(_Table, frozen=True, kw_only=True):
     """A Python environment with exactly locked content: one pylock file (PEP 751) per variant that it sees."""
 
-    requires: Annotated[list[str], Meta(description="Requirements (PEP 508); placeholders allowed.")] = []
-    axes: Annotated[list[AxisName], Meta(description="Axes that this environment may see.")] = ["python"]
+    requires: Annotated[tuple[str, ...], Meta(description="Requirements (PEP 508); placeholders allowed.")] = ()
+    axes: Annotated[tuple[AxisName, ...], Meta(description="Axes that this environment may see.")] = ("python",)
     python: Annotated[str, Meta(description="Version of the interpreter, such as `3.11` or `3.13t`.")] = "{python}"
 
 
@@ -99,34 +101,34 @@ class Stage(_Table, frozen=True, kw_only=True):
         ),
     ]
     axes: Annotated[
-        list[AxisName], Meta(description="Axes that the stage may see. Variants that agree on them share it.")
-    ] = []
+        tuple[AxisName, ...], Meta(description="Axes that the stage may see. Variants that agree on them share it.")
+    ] = ()
     environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
         None
     )
     inputs: Annotated[
-        list[str],
+        tuple[str, ...],
         Meta(description="Stages whose trees it gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a part of its own."),
-    ] = []
+    ] = ()
     source: Annotated[bool, Meta(description="Whether it gets the (patched) source as its working folder.")] = True
     directory: Annotated[str, Meta(description="Folder inside the source where it works.")] = "."
-    commands: Annotated[list[str], Meta(description="Shell lines for `run`, under `bash -euo pipefail`.")] = []
+    commands: Annotated[tuple[str, ...], Meta(description="Shell lines for `run`, under `bash -euo pipefail`.")] = ()
     config: Annotated[dict[str, str], Meta(description="PEP 517 config settings for `build`.")] = {}
     env: Annotated[
         dict[str, str], Meta(description="Environment variables that are set; a part of the stage's key.")
     ] = {}
     pass_env: Annotated[
-        list[str],
+        tuple[str, ...],
         Meta(
             description="Variables of your shell that reach the stage; their values are a part of its key. All others are withheld."
         ),
-    ] = []
+    ] = ()
     tools: Annotated[
-        list[str],
+        tuple[str, ...],
         Meta(
             description="Programs of the host that it uses, such as `c++` or `cmake`; their versions are a part of its key."
         ),
-    ] = []
+    ] = ()
     workspace: Annotated[
         bool,
         Meta(
@@ -146,8 +148,8 @@ class Package(_Table, frozen=True, kw_only=True):
     """A wheel made from a stage's tree, audited and put into an index."""
 
     from_: Annotated[str, Meta(description="Stage whose tree is packed.")] = msgspec.field(name="from")
-    files: Annotated[list[str], Meta(description="Glob patterns of the files that belong to it.")] = ["**"]
-    exclude: Annotated[list[str], Meta(description="Glob patterns of files that do not.")] = []
+    files: Annotated[tuple[str, ...], Meta(description="Glob patterns of the files that belong to it.")] = ("**",)
+    exclude: Annotated[tuple[str, ...], Meta(description="Glob patterns of files that do not.")] = ()
     prefix: Annotated[str, Meta(description="Folder inside the wheel that the files are put under.")] = ""
     summary: Annotated[str | None, Meta(description="One line of description; default is the recipe's.")] = None
     local: Annotated[
@@ -158,8 +160,8 @@ class Package(_Table, frozen=True, kw_only=True):
     ] = None
     build_tag: Annotated[int | None, Meta(ge=0, description="Build number in the wheel's file name.")] = None
     requires: Annotated[
-        list[str], Meta(description="Requirements added to the metadata, such as `torch=={torch}`.")
-    ] = []
+        tuple[str, ...], Meta(description="Requirements added to the metadata, such as `torch=={torch}`.")
+    ] = ()
     requires_python: Annotated[
         str | None, Meta(description="Python versions, for trees that bring no metadata of their own.")
     ] = None
@@ -171,7 +173,7 @@ class Package(_Table, frozen=True, kw_only=True):
         Meta(description="Highest glibc version that the wheel may need, such as `2.28`; the audit fails above it."),
     ] = None
     provided_by: Annotated[
-        dict[str, list[str]],
+        dict[str, tuple[str, ...]],
         Meta(description="Shared libraries that other distributions bring: distribution -> patterns of SONAMEs."),
     ] = {}
 
@@ -179,22 +181,22 @@ class Package(_Table, frozen=True, kw_only=True):
 class Test(_Table, frozen=True, kw_only=True):
     """What must work in a fresh environment that holds the built packages, installed from the index."""
 
-    packages: Annotated[list[str], Meta(description="Packages under test.")]
+    packages: Annotated[tuple[str, ...], Meta(description="Packages under test.")]
     axes: Annotated[
-        list[AxisName] | None,
+        tuple[AxisName, ...] | None,
         Meta(description="Axes that the test may see; default: those of its packages and environment."),
     ] = None
     environment: Annotated[str, Meta(description="Environment with everything else that is needed, from its lock.")] = (
         "test"
     )
     installers: Annotated[
-        list[Literal["pip", "uv"]], Meta(description="Clients that install; one fresh environment each.")
-    ] = ["pip", "uv"]
-    imports: Annotated[list[str], Meta(description="Modules that must import.")] = []
-    files: Annotated[list[str], Meta(description="Files for the commands, relative to the recipe.")] = []
+        tuple[Literal["pip", "uv"], ...], Meta(description="Clients that install; one fresh environment each.")
+    ] = ("pip", "uv")
+    imports: Annotated[tuple[str, ...], Meta(description="Modules that must import.")] = ()
+    files: Annotated[tuple[str, ...], Meta(description="Files for the commands, relative to the recipe.")] = ()
     commands: Annotated[
-        list[str], Meta(description="Shell lines, run beside the files with the environment's programs first.")
-    ] = []
+        tuple[str, ...], Meta(description="Shell lines, run beside the files with the environment's programs first.")
+    ] = ()
     resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
 
 
@@ -208,9 +210,9 @@ class Override(_Table, frozen=True, kw_only=True):
     environment: Annotated[str | None, Meta(description="Environment that is changed.")] = None
     package: Annotated[str | None, Meta(description="Package that is changed.")] = None
     env: Annotated[dict[str, str], Meta(description="Variables that are added or replaced (stages).")] = {}
-    commands: Annotated[list[str] | None, Meta(description="Commands instead of the stage's own.")] = None
+    commands: Annotated[tuple[str, ...] | None, Meta(description="Commands instead of the stage's own.")] = None
     config: Annotated[dict[str, str], Meta(description="Config settings that are added or replaced (stages).")] = {}
-    requires: Annotated[list[str], Meta(description="Requirements that are added (environments, packages).")] = []
+    requires: Annotated[tuple[str, ...], Meta(description="Requirements that are added (environments, packages).")] = ()
     resources: Annotated[Resources | None, Meta(description="Resources instead of the stage's own.")] = None
 
 
@@ -221,7 +223,7 @@ class Recipe(_Table, frozen=True, kw_only=True):
     version: Annotated[str, Meta(description="Version of what is built (PEP 440).")]
     source: Annotated[Source, Meta(description="Where the source comes from.")]
     axes: Annotated[
-        dict[AxisName, Annotated[list[str], Meta(min_length=1)]],
+        dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]],
         Meta(
             description="Axis -> its values. `python`, `platform`, `gpu`, `torch` have a meaning of their own; others are free."
         ),
@@ -232,9 +234,9 @@ class Recipe(_Table, frozen=True, kw_only=True):
         None
     )
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
-    patches: Annotated[list[Patch], Meta(description="Patches, applied in order.")] = []
+    patches: Annotated[tuple[Patch, ...], Meta(description="Patches, applied in order.")] = ()
     environments: Annotated[dict[Name, Environment], Meta(description="Python environments by name.")] = {}
     stages: Annotated[dict[Name, Stage], Meta(description="Steps by name.")] = {}
     packages: Annotated[dict[Name, Package], Meta(description="Packages by distribution name.")] = {}
     tests: Annotated[dict[Name, Test], Meta(description="Tests by name.")] = {}
-    override: Annotated[list[Override], Meta(description="Changes for some variants, applied in order.")] = []
+    override: Annotated[tuple[Override, ...], Meta(description="Changes for some variants, applied in order.")] = ()
