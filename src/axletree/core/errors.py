@@ -1,8 +1,8 @@
 """Every deliberate error, with its exit code.
 
-Expected trouble in what a user gave (a recipe, an index, a store) is an :class:`AxletreeError`; it lists *all* problems of
-one input, and each problem says what, where and what to do. A stage that fails is no exception but a result. Only ``cli``
-turns an error into an exit.
+Expected trouble in what a user gave (a recipe, an index, a store) is an :class:`AxletreeError`; it lists *all* problems
+of one input, and each problem says what, where and what to do. A stage that fails is no exception but a result. Only
+``cli`` turns an error into an exit.
 """
 
 from __future__ import annotations

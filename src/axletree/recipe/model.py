@@ -158,7 +158,9 @@ class Package(_Table, frozen=True, kw_only=True):
             description="Local version label, such as `torch.{torch.minor}.{gpu}`. Numbers are parts of their own, so that 2.9 sorts below 2.13."
         ),
     ] = None
-    build_tag: Annotated[int | None, Meta(ge=0, description="Build number in the wheel's file name.")] = None
+    build_tag: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Build number in the wheel's file name.")
+    ] = None
     requires: Annotated[
         tuple[str, ...], Meta(description="Requirements added to the metadata, such as `torch=={torch}`.")
     ] = ()
