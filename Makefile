@@ -1,0 +1,57 @@
+# Everything here works in a fresh clone: what is missing is set up first, and setting up again costs nothing.
+#   make demo    build, audit, index, install and test wheels of torch-scatter into dist/
+#   make test    the test suite; make lint, make docs: what CI runs beside it
+#   make proof   slow evidence (many kills, big wheels); make bench: benchmarks; make clean: back to a fresh clone
+
+PYTHON ?= python3
+export PYTHON
+BIN := .venv/bin
+# The commands start many short Python processes: let them find their bytecode.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME VIRTUAL_ENV
+TEST := $(BIN)/pytest -n 2 --dist loadgroup
+
+.PHONY: help demo test proof lint format docs bench clean
+help:
+	@sed -n 's/^#   //p' Makefile
+
+.venv/.ready-run: pyproject.toml scripts/setup
+	scripts/setup venv run
+	@touch $@
+
+.venv/.ready-dev: pyproject.toml scripts/setup
+	scripts/setup venv dev
+	@touch $@ .venv/.ready-run
+
+demo: .venv/.ready-run
+	@scripts/setup compiler
+	$(BIN)/axletree build recipes/torch-scatter.toml --out dist
+
+test: .venv/.ready-dev
+	@scripts/setup compiler
+	@scripts/setup browser
+	$(TEST)
+
+proof: .venv/.ready-dev
+	@scripts/setup compiler
+	$(TEST) tests -m proof
+
+lint: .venv/.ready-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.ready-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: .venv/.ready-dev
+	$(BIN)/python docs/generate.py
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: .venv/.ready-dev
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf .venv dist site build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
