@@ -1,1 +1,62 @@
-"""Every backend, action and rule that ships: the one module that knows them all."""
+"""Every backend and action that ships: the one module that knows them all.
+
+Other distributions add theirs through the entry-point groups ``axletree.backends`` and ``axletree.actions``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from axletree.backends.cpu import Cpu
+from axletree.backends.cuda import Cuda
+from axletree.backends.rocm import Rocm
+from axletree.core.errors import UsageError
+from axletree.plan.actions import ActionSpec
+
+if TYPE_CHECKING:
+    from axletree.backends.protocol import Backend
+    from axletree.execute.context import ActionFunction
+
+BACKENDS: tuple[Backend, ...] = (Cpu(), Cuda(), Rocm())
+
+ACTIONS: dict[str, ActionSpec] = {
+    "fetch": ActionSpec(module="axletree.execute.actions.fetch", revision=1, network=True),
+    "patch": ActionSpec(module="axletree.execute.actions.patch", revision=1),
+    "environment": ActionSpec(module="axletree.execute.actions.environment", revision=1, network=True),
+    "build": ActionSpec(module="axletree.execute.actions.build", revision=1, compiles=True),
+    "run": ActionSpec(module="axletree.execute.actions.run", revision=1, compiles=True),
+    "install": ActionSpec(module="axletree.execute.actions.install", revision=1),
+    "pack": ActionSpec(module="axletree.execute.actions.pack", revision=1),
+    "audit": ActionSpec(module="axletree.execute.actions.audit", revision=1),
+    "index": ActionSpec(module="axletree.execute.actions.index", revision=1),
+    "test": ActionSpec(module="axletree.execute.actions.test", revision=1, host=True),
+}
+"""Action -> what planning must know of it. Raise a revision when the action's results change."""
+
+
+def backend_of(gpu: str) -> Backend | None:
+    """The backend that owns a value of the ``gpu`` axis, or ``None``."""
+    extra = (point.load()() for point in entry_points(group="axletree.backends"))
+    return next((backend for backend in (*BACKENDS, *extra) if backend.owns(gpu)), None)
+
+
+def action_spec(name: str) -> ActionSpec:
+    """What planning must know of an action.
+
+    Raises:
+        UsageError: neither Axletree nor an installed distribution has it.
+    """
+    if name in ACTIONS:
+        return ACTIONS[name]
+    for point in entry_points(group="axletree.actions", name=name):
+        spec: ActionSpec = point.load()
+        return spec
+    raise UsageError(f"there is no action {name!r}", hint=f"known: {', '.join(sorted(ACTIONS))}")
+
+
+def load_action(name: str) -> ActionFunction:
+    """Import the function of an action; only the process that runs a stage pays for that."""
+    function: ActionFunction = importlib.import_module(action_spec(name).module).run
+    return function

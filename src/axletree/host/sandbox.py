@@ -1,0 +1,187 @@
+"""A stage's kill domain: a process tree that ends as one, without a network unless it needs one.
+
+Where the kernel lets us, a stage runs in a PID namespace of its own. Its first process is the namespace's init: when it
+dies, the kernel kills everything in it, also what detached itself with ``setsid`` or double forks. Parent-death signals
+tie the two ends together, so that a SIGKILL of the driver, or of the stage's outer process, takes the whole tree with
+it and no clean-up is left for anybody. (A cgroup's ``cgroup.kill`` would need a living process to write to it.)
+
+Where namespaces are refused, the outer process becomes a child subreaper and kills its descendants until none is left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWPID = 0x20000000
+_CLONE_NEWNET = 0x40000000
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Isolation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system granted."""
+
+    processes: bool
+    """The tree is a PID namespace of its own."""
+    network: bool
+    """It has no network but its own loopback."""
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent dies; exit at once if that happened already.
+
+    Args:
+        parent: Process id that the parent had when it started us.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(137)
+
+
+def run_isolated(body: Callable[[Isolation], int], *, network: bool) -> int:
+    """Run ``body`` in a kill domain of its own and return its exit code (128 + n after signal n).
+
+    SIGTERM and SIGINT end the whole domain at once. Call it from a process with one thread: it forks.
+
+    Args:
+        body: The work; gets what isolation was reached.
+        network: Whether the network stays reachable.
+    """
+    granted = _unshare(network=network)
+    if not granted.processes:
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    outer = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(body, granted, outer=outer, ready=reader, unused=writer)
+    os.close(reader)
+    _forward_signals(child)
+    os.close(writer)  # the child starts only now: no signal can fall between fork and the handlers
+    _, status = os.waitpid(child, 0)
+    if not granted.processes:
+        kill_descendants()
+    return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _child(body: Callable[[Isolation], int], granted: Isolation, *, outer: int, ready: int, unused: int) -> None:
+    code = 70
+    try:
+        os.close(unused)
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.read(ready, 1):
+            raise AssertionError
+        # In a PID namespace the parent is outside it and reads as 0.
+        if os.getppid() not in {outer, 0}:
+            os._exit(137)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if granted.processes:
+            _fresh_proc()
+        if granted.network:
+            _loopback_up()
+        code = body(granted)
+    except BaseException:  # noqa: BLE001 (a forked child must never return into its parent's code)
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _forward_signals(child: int) -> None:
+    def end(_number: int, _frame: object) -> None:
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+
+
+def kill_descendants() -> None:
+    """Kill all descendants of this process, again and again until none is left (the fallback's kill domain)."""
+    me = psutil.Process()
+    for _round in range(100):
+        alive = [process for process in me.children(recursive=True) if process.status() != psutil.STATUS_ZOMBIE]
+        for process in alive:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        _reap()
+        if not alive:
+            return
+
+
+def _reap() -> None:
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+
+
+def _unshare(*, network: bool) -> Isolation:
+    """Take the strongest isolation that the system grants; each try is all or nothing."""
+    net = 0 if network else _CLONE_NEWNET
+    base = _CLONE_NEWPID | _CLONE_NEWNS
+    user = 0 if os.geteuid() == 0 else _CLONE_NEWUSER
+    ids = os.geteuid(), os.getegid()
+    for flags in dict.fromkeys([base | net | user, base | user, net | user]):
+        if flags in {0, _CLONE_NEWUSER} or _LIBC.unshare(flags) != 0:
+            continue
+        if user:
+            _map_identity(*ids)
+        return Isolation(processes=bool(flags & _CLONE_NEWPID), network=bool(flags & _CLONE_NEWNET))
+    return Isolation(processes=False, network=False)
+
+
+def _map_identity(uid: int, gid: int) -> None:
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+
+
+def _fresh_proc() -> None:
+    """Show the namespace's own processes under /proc; some containers refuse that, and most tools do without."""
+    if _LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) == 0:
+        _LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
+
+
+def _loopback_up() -> None:
+    """Bring ``lo`` up: tests of distributed code talk to themselves."""
+    get_flags, set_flags, up = 0x8913, 0x8914, 1
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        request = struct.pack("16sh14x", b"lo", 0)
+        try:
+            flags = struct.unpack("16sh14x", fcntl.ioctl(control, get_flags, request))[1]
+            fcntl.ioctl(control, set_flags, struct.pack("16sh14x", b"lo", flags | up))
+        except OSError as error:
+            if error.errno not in {errno.EPERM, errno.ENODEV}:
+                raise

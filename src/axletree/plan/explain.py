@@ -1,0 +1,85 @@
+"""Why a stage would run again: its ingredients now, held against those of its last result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WORDS = {
+    "action": "the action",
+    "axes": "axis",
+    "parameters": "parameter",
+    "inputs": "input",
+    "tools": "tool",
+    "environ": "variable",
+    "host": "host fact",
+    "epoch": "SOURCE_DATE_EPOCH",
+}
+_LIMIT = 8
+
+
+def why(now: dict[str, Any], last: dict[str, Any] | None, *, present: bool = True) -> tuple[str, ...]:
+    """Reasons in people's words, most telling first; at most a handful.
+
+    Args:
+        now: Ingredients of the stage as planned.
+        last: Ingredients of its last result, ``None`` if it never ran.
+        present: Whether that result is still whole in the store.
+    """
+    if last is None:
+        return ("it has not run yet",)
+    reasons = [reason for part in _WORDS for reason in _part_reasons(part, now.get(part), last.get(part))]
+    if not reasons:
+        return () if present else ("its result is no longer in the store",)
+    rest = len(reasons) - _LIMIT
+    return tuple(reasons[:_LIMIT]) + ((f"and {rest} more",) if rest > 0 else ())
+
+
+def _part_reasons(part: str, now: Any, last: Any) -> list[str]:
+    if now == last:
+        return []
+    word = _WORDS[part]
+    if part == "action" and isinstance(now, dict) and isinstance(last, dict):
+        return [f"the code of {word} {now['name']!r} is newer: revision {last['revision']} -> {now['revision']}"]
+    if isinstance(now, dict) and isinstance(last, dict):
+        return [reason for path, old, new in _differences(now, last) for reason in [_reason(word, path, old, new)]]
+    return [_reason(word, "", last, now)]
+
+
+def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:
+    found: list[tuple[str, Any, Any]] = []
+    for name in dict.fromkeys([*now, *last]):
+        new, old = now.get(name), last.get(name)
+        if new == old:
+            continue
+        if isinstance(new, dict) and isinstance(old, dict):
+            found.extend(_differences(new, old, f"{prefix}{name}."))
+        else:
+            found.append((f"{prefix}{name}", old, new))
+    return found
+
+
+def _reason(word: str, path: str, old: Any, new: Any) -> str:
+    subject = f"{word} {path}".strip()
+    if word == "input":
+        return f"{subject} is another one" if old is not None and new is not None else f"{subject} was added or removed"
+    if isinstance(old, list) and isinstance(new, list):
+        return f"{subject}: {_list_change(old, new)}"
+    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
+        return f"{subject}: {_list_change(old.splitlines(), new.splitlines())}"
+    return f"{subject}: {_short(old)} -> {_short(new)}"
+
+
+def _list_change(old: list[Any], new: list[Any]) -> str:
+    added = [item for item in new if item not in old]
+    removed = [item for item in old if item not in new]
+    parts = [f"+ {_short(item)}" for item in added[:2]] + [f"- {_short(item)}" for item in removed[:2]]
+    return ", ".join(parts) if parts else "another order"
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    if isinstance(value, dict):
+        value = value.get("file") or value.get("path") or value.get("name") or value
+    text = str(value).strip()
+    return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"

@@ -1,0 +1,46 @@
+"""What planning needs to know of files it may not read itself: locks, digests of patches and tests, the source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from axletree.core.values import Digest
+
+
+class LockedWheel(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel that an environment's lock pins."""
+
+    name: str
+    version: str
+    filename: str
+    sha256: Digest
+    size: int
+
+
+class LockedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of an environment."""
+
+    python: dict[str, str]
+    """The interpreter's identity: version, implementation, ABI, platform; no path."""
+    wheels: tuple[LockedWheel, ...]
+    text: str
+    """The lock file itself, valid PEP 751 for a folder that holds the wheels beside it."""
+
+
+class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything read beforehand for a plan."""
+
+    source: dict[str, Any]
+    """What pins the source: file name and digest of an archive, a commit, the digest of a folder's tree."""
+    environments: dict[str, LockedEnvironment] = {}
+    """Lock file name -> content."""
+    files: dict[str, Digest] = {}
+    """Path relative to the recipe -> digest of its content, for patches and test files."""
+    compressor: str = ""
+    """Name and version of the deflate library: part of what packing makes."""
+    policy: Digest | None = None
+    """Digest of the manylinux policy data: part of what tags and audit say."""
+    clients: dict[str, str] = {}
+    """Installer -> version, for tests."""

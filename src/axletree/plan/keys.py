@@ -1,0 +1,99 @@
+"""Keys that don't lie: what identifies a stage's result, before and after its inputs exist.
+
+The key of a stage is the digest of its *ingredients*: revision of the action's code, declared axes, parameters, passed
+variables, tool versions, host facts where they matter, and for each input the digest of its tree. Before an input
+exists, its own predicted key stands in for the digest. So a stage that ran again but made the same tree as before
+leaves every key behind it as it was: the rebuild stops there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from axletree.core.records import StageRecord
+from axletree.core.values import Key, StageId, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from axletree.plan.actions import ActionSpec
+    from axletree.plan.graph import Plan, PlannedStage
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What keys take from outside the recipe."""
+
+    tools: dict[str, dict[str, str]] = {}
+    """Tool -> its fingerprint."""
+    environ: dict[str, str] = {}
+    """The variables of the user's shell that some stage asked for."""
+    host: dict[str, str] = {}
+    """Facts of the host, for actions whose result depends on them."""
+    epoch: int = 0
+    """``SOURCE_DATE_EPOCH``: the date that goes into archives, seconds."""
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage with its key."""
+
+    key: Key
+    ingredients: dict[str, Any]
+    certain: bool
+    """Whether all its inputs exist, so that the key is final."""
+    record: StageRecord | None = None
+    """Its result, where the store has it."""
+
+    @property
+    def identity(self) -> str:
+        """What stands for this stage's result in the keys of others."""
+        return f"tree:{self.record.tree}" if self.record is not None else f"key:{self.key}"
+
+
+def resolve_stage(
+    stage: PlannedStage,
+    spec: ActionSpec,
+    surroundings: Surroundings,
+    *,
+    inputs: Mapping[str, Resolved],
+    lookup: Callable[[Key], StageRecord | None],
+) -> Resolved:
+    """Compute a stage's key from its inputs, and look its result up once the key is final."""
+    step = stage.step
+    ingredients: dict[str, Any] = {
+        "action": {"name": step.action, "revision": spec.revision},
+        "axes": step.axes,
+        "parameters": step.parameters,
+        "inputs": {name: resolved.identity for name, resolved in inputs.items()},
+    }
+    if step.tools:
+        ingredients["tools"] = {tool: surroundings.tools.get(tool, {}) for tool in step.tools}
+    if step.pass_env:
+        ingredients["environ"] = {name: surroundings.environ.get(name) for name in step.pass_env}
+    if spec.host:
+        ingredients["host"] = surroundings.host
+    if spec.compiles or step.action in {"pack", "index"}:
+        ingredients["epoch"] = surroundings.epoch
+    certain = all(resolved.record is not None for resolved in inputs.values())
+    key = key_of(ingredients)
+    return Resolved(key=key, ingredients=ingredients, certain=certain, record=lookup(key) if certain else None)
+
+
+def resolve_plan(
+    plan: Plan,
+    specs: Callable[[str], ActionSpec],
+    surroundings: Surroundings,
+    lookup: Callable[[Key], StageRecord | None],
+) -> dict[StageId, Resolved]:
+    """The keys of all stages of a plan, as far as they are known now."""
+    resolved: dict[StageId, Resolved] = {}
+    for stage in plan.stages.values():
+        resolved[stage.id] = resolve_stage(
+            stage,
+            specs(stage.action),
+            surroundings,
+            inputs={name: resolved[needed] for name, needed in stage.needs.items()},
+            lookup=lookup,
+        )
+    return resolved

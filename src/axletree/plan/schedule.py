@@ -1,0 +1,206 @@
+"""The scheduler as a value: events in, instructions out. No clock, no process, so every run can be replayed.
+
+States of a stage: ``waiting`` (something that it needs is not done) -> ``resolving`` (its key is being computed) ->
+``cached`` or ``ready`` (waits for room) -> ``running`` -> ``done`` or ``failed``; ``blocked`` (something that it needs
+failed) and ``cancelled`` are reached from any state before ``running``'s end. Nothing leaves a final state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, assert_never
+
+import msgspec
+
+from axletree.core.records import Metrics
+from axletree.core.values import StageId
+from axletree.plan.admission import Budget, Cost, cost_of, fits, give_back, take
+from axletree.recipe.target import TargetResources
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+State = Literal["waiting", "resolving", "ready", "running", "done", "cached", "failed", "blocked", "cancelled"]
+FINAL: frozenset[State] = frozenset({"done", "cached", "failed", "blocked", "cancelled"})
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage as the scheduler sees it."""
+
+    id: StageId
+    needs: tuple[StageId, ...]
+    compiles: bool = False
+    resources: TargetResources = TargetResources()
+    last: Metrics | None = None
+    """What it used last time."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """Event: the stage's result is in the store."""
+
+    stage: StageId
+
+
+class Miss(msgspec.Struct, frozen=True):
+    """Event: the stage must run."""
+
+    stage: StageId
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Event: the stage's process is gone, with its whole tree."""
+
+    stage: StageId
+    ok: bool
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    """Event: nothing more may start."""
+
+
+class Resolve(msgspec.Struct, frozen=True):
+    """Instruction: compute the stage's final key, then answer :class:`Hit` or :class:`Miss`."""
+
+    stage: StageId
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Instruction: run the stage with that many jobs."""
+
+    stage: StageId
+    cost: Cost
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Instruction: tell that the stage will not run."""
+
+    stage: StageId
+    state: Literal["blocked", "cancelled"]
+
+
+Signal = Hit | Miss | Ended | Cancel
+Instruction = Resolve | Start | Block
+
+
+class Scheduler:
+    """Decides what starts when. ``handle`` is its only entry; ``states`` may be read at any time."""
+
+    def __init__(self, work: Mapping[StageId, Work], budget: Budget, *, keep_going: bool = False) -> None:
+        self.work = dict(work)
+        self.machine = budget
+        self.free = budget
+        self.keep_going = keep_going
+        self.states: dict[StageId, State] = dict.fromkeys(self.work, "waiting")
+        self.costs: dict[StageId, Cost] = {}
+        self._open = {stage_id: len(set(item.needs)) for stage_id, item in self.work.items()}
+        self._users: dict[StageId, list[StageId]] = {stage_id: [] for stage_id in self.work}
+        for item in self.work.values():
+            for needed in set(item.needs):
+                self._users[needed].append(item.id)
+        self._depth = _depths(self.work, self._users)
+        self._ready: set[StageId] = set()
+        self._unfinished = len(self.work)
+        self._stopping = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether every stage is in a final state."""
+        return self._unfinished == 0
+
+    def begin(self) -> list[Instruction]:
+        """The first instructions: stages that need nothing."""
+        return [self._resolve(stage_id) for stage_id, count in self._open.items() if count == 0]
+
+    def handle(self, signal: Signal) -> list[Instruction]:
+        """Take one event and return what to do now."""
+        instructions = self._react(signal)
+        return [*instructions, *(self._cancel_rest() if self._stopping else self._admit())]
+
+    def _react(self, signal: Signal) -> list[Instruction]:
+        match signal:
+            case Hit(stage):
+                if self._moves(stage, "resolving"):
+                    self._settle(stage, "cached")
+                    return self._release(stage)
+            case Miss(stage):
+                if self._moves(stage, "resolving"):
+                    self.states[stage] = "ready"
+                    self._ready.add(stage)
+            case Ended(stage, ok):
+                self._moves(stage, "running")
+                self.free = give_back(self.free, self.costs.pop(stage))
+                self._settle(stage, "done" if ok else "failed")
+                return self._release(stage) if ok else self._fail(stage)
+            case Cancel():
+                self._stopping = True
+            case _:
+                assert_never(signal)
+        return []
+
+    def _moves(self, stage: StageId, state: State) -> bool:
+        """Whether a stage is where the event says; an answer that comes after a cancellation is void."""
+        now = self.states[stage]
+        if now != state and not (self._stopping and now in FINAL):
+            raise RuntimeError(f"{stage} is {now}, not {state}")
+        return now == state
+
+    def _settle(self, stage: StageId, state: State) -> None:
+        self.states[stage] = state
+        self._unfinished -= 1
+
+    def _resolve(self, stage: StageId) -> Resolve:
+        self.states[stage] = "resolving"
+        return Resolve(stage)
+
+    def _release(self, stage: StageId) -> list[Instruction]:
+        instructions: list[Instruction] = []
+        for user in self._users[stage]:
+            self._open[user] -= 1
+            if self._open[user] == 0 and self.states[user] == "waiting" and not self._stopping:
+                instructions.append(self._resolve(user))
+        return instructions
+
+    def _fail(self, stage: StageId) -> list[Instruction]:
+        instructions: list[Instruction] = []
+        queue = list(self._users[stage])
+        while queue:
+            user = queue.pop(0)
+            if self.states[user] not in FINAL:
+                self._settle(user, "blocked")
+                instructions.append(Block(user, "blocked"))
+                queue.extend(self._users[user])
+        if not self.keep_going:
+            self._stopping = True
+        return instructions
+
+    def _cancel_rest(self) -> list[Instruction]:
+        """Stages that did not start won't; those that run are ended by the driver, or come to their own end."""
+        idle = [stage_id for stage_id, state in self.states.items() if state in {"waiting", "ready", "resolving"}]
+        for stage_id in idle:
+            self._settle(stage_id, "cancelled")
+        return [Block(stage_id, "cancelled") for stage_id in idle]
+
+    def _admit(self) -> list[Instruction]:
+        """Start what fits, longest way to the end first; a lone stage starts even if it is over the budget."""
+        instructions: list[Instruction] = []
+        ready = sorted(self._ready, key=lambda stage_id: (-self._depth[stage_id], stage_id))
+        for stage_id in ready:
+            item = self.work[stage_id]
+            cost = cost_of(item.resources, compiles=item.compiles, last=item.last, machine=self.machine, free=self.free)
+            if self.costs and not fits(cost, self.free):
+                continue
+            self._ready.discard(stage_id)
+            self.states[stage_id] = "running"
+            self.costs[stage_id] = cost
+            self.free = take(self.free, cost)
+            instructions.append(Start(stage_id, cost))
+        return instructions
+
+
+def _depths(work: Mapping[StageId, Work], users: Mapping[StageId, list[StageId]]) -> dict[StageId, float]:
+    """Seconds from the start of a stage to the end of the longest chain behind it; a second where nothing is known."""
+    depths: dict[StageId, float] = {}
+    for stage_id in reversed(list(work)):
+        last = work[stage_id].last
+        own = last.wall if last is not None and last.wall else 1.0
+        depths[stage_id] = own + max((depths[user] for user in users[stage_id]), default=0.0)
+    return depths
