@@ -1,0 +1,248 @@
+"""Write the reference pages that the code already knows: recipe keys and schema, commands, events.
+
+``python docs/generate.py`` writes them into docs/reference; with ``--check`` nothing is written, and the exit code is 1
+when a page is not what the code says.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+import msgspec
+
+from axletree.cli.main import COMMANDS
+from axletree.core import events
+from axletree.core.findings import Finding
+from axletree.core.records import Metrics
+from axletree.recipe.model import Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py. Change the code, then run `make docs`. -->"
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A Markdown table; bars inside cells are escaped."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def code(text: str) -> str:
+    """Inline code, or nothing for nothing."""
+    return f"`{text}`" if text else ""
+
+
+# Recipe keys
+
+
+def recipe_schema() -> dict[str, Any]:
+    """The JSON schema of a recipe file."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Axletree recipe"}
+    return head | msgspec.json.schema(Recipe)
+
+
+def type_name(schema: dict[str, Any], table: str | None = None) -> str:
+    """A short name for the type of a value; ``table`` is what to call any structure instead of its own name."""
+    match schema:
+        case {"anyOf": options}:
+            return " or ".join(type_name(option, table) for option in options if option.get("type") != "null")
+        case {"enum": values}:
+            return " or ".join(code(json.dumps(value)) for value in values)
+        case {"$ref": reference}:
+            return table or str(reference).rpartition("/")[2]
+        case {"type": "array", "items": item}:
+            return f"list of {type_name(item, table)}"
+        case {"type": "object", "additionalProperties": dict(value)}:
+            return f"table of {type_name(value, table)}"
+        case {"type": name}:
+            return str(name)
+        case _:
+            return "anything"
+
+
+def default_of(key: str, table_schema: dict[str, Any]) -> str:
+    """What holds where a key is not given; empty where that is nothing, or a table with defaults of its own."""
+    if key in table_schema["required"]:
+        return "**required**"
+    value = table_schema["properties"][key].get("default")
+    return "" if value in (None, "", []) or isinstance(value, dict) else code(json.dumps(value))
+
+
+def subtables(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(header in a recipe, definition) of the tables inside a table."""
+    for key, value in schema["properties"].items():
+        inner = f"{path}.{key}" if path else key
+        for header, part in (
+            (f"[{inner}]", value),
+            (f"[[{inner}]]", value.get("items", {})),
+            (f"[{inner}.NAME]", value.get("additionalProperties", {})),
+            *((f"[{inner}]", option) for option in value.get("anyOf", ())),
+        ):
+            if "$ref" in part:
+                yield header, part["$ref"].rpartition("/")[2]
+
+
+def recipe_tables(definitions: dict[str, Any]) -> dict[str, list[str]]:
+    """Definition -> every header that it appears under, in the order of the model."""
+    found: dict[str, list[str]] = {"Recipe": []}
+    queue = [("", "Recipe")]
+    for path, name in queue:  # grows while it is walked
+        for header, inner in subtables(path, definitions[name]):
+            found.setdefault(inner, []).append(header)
+            queue.append((header.strip("[]"), inner))
+    return found
+
+
+def recipe_page() -> str:
+    """Every table and key of a recipe."""
+    definitions = recipe_schema()["$defs"]
+    parts = [
+        "# Recipe",
+        NOTE,
+        "A recipe is a TOML file. [Write a recipe](../how-to/write-a-recipe.md) shows one; this page has every key.",
+        "An unknown key is an error that names the nearest valid one. Editors can check a recipe while it is written: "
+        "[recipe.schema.json](recipe.schema.json) is its JSON schema (`axletree schema` prints it).",
+    ]
+    for name, headers in recipe_tables(definitions).items():
+        schema = definitions[name]
+        title = "Top level" if name == "Recipe" else " and ".join(code(header) for header in headers)
+        rows = (
+            (code(key), type_name(value, "table"), default_of(key, schema), value.get("description", ""))
+            for key, value in schema["properties"].items()
+        )
+        parts += [f"## {title}", schema["description"], table(("key", "type", "default", "meaning"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+# Commands
+
+
+def option_row(option: click.Option) -> tuple[str, str, str]:
+    """An option as (spelling, default, meaning)."""
+    spelling = " / ".join((*option.opts, *option.secondary_opts))
+    if not (option.is_flag or option.count):
+        value = "|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else option.type.name
+        spelling += f" {option.metavar or value.upper()}"
+    shown = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
+    default = code(str(option.default)) if shown and option.default != "" else ""
+    return code(spelling), "**required**" if option.required else default, option.help or ""
+
+
+def argument_name(argument: click.Argument) -> str:
+    """An argument as it stands in the usage line."""
+    name = (argument.metavar or argument.name or "").upper() + ("..." if argument.nargs == -1 else "")
+    return name if argument.required else f"[{name}]"
+
+
+def command_parts(name: str, command: click.Command, level: int) -> Iterator[str]:
+    """Heading, usage, help and options of a command, then of those below it."""
+    arguments = [argument_name(each) for each in command.params if isinstance(each, click.Argument)]
+    words = [name, "[OPTIONS]", *arguments, *(["COMMAND"] if isinstance(command, click.Group) else [])]
+    yield f"{'#' * level} {name}"
+    yield f"```text\n{' '.join(words)}\n```"
+    yield inspect.cleandoc(command.help or "").replace("\b\n", "")
+    options = [option_row(each) for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    if options:
+        yield table(("option", "default", "meaning"), options)
+    if isinstance(command, click.Group):
+        for inner, sub in sorted(command.commands.items()):
+            yield from command_parts(f"{name} {inner}", sub, level + 1)
+
+
+def cli_page() -> str:
+    """Every command with its options."""
+    parts = [
+        "# Command line",
+        NOTE,
+        "Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks a thing.",
+    ]
+    for name, (module, _) in sorted(COMMANDS.items()):
+        if importlib.util.find_spec(f"axletree.cli.{module}") is not None:
+            command = importlib.import_module(f"axletree.cli.{module}").command
+            parts += command_parts(f"axletree {name}", command, 2)
+    return "\n\n".join(parts) + "\n"
+
+
+# Events
+
+
+def field_docs(structure: type[msgspec.Struct]) -> dict[str, str]:
+    """Field -> the docstring below it in the source."""
+    (tree,) = ast.parse(inspect.getsource(structure)).body
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        ast.unparse(field.target): " ".join(below.value.value.split())
+        for field, below in pairwise(tree.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr)
+        if isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
+
+
+def events_page() -> str:
+    """Every event of `axletree build --json`, and the structures inside them."""
+    parts = [
+        "# Events",
+        NOTE,
+        "`axletree build --json` prints one JSON object a line; `event` says which. Each has `time`, in seconds since "
+        "the epoch.",
+        f"This is version {events.EVENT_SCHEMA} of the schema. Within a version fields may be added, never renamed.",
+    ]
+    shown = (*get_args(events.Event), events.StagePlanned, Metrics, Finding)
+    _, components = msgspec.json.schema_components(shown)
+    for structure in shown:
+        docs = field_docs(structure)
+        tag = structure.__struct_config__.tag
+        rows = (
+            (code(field), type_name(schema), docs.get(field, ""))
+            for field, schema in components[structure.__name__]["properties"].items()
+            if field not in ("event", "time")
+        )
+        title = code(tag) if isinstance(tag, str) else structure.__name__
+        parts += [f"## {title}", inspect.getdoc(structure) or "", table(("field", "type", "meaning"), rows)]
+    return "\n\n".join(parts).replace("``", "`") + "\n"
+
+
+def pages() -> dict[str, str]:
+    """File name below docs/reference -> content."""
+    return {
+        "recipe.md": recipe_page(),
+        "recipe.schema.json": json.dumps(recipe_schema(), indent=2) + "\n",
+        "cli.md": cli_page(),
+        "events.md": events_page(),
+    }
+
+
+def stale() -> list[str]:
+    """Names of the pages that are not what the code says."""
+    return [
+        name
+        for name, text in pages().items()
+        if not (REFERENCE / name).exists() or (REFERENCE / name).read_text(encoding="utf-8") != text
+    ]
+
+
+def main() -> int:
+    """Write the pages, or compare them."""
+    if "--check" in sys.argv[1:]:
+        for name in stale():
+            print(f"docs/reference/{name} is not what the code says: run `make docs`")
+        return 1 if stale() else 0
+    REFERENCE.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
