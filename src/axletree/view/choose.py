@@ -1,0 +1,44 @@
+"""Which view a run gets: drawn on a terminal, plain lines, or JSON for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from axletree.core.events import Event
+
+ViewKind = Literal["live", "plain", "json"]
+
+
+class EventView(Protocol):
+    """What shows a run while it goes: a context manager that is given every event and, now and then, the time."""
+
+    def __enter__(self) -> Self:
+        """Start to show."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal as it was."""
+
+    def handle(self, event: Event, now: float) -> None:
+        """Take an event in; ``now`` is in seconds since the epoch."""
+
+    def tick(self, now: float) -> None:
+        """Time has passed: clocks may be drawn anew."""
+
+
+def choose_view(environ: Mapping[str, str], *, is_terminal: bool, json: bool) -> ViewKind:
+    """The view for an output stream.
+
+    Plain lines for whatever is no terminal, for a terminal that can't move its cursor (``TERM=dumb`` or unset), and
+    for whoever asks for no colour (``NO_COLOR`` set to anything but nothing, see no-color.org).
+    """
+    if json:
+        return "json"
+    if not is_terminal or environ.get("NO_COLOR") or environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
+        return "plain"
+    return "live"

@@ -1,0 +1,59 @@
+"""Events as lines of JSON, one event a line: what ``build --json`` writes and other programs read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from axletree.core.errors import IntegrityError
+from axletree.core.events import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def encode(event: Event) -> str:
+    """One line without its newline; the ``event`` field names the kind."""
+    return _ENCODER.encode(event).decode()
+
+
+def decode(line: str | bytes) -> Event:
+    """Read a line back.
+
+    Raises:
+        IntegrityError: the line is no event of a schema that this version knows.
+    """
+    try:
+        return _DECODER.decode(line)
+    except msgspec.MsgspecError as error:
+        raise IntegrityError(f"not an event of the stream's schema 1: {error}") from error
+
+
+class JsonView:
+    """Writes each event as a line; see :class:`axletree.view.choose.EventView`."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        """``write`` takes one line without its newline and should not buffer it for long: readers wait for it."""
+        self._write = write
+
+    def __enter__(self) -> Self:
+        """Nothing to start."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to end: a stream that stops without ``run-finished`` was cut."""
+
+    def handle(self, event: Event, now: float) -> None:
+        """Write the event."""
+        del now
+        self._write(encode(event))
+
+    def tick(self, now: float) -> None:
+        """Time alone is no event."""

@@ -1,0 +1,151 @@
+"""A run as plain lines: for logs of a CI system, pipes, and terminals that want no colour."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Self
+
+from axletree.core.events import Event, RunStarted, StageFinished, StageProgress, StageStarted
+from axletree.view.state import BYTES_FROM, RunView, StageView, apply
+from axletree.view.tables import format_bytes, format_clock, format_duration, plural, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+MAX_CAUSE = 20
+"""Lines of a failure's cause that are shown; the log has all."""
+
+_COUNT_PREFIX = re.compile(r"^\[\s*\d+/\d+\]\s*")
+_NAME_COLUMNS = 44
+
+
+def step_text(stage: StageView) -> str:
+    """How far a stage is: ``[12/40] c++ -c a.cpp``, ``57.0 MB of 190 MB torch.whl``, or the phase alone."""
+    words = printable(stage.progress).partition("\n")[0].strip()
+    if stage.done is None:
+        return words
+    if stage.total is not None and stage.total >= BYTES_FROM:
+        return f"{format_bytes(stage.done)} of {format_bytes(stage.total)} {words}".rstrip()
+    words = _COUNT_PREFIX.sub("", words)
+    return f"[{stage.done}{'' if stage.total is None else f'/{stage.total}'}] {words}".rstrip()
+
+
+def outcome_text(stage: StageView) -> str:
+    """How a finished stage ended, without its name: ``done in 42 s``, ``FAILED after 3.0 s: no such file``."""
+    took = format_duration(stage.elapsed(0.0))
+    if stage.status == "done":
+        peak = f", peak memory {format_bytes(stage.peak_memory)}" if stage.peak_memory else ""
+        return f"done in {took}{peak}{_findings_text(stage)}"
+    if stage.status == "cached":
+        return f"in the store{_findings_text(stage)}"
+    reason = f": {printable(stage.message)}" if stage.message else ""
+    if stage.status == "failed":
+        return f"FAILED after {took}{reason}"
+    if stage.status == "blocked":
+        return f"not reached{reason}"
+    return f"cancelled after {took}{reason}" if stage.started is not None else "not started"
+
+
+def failure_lines(stage: StageView, indent: str) -> list[str]:
+    """The root cause of a failed stage, its findings of severity error, and where its log is."""
+    lines = [indent + "  " + line for text in stage.cause[:MAX_CAUSE] for line in printable(text).split("\n")]
+    if len(stage.cause) > MAX_CAUSE:
+        lines.append(f"{indent}  ... {plural(len(stage.cause) - MAX_CAUSE, 'more line')} in the log")
+    for finding in stage.findings:
+        if finding.severity == "error":
+            lines.append(printable(f"{indent}  {finding.where}: {finding.message} ({finding.rule})"))
+            lines += [printable(f"{indent}    fix: {finding.fix}")] if finding.fix else []
+    return [*lines, f"{indent}log: {stage.log}"] if stage.log else lines
+
+
+def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
+    """The lines, mostly one or none, that an event is worth; ``before`` and ``after`` are the states around it.
+
+    Progress is thinned by what was done, not by time, so a log of the same run always has the same lines: one for each
+    tenth of a known total (a quarter of a download), each leading digit of a count without one, each new phase.
+    """
+    if isinstance(event, RunStarted):
+        return [_head(after)]
+    if isinstance(event, StageStarted):
+        again = "started again" if event.stage in before.stages and before.stages[event.stage].started else "started"
+        jobs = f" ({event.jobs} jobs)" if event.jobs > 1 else ""
+        return [_line(after, event, again + jobs)]
+    if isinstance(event, StageProgress):
+        stage, last = after.stages[event.stage], before.stages.get(event.stage)
+        if _progress_step(stage) is None or (last is not None and _progress_step(last) == _progress_step(stage)):
+            return []
+        return [_line(after, event, step_text(stage))]
+    if isinstance(event, StageFinished):
+        return _finished(event, after)
+    return []
+
+
+def _finished(event: StageFinished, after: RunView) -> list[str]:
+    stage = after.stages[event.stage]
+    # The head line counted what the plan found in the store, the summary counts what was not reached.
+    if event.status == "blocked" or (event.status == "cached" and stage.planned.cached):
+        return []
+    if event.status == "cancelled" and stage.started is None:
+        return []
+    line = _line(after, event, outcome_text(stage))
+    return [line, *failure_lines(stage, " " * 9)] if event.status == "failed" else [line]
+
+
+def _head(view: RunView) -> str:
+    cached = sum(stage.planned.cached for stage in view.stages.values())
+    return (
+        f"{view.recipe}: {plural(len(view.stages), 'stage')} for {plural(len(view.variants), 'variant')}, "
+        f"{cached:,} in the store, {len(view.stages) - cached:,} to run"
+    )
+
+
+def _line(view: RunView, event: StageStarted | StageProgress | StageFinished, text: str) -> str:
+    columns = min(_NAME_COLUMNS, max(map(len, view.stages)))
+    return f"{format_clock(event.time - view.started):>7}  {event.stage:<{columns}}  {text}".rstrip()
+
+
+def _progress_step(stage: StageView) -> int | str | None:
+    """What must change for a line to be worth it; ``None`` where there is nothing to say."""
+    if stage.done is None:
+        return stage.progress or None
+    if not stage.total:
+        return f"{len(str(stage.done))}{str(stage.done)[0]}"
+    # The last step says no more than the line of the finished stage that follows; downloads matter less than steps.
+    parts = 4 if stage.total >= BYTES_FROM else 10
+    return stage.done * parts // stage.total if stage.done < stage.total else None
+
+
+def _findings_text(stage: StageView) -> str:
+    counts = {severity: sum(f.severity == severity for f in stage.findings) for severity in ("error", "warning")}
+    said = [plural(count, severity) for severity, count in counts.items() if count]
+    return f", {' and '.join(said)}" if said else ""
+
+
+class PlainView:
+    """Writes plain lines as events come; see :class:`axletree.view.choose.EventView`."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        """``write`` takes one line without its newline."""
+        self._write = write
+        self.state = RunView()
+        """The run so far."""
+
+    def __enter__(self) -> Self:
+        """Nothing to start."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to leave behind."""
+
+    def handle(self, event: Event, now: float) -> None:
+        """Write the lines of an event."""
+        del now
+        before, self.state = self.state, apply(self.state, event)
+        for line in plain_lines(before, event, self.state):
+            self._write(line)
+
+    def tick(self, now: float) -> None:
+        """Plain lines do not depend on the time."""

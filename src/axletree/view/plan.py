@@ -1,0 +1,167 @@
+"""A plan as text and as JSON: each stage, who shares it, whether it runs, why, and how long it took last time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.values import StageId, canonical_json
+from axletree.view.tables import format_duration, plural, render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from axletree.core.events import StagePlanned
+
+PLAN_SCHEMA: Literal[1] = 1
+
+PlanStatus = Literal["cached", "run", "perhaps"]
+"""``perhaps``: something that it needs runs again; if that gives the same result, the store has this one already."""
+
+
+class PlanTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over a plan. Times in seconds, from earlier runs."""
+
+    stages: int
+    cached: int
+    run: int
+    perhaps: int
+    work: float
+    """Time of all stages to run together, where it is known; a ``perhaps`` counts in full."""
+    longest: float
+    """Time of the longest chain of stages that wait for one another: no number of cores makes it shorter."""
+    unknown: int
+    """Stages to run whose time is not known."""
+
+
+class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage with its status."""
+
+    stage: StageId
+    action: str
+    status: PlanStatus
+    needs: tuple[StageId, ...]
+    variants: tuple[str, ...]
+    why: tuple[str, ...]
+    estimate: float | None
+
+
+class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``axletree plan --json`` prints. Fields may be added within a schema version, never renamed."""
+
+    recipe: str
+    variants: tuple[str, ...]
+    totals: PlanTotals
+    stages: tuple[PlanRow, ...]
+    schema: Literal[1] = PLAN_SCHEMA
+
+
+def plan_report(
+    recipe: str,
+    *,
+    variants: Sequence[str],
+    stages: Sequence[StagePlanned],
+    perhaps: Collection[StageId] = (),
+) -> PlanReport:
+    """Put a plan's stages and their totals together.
+
+    Args:
+        recipe: Its name.
+        variants: Ids of the variants that the plan is for.
+        stages: In an order in which each comes after what it needs.
+        perhaps: Those that run only if the result of one of their inputs really changes.
+    """
+    rows = tuple(
+        PlanRow(
+            stage=stage.stage,
+            action=stage.action,
+            status="cached" if stage.cached else "perhaps" if stage.stage in perhaps else "run",
+            needs=stage.needs,
+            variants=stage.variants,
+            why=stage.why,
+            estimate=stage.estimate,
+        )
+        for stage in stages
+    )
+    return PlanReport(recipe=recipe, variants=tuple(variants), totals=_totals(rows), stages=rows)
+
+
+def _totals(rows: Sequence[PlanRow]) -> PlanTotals:
+    ends: dict[StageId, float] = {}
+    work = 0.0
+    for row in rows:
+        wall = (row.estimate or 0.0) if row.status != "cached" else 0.0
+        work += wall
+        ends[row.stage] = wall + max((ends.get(need, 0.0) for need in row.needs), default=0.0)
+    counts = {status: sum(row.status == status for row in rows) for status in ("cached", "run", "perhaps")}
+    return PlanTotals(
+        stages=len(rows),
+        cached=counts["cached"],
+        run=counts["run"],
+        perhaps=counts["perhaps"],
+        work=work,
+        longest=max(ends.values(), default=0.0),
+        unknown=sum(row.status != "cached" and row.estimate is None for row in rows),
+    )
+
+
+def plan_json(report: PlanReport) -> str:
+    """The plan as one JSON document, keys sorted."""
+    return canonical_json(report).decode()
+
+
+def plan_text(report: PlanReport, *, width: int, explain: bool = False) -> str:
+    """The plan as a table.
+
+    Args:
+        report: The plan.
+        width: Columns of the terminal.
+        explain: All reasons of each stage, one a line, instead of the first; and who shares what some share.
+    """
+    if report.totals.cached == report.totals.stages:
+        return f"{report.recipe}: nothing to run, all of {plural(report.totals.stages, 'stage')} are in the store"
+    several = len(report.variants) > 1
+    headers = ["STAGE", "STATUS", *(["VARIANTS"] if several else []), "LAST TIME", "WHY"]
+    rows = []
+    for row in report.stages:
+        estimate = "" if row.estimate is None else format_duration(row.estimate)
+        shared = [_sharing(row.variants, len(report.variants), explain=explain)] if several else []
+        rows.append([row.stage, row.status, *shared, estimate, _why(row, explain=explain)])
+    table = render_table(headers, rows, width=width, right=(len(headers) - 2,))
+    return f"{table}\n\n{_totals_text(report)}"
+
+
+def _sharing(variants: Sequence[str], total: int, *, explain: bool) -> str:
+    count = f"all {total}" if len(variants) == total else f"{len(variants)} of {total}"
+    return "\n".join([count, *variants]) if explain and 1 < len(variants) < total else count
+
+
+def _why(row: PlanRow, *, explain: bool) -> str:
+    reasons = [*row.why]
+    if row.status == "perhaps" and not reasons:
+        reasons = ["if an input changes"]
+    if explain or len(reasons) < 2:
+        return "\n".join(reasons)
+    return f"{reasons[0]} (+{len(reasons) - 1} more)"
+
+
+def _totals_text(report: PlanReport) -> str:
+    totals = report.totals
+    counts = [f"{totals.run:,} to run", f"{totals.cached:,} in the store"]
+    if totals.perhaps:
+        counts.insert(1, f"{totals.perhaps:,} perhaps")
+    lines = [
+        f"{report.recipe}: {plural(totals.stages, 'stage')} for {plural(len(report.variants), 'variant')}: "
+        + ", ".join(counts)
+    ]
+    separate = sum(len(row.variants) for row in report.stages)
+    if separate > totals.stages:
+        lines.append(f"sharing saves {plural(separate - totals.stages, 'stage')} of {separate:,}")
+    if totals.work:
+        gap = f", not counting {plural(totals.unknown, 'stage')} that never ran" if totals.unknown else ""
+        lines.append(
+            f"last time: {format_duration(totals.work)} of work, "
+            f"at least {format_duration(totals.longest)} from first to last{gap}"
+        )
+    return "\n".join(lines)

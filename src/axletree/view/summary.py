@@ -1,0 +1,140 @@
+"""The end of a run in a few lines: what ran, what failed and why, what came out, what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from axletree.core.findings import SEVERITIES
+from axletree.view.plain import failure_lines, outcome_text
+from axletree.view.tables import format_bytes, format_duration, plural, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.core.findings import Finding
+    from axletree.core.values import StageId
+    from axletree.view.state import RunView, StageView
+
+MAX_LISTED = 10
+"""Wheels, findings and unreached stages that are listed before the rest is only counted."""
+
+
+def summary_lines(
+    view: RunView,
+    *,
+    out: str,
+    install: Sequence[str] = (),
+    report: str | None = None,
+    shell: str = "axletree shell",
+) -> list[str]:
+    """What a run says at its end.
+
+    Args:
+        view: The state after the run's last event.
+        out: Output folder as the user gave it.
+        install: Command lines that install the result, the first is shown.
+        report: Path of the HTML report, if one was written.
+        shell: Command that opens a failed stage's folder; the stage's id is appended.
+    """
+    if _is_noop(view):
+        return [
+            (
+                f"nothing to do: {plural(len(view.stages), 'stage')} {_are(len(view.stages))} in the store, "
+                f"{out} is up to date ({format_duration(view.wall)})"
+            )
+        ]
+    lines = [_totals(view)]
+    for stage in view.having("failed"):
+        lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ")]
+        lines.append(f"  look inside: {shell} {shlex.quote(stage.stage)}")
+    lines += _not_reached(view)
+    lines += _published(view, out)
+    lines += _findings(view)
+    if view.status == "cancelled":
+        lines += ["", "finished stages are kept: the same command goes on from here"]
+    if report is not None:
+        lines += ["", f"report: {report}"]
+    if view.status == "done" and install:
+        lines += [f"install with: {install[0]}"]
+    return lines
+
+
+def _is_noop(view: RunView) -> bool:
+    return (
+        view.status == "done"
+        and all(stage.status == "cached" for stage in view.stages.values())
+        and not any(file.fresh for file in view.published)
+    )
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _totals(view: RunView) -> str:
+    counts = (
+        (len(view.having("failed")), "failed"),
+        (len(view.having("done")), "ran"),
+        (len(view.having("cached")), "from the store"),
+        (len(view.having("blocked")), "not reached"),
+        (len(view.having("cancelled", "running", "waiting")), "not finished"),
+    )
+    said = [f"{count:,} {word}" for count, word in counts if count]
+    said[:1] = [f"{plural(count, 'stage')} {word}" for count, word in counts if count][:1]
+    verb = "in" if view.status == "done" else "after"
+    return f"{view.status} {verb} {format_duration(view.wall)}: {', '.join(said) or 'no stage'}"
+
+
+def _not_reached(view: RunView) -> list[str]:
+    stages = [stage.stage for stage in view.having("blocked")]
+    if not stages:
+        return []
+    rest = len(stages) - MAX_LISTED
+    more = [f"  ... {rest:,} more"] if rest > 0 else []
+    return ["", "not reached:", *(f"  {stage}" for stage in stages[:MAX_LISTED]), *more]
+
+
+def _published(view: RunView, out: str) -> list[str]:
+    wheels = [file for file in view.published if file.path.endswith(".whl")]
+    others = len(view.published) - len(wheels)
+    if not view.published:
+        return []
+    lines = ["", f"in {out}: {plural(len(wheels), 'wheel')}, {plural(others, 'other file')}"]
+    # New ones first: they are what this run is about.
+    ordered = sorted(wheels, key=lambda file: not file.fresh)
+    for file in ordered[:MAX_LISTED]:
+        lines.append(f"  {file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}")
+    if len(wheels) > MAX_LISTED:
+        lines.append(f"  ... {len(wheels) - MAX_LISTED:,} more")
+    return lines
+
+
+def group_findings(stages: Sequence[StageView]) -> list[tuple[Finding, tuple[StageId, ...]]]:
+    """Findings of all stages, those that say the same about several stages once, worst first."""
+    groups: dict[tuple[str, str, str], tuple[Finding, list[StageId]]] = {}
+    for stage in stages:
+        for finding in stage.findings:
+            identity = (finding.severity, finding.rule, finding.message)
+            groups.setdefault(identity, (finding, []))[1].append(stage.stage)
+    ordered = sorted(groups.values(), key=lambda group: SEVERITIES.index(group[0].severity))
+    return [(finding, tuple(where)) for finding, where in ordered]
+
+
+def _findings(view: RunView) -> list[str]:
+    # The errors of a failed stage stand with it already.
+    groups = [
+        (finding, where)
+        for finding, where in group_findings(view.having("done", "cached", "failed"))
+        if finding.severity == "warning"
+    ]
+    lines = [
+        printable(
+            f"  {finding.severity}: {finding.message} ({finding.rule}"
+            + (f", {len(where)} times)" if len(where) > 1 else f", {finding.where})")
+        )
+        for finding, where in groups[:MAX_LISTED]
+    ]
+    if len(groups) > MAX_LISTED:
+        lines.append(f"  ... {len(groups) - MAX_LISTED:,} more")
+    return ["", *lines] if lines else []

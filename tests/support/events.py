@@ -1,0 +1,412 @@
+"""Event streams that look like real ones: a run of torch-scatter, failing runs, a run of nothing, a run of many."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from axletree.core.events import (
+    Event,
+    MemorySampled,
+    Published,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StagePlanned,
+    StageProgress,
+    StageStarted,
+    Status,
+)
+from axletree.core.findings import Finding
+from axletree.core.records import Metrics, StageRecord
+from axletree.core.values import Digest, Key, StageId, digest_of, key_of
+
+START = 1_790_000_000.0
+VARIANT = "py311-cpu-torch2.13.0"
+WHEEL = "torch_scatter-2.1.2+torch.2.13.cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+INDEX = "torch-2.13/cpu/simple/torch-scatter"
+LOGS = "/cache/axletree/logs"
+CAUSE = (
+    "csrc/cpu/scatter_cpu.cpp:51:17: error: 'AT_DISPATCH_ALL_TYPES_AND2' was not declared in this scope",
+    "   51 |                 AT_DISPATCH_ALL_TYPES_AND2(at::ScalarType::Half, src.scalar_type(), [&] {",
+    "      |                 ^~~~~~~~~~~~~~~~~~~~~~~~~~",
+)
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a stage does in a made-up run."""
+
+    id: str
+    action: str
+    needs: tuple[str, ...] = ()
+    begin: float = 0.0
+    wall: float = 1.0
+    peak: int = 60_000_000
+    jobs: int = 1
+    steps: tuple[tuple[str, int | None, int | None], ...] = ()
+    status: Status = "done"
+    message: str | None = None
+    cause: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    variants: tuple[str, ...] = (VARIANT,)
+    why: tuple[str, ...] = ("it never ran before",)
+    estimate: float | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def v(name: str, variant: str = VARIANT) -> str:
+    return f"{name}[{variant}]"
+
+
+OBJECTS = [
+    f"csrc/{name}.cpp"
+    for name in ("scatter", "segment_csr", "segment_coo", "version", "cpu/scatter_cpu", "cpu/segment")
+]
+COMPILE_STEPS = (
+    *((f"[{i + 1}/6] c++ -c {name}", i + 1, 6) for i, name in enumerate(OBJECTS)),
+    ("linking _scatter_cpu.so", None, None),
+)
+DOWNLOAD = tuple(
+    ("torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", i * 19_000_000, 190_000_000) for i in range(1, 11)
+)
+AUDIT = (
+    Finding(
+        rule="dist/needed-provided",
+        severity="info",
+        where=f"{WHEEL}: torch_scatter/_scatter_cpu.so",
+        message="libtorch_cpu.so, libc10.so and libtorch.so come from torch, as the recipe declares",
+        evidence=("NEEDED libtorch_cpu.so", "NEEDED libc10.so", "NEEDED libtorch.so"),
+    ),
+    Finding(
+        rule="dist/rpath-outside",
+        severity="warning",
+        where=f"{WHEEL}: torch_scatter/_version_cpu.so",
+        message="RUNPATH names a folder of the build machine",
+        fix="set `rpath = []` for the package, or let the build not write one",
+        evidence=("DT_RUNPATH /usr/local/lib",),
+    ),
+    Finding(
+        rule="dist/glibc-floor",
+        severity="info",
+        where=WHEEL,
+        message="the highest glibc symbol is GLIBC_2.17, the tag says 2.28",
+        evidence=("memcpy@GLIBC_2.14", "clock_gettime@GLIBC_2.17"),
+    ),
+)
+TESTS = {
+    "results": [
+        {"installer": "pip", "version": "26.1", "passed": 36, "failed": 0, "skipped": 2, "wall": 21.4},
+        {"installer": "uv", "version": "0.11.2", "passed": 36, "failed": 0, "skipped": 2, "wall": 14.8},
+    ]
+}
+PACKED = {"name": "torch-scatter", "version": "2.1.2+torch.2.13.cpu", "file": WHEEL, "size": 331_284}
+
+GREEN = (
+    Script("fetch", "fetch", (), 0.1, 0.8, 31_000_000, steps=(("torch_scatter-2.1.2.tar.gz", 108_000, 108_000),)),
+    Script("patch", "patch", ("fetch",), 1.0, 0.1, 30_000_000),
+    Script(v("environment.build"), "environment", (), 0.1, 24.0, 410_000_000, steps=DOWNLOAD),
+    Script(v("environment.test"), "environment", (), 0.2, 29.0, 430_000_000, steps=DOWNLOAD),
+    Script(
+        v("build"),
+        "build",
+        ("patch", v("environment.build")),
+        24.3,
+        96.0,
+        2_950_000_000,
+        2,
+        COMPILE_STEPS,
+        estimate=92.0,
+        findings=(
+            Finding(
+                rule="logs/deprecated-api",
+                severity="warning",
+                where="csrc/cpu/reducer.h:17",
+                message="Tensor.type() is deprecated and goes in a later torch",
+                fix="use Tensor.scalar_type()",
+            ),
+        ),
+    ),
+    Script(v("install"), "install", (v("build"),), 120.5, 0.6, 48_000_000),
+    Script(
+        v("pack.torch-scatter"),
+        "pack",
+        (v("install"),),
+        121.2,
+        0.4,
+        52_000_000,
+        facts={**PACKED, "sha256": digest_of(WHEEL.encode()), "index": "torch-2.13/cpu"},
+    ),
+    Script(v("audit.torch-scatter"), "audit", (v("pack.torch-scatter"),), 121.7, 0.5, 55_000_000, findings=AUDIT),
+    Script(v("index.torch-scatter"), "index", (v("audit.torch-scatter"),), 122.3, 0.1, 40_000_000),
+    Script(
+        v("test.operators"),
+        "test",
+        (v("index.torch-scatter"), v("environment.test")),
+        122.5,
+        38.0,
+        910_000_000,
+        facts=TESTS,
+        steps=(("pip: installing", None, None), ("pip: pytest", None, None), ("uv: installing", None, None)),
+    ),
+    Script(
+        v("test.import"),
+        "test",
+        (v("index.torch-scatter"), v("environment.test")),
+        122.5,
+        19.0,
+        480_000_000,
+        facts={
+            "results": [
+                {"installer": "pip", "version": "26.1", "passed": 1, "failed": 0, "skipped": 0, "wall": 9.1},
+                {"installer": "uv", "version": "0.11.2", "passed": 1, "failed": 0, "skipped": 0, "wall": 5.2},
+            ]
+        },
+    ),
+)
+
+
+def play(
+    scripts: tuple[Script, ...], *, recipe: str = "torch-scatter", variants: tuple[str, ...] = (VARIANT,)
+) -> tuple[Event, ...]:
+    """All events of a run in time order, without the published files."""
+    planned = tuple(
+        StagePlanned(
+            stage=StageId(s.id),
+            action=s.action,
+            needs=tuple(StageId(need) for need in s.needs),
+            variants=s.variants,
+            cached=s.status == "cached" and not s.why,
+            why=s.why,
+            estimate=s.estimate,
+        )
+        for s in scripts
+    )
+    events: list[Event] = []
+    for script in scripts:
+        events += _stage(script)
+    events.sort(key=lambda event: event.time)
+    wall = max((event.time for event in events), default=START) - START + 0.1
+    counts = {status: sum(s.status == status for s in scripts) for status in ("done", "cached", "failed", "blocked")}
+    cancelled = any(s.status == "cancelled" for s in scripts)
+    finish = RunFinished(
+        time=START + wall,
+        status="cancelled" if cancelled else "failed" if counts["failed"] else "done",
+        ran=counts["done"],
+        cached=counts["cached"],
+        failed=counts["failed"],
+        blocked=counts["blocked"],
+        wall=wall,
+    )
+    return (RunStarted(time=START, recipe=recipe, variants=variants, stages=planned), *events, finish)
+
+
+def _stage(s: Script) -> list[Event]:
+    begin, end = START + s.begin, START + s.begin + s.wall
+    stage, key = StageId(s.id), key_of(s.id)
+    if s.status in ("cached", "blocked"):
+        tree = _tree(s) if s.status == "cached" else None
+        return [StageFinished(time=begin, stage=stage, status=s.status, key=key, tree=tree, message=s.message)]
+    log = f"{LOGS}/{key[:16]}.log"
+    events: list[Event] = [StageStarted(time=begin, stage=stage, key=key, jobs=s.jobs, log=log)]
+    for number, (text, done, total) in enumerate(s.steps):
+        at = begin + s.wall * (number + 1) / (len(s.steps) + 1)
+        events.append(StageProgress(time=at, stage=stage, message=text, done=done, total=total))
+    count = min(120, max(1, int(s.wall / 0.5)))
+    for number in range(count):
+        share = (number + 0.5) / count
+        level = 0.35 + 0.65 * abs(math.sin(3.1 * share + 2.3 * math.sin(9 * share)))
+        events.append(
+            MemorySampled(time=begin + s.wall * share, stage=stage, memory=int(s.peak * level), processes=1 + s.jobs)
+        )
+    events.append(
+        StageFinished(
+            time=end,
+            stage=stage,
+            status=s.status,
+            key=key,
+            tree=_tree(s) if s.status == "done" else None,
+            metrics=metrics(s),
+            log=log,
+            message=s.message,
+            cause=s.cause,
+            findings=s.findings,
+        )
+    )
+    return events
+
+
+def _tree(s: Script) -> Digest:
+    return Digest(hashlib.sha256(f"tree {s.id}".encode()).hexdigest())
+
+
+def metrics(s: Script) -> Metrics:
+    return Metrics(
+        wall=s.wall, cpu=s.wall * s.jobs * 0.94, peak_memory=s.peak, peak_process=s.peak // (s.jobs + 1), jobs=s.jobs
+    )
+
+
+def records(scripts: tuple[Script, ...]) -> dict[StageId, StageRecord]:
+    """What the store holds of the stages that have a result."""
+    return {
+        StageId(s.id): StageRecord(
+            stage=StageId(s.id),
+            key=Key(key_of(s.id)),
+            tree=_tree(s),
+            ingredients={"action": s.action},
+            findings=s.findings,
+            facts=s.facts,
+            metrics=metrics(s),
+            finished_at=START + s.begin + s.wall,
+        )
+        for s in scripts
+        if s.status in ("done", "cached")
+    }
+
+
+def published(*, fresh: bool, time: float) -> tuple[Event, ...]:
+    """The files of the output folder."""
+    return tuple(
+        Published(time=time, path=f"{INDEX}/{name}", size=size, sha256=digest_of(name.encode()), fresh=fresh)
+        for name, size in (
+            (WHEEL, 331_284),
+            (f"{WHEEL}.metadata", 2_114),
+            ("index.html", 812),
+            ("index.json", 1_240),
+        )
+    )
+
+
+def green_run() -> tuple[Event, ...]:
+    """Everything is built for the first time, and works."""
+    head, last = play(GREEN)[:-1], play(GREEN)[-1]
+    return (*head, *published(fresh=True, time=last.time), last)
+
+
+def noop_run() -> tuple[Event, ...]:
+    """The same again: all is in the store."""
+    scripts = noop_scripts()
+    head, last = play(scripts)[:-1], play(scripts)[-1]
+    return (*head, *published(fresh=False, time=last.time), last)
+
+
+def noop_scripts() -> tuple[Script, ...]:
+    return tuple(changed(s, status="cached", begin=0.05, wall=0.0, why=()) for s in GREEN)
+
+
+def changed(script: Script, **fields: Any) -> Script:
+    return Script(**{**script.__dict__, **fields})
+
+
+def failing_scripts() -> tuple[Script, ...]:
+    """The sources come from the store, a compile error stops the build, what needs it is not reached."""
+    scripts = []
+    for s in GREEN:
+        if s.id in ("fetch", v("environment.build")):
+            scripts.append(changed(s, status="cached", begin=0.05, wall=0.0, why=()))
+        elif s.id == "patch":
+            scripts.append(
+                changed(s, status="cached", begin=0.3, wall=0.0, why=("the text of 0001-fix.patch changed",))
+            )
+        elif s.id == v("build"):
+            scripts.append(
+                changed(
+                    s,
+                    begin=0.5,
+                    wall=41.0,
+                    status="failed",
+                    steps=COMPILE_STEPS[:4],
+                    message="the compiler reports 1 error",
+                    cause=CAUSE,
+                    findings=(),
+                    why=("source: the tree of patch changed", "env: CFLAGS changed from '' to '-O1'"),
+                )
+            )
+        elif s.id == v("environment.test"):
+            scripts.append(s)
+        else:
+            scripts.append(changed(s, status="blocked", begin=41.6, wall=0.0, message=f"{v('build')} failed"))
+    return tuple(scripts)
+
+
+def failing_run() -> tuple[Event, ...]:
+    return play(failing_scripts())
+
+
+def cancelled_run() -> tuple[Event, ...]:
+    """Ctrl-C while the extension compiles."""
+    scripts = []
+    for s in GREEN:
+        if s.begin + s.wall < 40:
+            scripts.append(s)
+        elif s.id == v("build"):
+            scripts.append(changed(s, status="cancelled", wall=20.0, steps=COMPILE_STEPS[:2], findings=()))
+        else:
+            scripts.append(changed(s, status="cancelled", begin=44.4, wall=0.0))
+    events = [
+        event
+        for event in play(tuple(scripts))
+        # What never started only ends.
+        if not (
+            isinstance(event, StageStarted | StageProgress | MemorySampled)
+            and event.stage in {s.id for s in scripts if s.begin == 44.4}
+        )
+    ]
+    return tuple(events)
+
+
+def matrix_scripts(variants: int) -> tuple[Script, ...]:
+    """Many variants: a shared fetch, then five stages each on 8 lanes; one build fails, every fifth is in the store."""
+    names = tuple(f"py{310 + i % 5}-cu{118 + i // 5}-mkl" for i in range(variants))
+    scripts = [Script("fetch", "fetch", (), 0.0, 2.0, variants=names)]
+    free = [2.0] * 8
+    for number, name in enumerate(names):
+        lane = min(range(8), key=lambda index: free[index])
+        begin = free[lane]
+        build = 30.0 + 25.0 * abs(math.sin(number * 1.7))
+        broken = number == 7
+        chain = (
+            ("environment.build", "environment", (), 6.0, 300_000_000),
+            ("build", "build", ("fetch", f"environment.build[{name}]"), build, 2_400_000_000),
+            ("pack.demo", "pack", (f"build[{name}]",), 0.8, 60_000_000),
+            ("audit.demo", "audit", (f"pack.demo[{name}]",), 0.5, 60_000_000),
+            ("test.demo", "test", (f"audit.demo[{name}]",), 9.0, 500_000_000),
+        )
+        for step, action, needs, wall, peak in chain:
+            status: Status = "cached" if number % 5 == 4 else "done"
+            if broken and action != "environment":
+                status = "failed" if action == "build" else "blocked"
+            facts = _facts(action, name) if status in ("done", "cached") else {}
+            script = Script(
+                v(step, name), action, needs, begin, wall, peak, 4, status=status, variants=(name,), facts=facts
+            )
+            if status == "cached":
+                script = changed(script, begin=0.2, wall=0.0, why=())
+            elif status == "failed":
+                script = changed(script, message="the compiler reports 1 error", cause=CAUSE)
+            elif status == "blocked":
+                script = changed(script, wall=0.0, message=f"build[{name}] failed")
+            elif action == "audit" and number % 2:
+                script = changed(script, findings=AUDIT)
+            scripts.append(script)
+            begin += script.wall
+        free[lane] = max(free[lane], begin)
+    return tuple(scripts)
+
+
+def _facts(action: str, name: str) -> dict[str, Any]:
+    if action == "pack":
+        file = f"demo-1.0+{name.replace('-', '.')}-cp{name[2:5]}-cp{name[2:5]}-manylinux_2_28_x86_64.whl"
+        size = 1_000_000 + 90_000 * (len(name) + int(name[-5:-4] == "m")) + int(name[2:5]) * 4_000
+        return {"name": "demo", "version": "1.0", "file": file, "size": size, "sha256": digest_of(file.encode())}
+    if action == "test":
+        return {"results": [{"installer": "uv", "version": "0.11.2", "passed": 12, "failed": 0, "wall": 8.0}]}
+    return {}
+
+
+def matrix_run(variants: int) -> tuple[Event, ...]:
+    scripts = matrix_scripts(variants)
+    names = tuple(name for name in scripts[0].variants)
+    return play(scripts, recipe="demo", variants=names)
