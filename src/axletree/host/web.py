@@ -1,0 +1,138 @@
+"""HTTP as Axletree does it: one pool, the system's certificates, the environment's proxies, one error for no network.
+
+Credentials come from the address or from ``.netrc`` and are sent to that host only; no message shows them.
+"""
+
+from __future__ import annotations
+
+import functools
+import netrc
+import os
+import ssl
+import urllib.request
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from axletree.core.errors import HostError
+from axletree.host.indexes import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CERTIFICATE_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""Variables that name a file of certificates, the first that is set counts."""
+
+RETRY_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+"""Answers that may be another one a moment later."""
+
+TIMEOUT = urllib3.Timeout(connect=15.0, read=60.0)
+_REDIRECTS = 10
+
+
+def retries(total: int = 3, backoff: float = 0.5) -> urllib3.Retry:
+    """Retry what a moment can mend: connections, cut answers, overload. Redirects are followed by :func:`get`."""
+    return urllib3.Retry(
+        total=total, redirect=0, backoff_factor=backoff, status_forcelist=RETRY_STATUS, raise_on_status=False
+    )
+
+
+def get(
+    url: str, *, headers: Mapping[str, str] | None = None, retry: urllib3.Retry | None = None, method: str = "GET"
+) -> tuple[urllib3.BaseHTTPResponse, str]:
+    """Ask for an address and follow redirects; the body is not read yet.
+
+    Returns the answer, whatever its status, and the address that gave it. Credentials stay with the host that they
+    were meant for.
+
+    Raises:
+        urllib3.exceptions.HTTPError: no answer; :func:`no_answer` turns it into an error for people.
+        HostError: redirects that do not end, or lead to something else than HTTP.
+    """
+    for _ in range(_REDIRECTS):
+        bare, login = _split_login(url)
+        if urlsplit(bare).scheme not in {"http", "https"}:
+            raise HostError(f"not an http or https address: {redact(url)}")
+        sent = {"Accept-Encoding": "identity", "User-Agent": "axletree"} | dict(headers or {}) | login
+        answer = _pool(bare).request(
+            method,
+            bare,
+            headers=sent,
+            retries=retries() if retry is None else retry,
+            timeout=TIMEOUT,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
+        )
+        target = answer.get_redirect_location()
+        if not target:
+            return answer, bare
+        answer.drain_conn()
+        answer.release_conn()
+        url = urljoin(bare, target)
+    raise HostError(f"redirected more than {_REDIRECTS} times: {redact(url)}")
+
+
+def no_answer(url: str, error: Exception) -> HostError:
+    """The error that people see when a server gives no answer."""
+    reason: object = getattr(error, "reason", None) or error
+    host = urlsplit(url).hostname or url
+    text = str(reason).rpartition(": ")[2] if isinstance(reason, HTTPError) else str(reason)
+    return HostError(
+        f"no answer from {host}: {text} (asked for {redact(url)})",
+        hint="check the network, the proxy variables and SSL_CERT_FILE; or name a mirror with AXLETREE_INDEX_URL",
+    )
+
+
+def _split_login(url: str) -> tuple[str, dict[str, str]]:
+    """An address without its credentials, and the header that carries them."""
+    parts = urlsplit(url)
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+    name, password = parts.username, parts.password
+    if name is None and parts.hostname:
+        name, password = _netrc_login(parts.hostname)
+    if not name:
+        return bare, {}
+    return bare, urllib3.make_headers(basic_auth=f"{unquote(name)}:{unquote(password or '')}")
+
+
+@functools.lru_cache(maxsize=64)
+def _netrc_login(host: str) -> tuple[str | None, str | None]:
+    path = os.environ.get("NETRC") or os.path.expanduser("~/.netrc")  # noqa: PTH111 (as curl and pip find it)
+    try:
+        found = netrc.netrc(path).authenticators(host)
+    except (OSError, netrc.NetrcParseError):
+        return None, None
+    return (found[0], found[2]) if found else (None, None)
+
+
+def _pool(url: str) -> urllib3.PoolManager:
+    """The pool for an address: through a proxy where the environment names one for it."""
+    parts = urlsplit(url)
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and urllib.request.proxy_bypass(parts.hostname or ""):
+        proxy = None
+    certificates = next((os.environ[name] for name in CERTIFICATE_VARIABLES if os.environ.get(name)), None)
+    return _make_pool(proxy, certificates)
+
+
+@functools.lru_cache(maxsize=8)
+def _make_pool(proxy: str | None, certificates: str | None) -> urllib3.PoolManager:
+    try:
+        context = ssl.create_default_context()
+        if certificates:
+            folder = os.path.isdir(certificates)  # noqa: PTH112 (a plain question)
+            context.load_verify_locations(
+                cafile=None if folder else certificates, capath=certificates if folder else None
+            )
+    except OSError as error:
+        raise HostError(f"cannot read the certificates in {certificates}: {error}") from error
+    options: dict[str, Any] = {"ssl_context": context, "maxsize": 4}
+    if not proxy:
+        return urllib3.PoolManager(**options)
+    address, login = _split_login(proxy if "://" in proxy else f"http://{proxy}")
+    token = login.get("authorization")
+    return urllib3.ProxyManager(address, proxy_headers={"proxy-authorization": token} if token else None, **options)
