@@ -1,0 +1,296 @@
+"""A strict reader of ZIP archives (PKWARE APPNOTE 6.3) in a buffer, as wheels need them.
+
+It trusts the central directory only as far as the local headers agree with it, and refuses whatever two readers could
+understand differently: data before or after the archive, two members of one name, members that overlap, names that
+leave the folder, symbolic links, encryption, unknown methods, sizes that are not true.
+"""
+
+from __future__ import annotations
+
+import stat
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.core.trees import is_safe_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STORED, DEFLATED = 0, 8
+MAX_TOTAL = 64 << 30
+"""Most bytes that the members of an archive may have together."""
+MAX_RATIO = 1100
+"""Deflate can't expand more than 1032 times; what claims more lies."""
+
+_EOCD = struct.Struct("<4s4H2LH")
+_EOCD64 = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR64 = struct.Struct("<4sLQL")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_LOCAL = struct.Struct("<4s5H3L2H")
+_MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
+_ENCRYPTED, _DESCRIPTOR, _PATCH, _STRONG, _UTF8, _MASKED = 1, 8, 32, 64, 0x800, 0x2000
+_UNIX = 3
+
+
+class ZipEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One member of an archive."""
+
+    name: str
+    """Path inside the archive; folders end with ``/``."""
+    method: int
+    """``STORED`` or ``DEFLATED``."""
+    crc: int
+    compressed: int
+    """Bytes in the archive."""
+    size: int
+    """Bytes once inflated, as declared; reading checks it."""
+    offset: int
+    """Where its local header begins."""
+    data: int
+    """Where its content begins."""
+    mode: int
+    """Unix mode with the file type, 0 where the archive does not say."""
+
+    @property
+    def directory(self) -> bool:
+        """Whether it is a folder."""
+        return self.name.endswith("/")
+
+    @property
+    def executable(self) -> bool:
+        """Whether its owner may execute it."""
+        return bool(self.mode & stat.S_IXUSR)
+
+
+class _End(NamedTuple):
+    """What the end of the archive says of the central directory."""
+
+    entries: int
+    size: int
+    offset: int
+    end: int
+    """Where the directory must end: the first byte of the end record."""
+
+
+def damaged(archive: str, message: str, *, member: str | None = None) -> IntegrityError:
+    """An error that names the archive and, where it is one member's, the member."""
+    return IntegrityError(Problem(file=archive, key=member, message=message))
+
+
+def read_directory(buffer: bytes | memoryview, *, archive: str = "archive") -> tuple[ZipEntry, ...]:
+    """All members in the order of the central directory.
+
+    Args:
+        buffer: the whole archive.
+        archive: what errors call it.
+
+    Raises:
+        IntegrityError: the archive is damaged, ambiguous or unsafe; names every bad member.
+    """
+    view = memoryview(buffer).cast("B")
+    end = _read_end(view, archive)
+    entries = tuple(_entries(view, end, archive))
+    problems = [*_unsafe(entries, archive), *_clashes(entries, archive)]
+    if not problems:
+        problems = list(_overlaps(entries, end.offset, archive))
+    if sum(entry.size for entry in entries) > MAX_TOTAL:
+        problems.append(Problem(file=archive, message=f"its members claim more than {MAX_TOTAL >> 30} GiB together"))
+    if problems:
+        raise IntegrityError(*problems)
+    return entries
+
+
+def _read_end(view: memoryview, archive: str) -> _End:
+    """Find the end record; it must be the last thing of the file (with its comment)."""
+    tail = bytes(view[-(_EOCD.size + _MAX_16) :])
+    at = len(tail)
+    while True:
+        at = tail.rfind(b"PK\x05\x06", 0, at)
+        if at < 0:
+            raise damaged(archive, "no ZIP archive, or cut off: it has no end record that closes the file")
+        if at + _EOCD.size <= len(tail) and at + _EOCD.size + _EOCD.unpack_from(tail, at)[7] == len(tail):
+            break
+    place = len(view) - len(tail) + at
+    _, disk, start_disk, here, entries, size, offset, _ = _EOCD.unpack_from(tail, at)
+    end = _End(entries, size, offset, place)
+    if bytes(view[max(0, place - _LOCATOR64.size) : place])[:4] == b"PK\x06\x07":
+        end = _read_end64(view, place - _LOCATOR64.size, archive)
+        pairs = ((entries, end.entries, _MAX_16), (size, end.size, _MAX_32), (offset, end.offset, _MAX_32))
+        if any(small not in {true, marker} for small, true, marker in pairs):
+            raise damaged(archive, "its two end records (ZIP and ZIP64) contradict each other")
+    elif disk or start_disk or here != entries:
+        raise damaged(archive, "it is one part of a split archive")
+    if end.offset + end.size != end.end:
+        raise damaged(archive, "its central directory does not lie right before the end record")
+    return end
+
+
+def _read_end64(view: memoryview, locator: int, archive: str) -> _End:
+    _, disk, place, disks = _LOCATOR64.unpack_from(view, locator)
+    if disk or disks > 1 or place + _EOCD64.size > locator or bytes(view[place : place + 4]) != b"PK\x06\x06":
+        raise damaged(archive, "its ZIP64 end record is not where the locator says")
+    _, length, _, _, disk, start_disk, here, entries, size, offset = _EOCD64.unpack_from(view, place)
+    if place + 12 + length != locator or disk or start_disk or here != entries:
+        raise damaged(archive, "its ZIP64 end record is damaged")
+    return _End(entries, size, offset, place)
+
+
+def _entries(view: memoryview, end: _End, archive: str) -> Iterator[ZipEntry]:
+    position = end.offset
+    for _ in range(end.entries):
+        if position + _CENTRAL.size > end.end or bytes(view[position : position + 4]) != b"PK\x01\x02":
+            raise damaged(archive, f"its central directory ends before the {end.entries} members that it declares")
+        entry, position = _read_entry(view, position, end.end, archive)
+        yield entry
+    if position != end.end:
+        raise damaged(archive, f"its central directory has more than the {end.entries} members that it declares")
+
+
+def _read_entry(view: memoryview, position: int, limit: int, archive: str) -> tuple[ZipEntry, int]:
+    fields = _CENTRAL.unpack_from(view, position)
+    (
+        _,
+        made_by,
+        _,
+        flags,
+        method,
+        _,
+        _,
+        crc,
+        compressed,
+        size,
+        n_name,
+        n_extra,
+        n_comment,
+        disk,
+        _,
+        attributes,
+        offset,
+    ) = fields
+    start = position + _CENTRAL.size
+    after = start + n_name + n_extra + n_comment
+    if after > limit:
+        raise damaged(archive, "its central directory is cut off")
+    raw = bytes(view[start : start + n_name])
+    name = _decode(raw, flags, archive)
+    extra = bytes(view[start + n_name : start + n_name + n_extra])
+    size, compressed, offset = _zip64(extra, [size, compressed, offset], archive, name)
+    _check_flags(flags, method, disk, archive, name)
+    if method == STORED and size != compressed:
+        raise damaged(archive, f"is stored, yet declares two sizes, {size} and {compressed}", member=name)
+    if size > compressed * MAX_RATIO + 1024:
+        raise damaged(archive, f"declares {size} bytes from {compressed}, more than deflate can give", member=name)
+    local = (flags, method, crc, compressed, size)
+    return (
+        ZipEntry(
+            name=name,
+            method=method,
+            crc=crc,
+            compressed=compressed,
+            size=size,
+            offset=offset,
+            data=_data_offset(view, offset, raw, local, archive),
+            mode=attributes >> 16 if made_by >> 8 == _UNIX else 0,
+        ),
+        after,
+    )
+
+
+def _decode(raw: bytes, flags: int, archive: str) -> str:
+    try:
+        return raw.decode("utf-8" if flags & _UTF8 else "cp437")
+    except UnicodeDecodeError as error:
+        raise damaged(archive, f"the name of a member is no UTF-8: {raw[:80]!r}") from error
+
+
+def _check_flags(flags: int, method: int, disk: int, archive: str, name: str) -> None:
+    if flags & (_ENCRYPTED | _STRONG | _MASKED):
+        raise damaged(archive, "is encrypted", member=name)
+    if flags & _PATCH or disk:
+        raise damaged(archive, "is a patch or a part of a split archive", member=name)
+    if method not in {STORED, DEFLATED}:
+        raise damaged(archive, f"uses compression method {method}; wheels may only store or deflate", member=name)
+
+
+def _zip64(extra: bytes, values: list[int], archive: str, name: str) -> list[int]:
+    """Replace each value that overflowed (size, compressed size, offset) by its ZIP64 one, in that order."""
+    if _MAX_32 not in values:
+        return values
+    position = 0
+    while position + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, position)
+        if kind == 1:
+            field = extra[position + 4 : position + 4 + length]
+            for index, value in enumerate(values):
+                if value == _MAX_32:
+                    if len(field) < 8:
+                        break
+                    values[index] = int.from_bytes(field[:8], "little")
+                    field = field[8:]
+            else:
+                return values
+            break
+        position += 4 + length
+    raise damaged(archive, "lacks the ZIP64 sizes that it announces", member=name)
+
+
+def _data_offset(
+    view: memoryview, offset: int, raw: bytes, central: tuple[int, int, int, int, int], archive: str
+) -> int:
+    """Where the content begins, from the local header, which must say the same as the central directory."""
+    name = raw.decode("utf-8", "backslashreplace")
+    if offset + _LOCAL.size > len(view) or bytes(view[offset : offset + 4]) != b"PK\x03\x04":
+        raise damaged(archive, "its local header is missing", member=name)
+    _, _, flags, method, _, _, crc, compressed, size, n_name, n_extra = _LOCAL.unpack_from(view, offset)
+    start = offset + _LOCAL.size
+    after = start + n_name + n_extra
+    if after + central[3] > len(view):
+        raise damaged(archive, "its content reaches beyond the end of the archive", member=name)
+    if bytes(view[start : start + n_name]) != raw or (flags ^ central[0]) & ~_UTF8 or method != central[1]:
+        raise damaged(archive, "its local header and the central directory contradict each other", member=name)
+    if not flags & _DESCRIPTOR:
+        size, compressed = _zip64(bytes(view[start + n_name : after]), [size, compressed], archive, name)
+        if (crc, compressed, size) != central[2:]:
+            raise damaged(archive, "its local header declares other sizes than the central directory", member=name)
+    return int(after)
+
+
+def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
+    for entry in entries:
+        name = entry.name.removesuffix("/")
+        if not is_safe_path(name) or name[1:2] == ":":
+            yield Problem(file=archive, key=repr(entry.name)[1:-1], message="its path leaves the folder, or is no path")
+        elif stat.S_ISLNK(entry.mode):
+            yield Problem(file=archive, key=entry.name, message="is a symbolic link, which wheels can't hold")
+        elif entry.directory and entry.size:
+            yield Problem(file=archive, key=entry.name, message="is a folder, yet has content")
+
+
+def _clashes(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for entry in entries:
+        name = entry.name.removesuffix("/")
+        if name in seen:
+            yield Problem(file=archive, key=name, message="is there twice")
+        seen.add(name)
+    files = {entry.name for entry in entries if not entry.directory}
+    parents: set[str] = set()
+    for name in seen:
+        parent = name.rpartition("/")[0]
+        while parent and parent not in parents:
+            parents.add(parent)
+            parent = parent.rpartition("/")[0]
+    for name in sorted(files & parents):
+        yield Problem(file=archive, key=name, message="is both a file and a folder")
+
+
+def _overlaps(entries: tuple[ZipEntry, ...], directory: int, archive: str) -> Iterator[Problem]:
+    ordered = sorted(entries, key=lambda entry: entry.offset)
+    if ordered and ordered[0].offset != 0:
+        yield Problem(file=archive, message="something stands before its first member")
+    for entry, follows in zip(ordered, [*(e.offset for e in ordered[1:]), directory], strict=False):
+        if entry.data + entry.compressed > follows:
+            yield Problem(file=archive, key=entry.name, message="overlaps what follows it in the archive")

@@ -1,0 +1,69 @@
+"""File names of wheels: the binary distribution format (PEP 427, PEP 491 and their living specification)."""
+
+from __future__ import annotations
+
+import msgspec
+from packaging.tags import parse_tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from axletree.core.errors import IntegrityError, Problem
+
+
+class WheelName(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a wheel's file name."""
+
+    project: str
+    """Normalised name of the distribution (PEP 503): ``torch-scatter``."""
+    version: str
+    """Normalised version (PEP 440), with its local label."""
+    python: str
+    """Python tag as written, possibly a set: ``cp311``, ``py2.py3``."""
+    abi: str
+    platform: str
+    build: str = ""
+    """Build tag: digits, then anything."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Each single tag that the name stands for, sorted."""
+        return tuple(sorted(str(tag) for tag in parse_tag(f"{self.python}-{self.abi}-{self.platform}")))
+
+
+def parse_wheel_name(filename: str) -> WheelName:
+    """Take a wheel's file name apart.
+
+    Raises:
+        IntegrityError: it is no wheel name.
+    """
+    try:
+        project, version, _, _ = parse_wheel_filename(filename)
+    except InvalidWheelFilename as error:
+        hint = "a wheel is named NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl"
+        raise IntegrityError(Problem(file=filename, message=f"no name of a wheel: {error}", hint=hint)) from error
+    parts = filename.removesuffix(".whl").split("-")
+    python, abi, platform = parts[-3:]
+    return WheelName(
+        project=project,
+        version=str(version),
+        build=parts[2] if len(parts) == 6 else "",
+        python=python,
+        abi=abi,
+        platform=platform,
+    )
+
+
+def render_wheel_name(name: WheelName) -> str:
+    """The file name of a wheel, normalised."""
+    parts = [stem(name.project, name.version), name.build, name.python, name.abi, name.platform]
+    return "-".join(part for part in parts if part) + ".whl"
+
+
+def stem(project: str, version: str) -> str:
+    """How ``NAME-VERSION`` begins file names and names the ``.dist-info`` folder: ``torch_scatter-2.1.2``."""
+    return f"{canonicalize_name(project).replace('-', '_')}-{Version(version)}"
+
+
+def dist_info_folder(project: str, version: str) -> str:
+    """Name of the folder that holds a wheel's metadata."""
+    return f"{stem(project, version)}.dist-info"

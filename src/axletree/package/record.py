@@ -1,0 +1,138 @@
+"""RECORD (PEP 376, PEP 427): each file of a wheel with its hash and size."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.core.trees import is_safe_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+
+
+class RecordEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of RECORD."""
+
+    path: str
+    hash: str = ""
+    """``sha256=`` and the digest in base64 for URLs, without padding; empty for RECORD itself."""
+    size: int | None = None
+
+
+class RecordIssue(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which RECORD and the content differ."""
+
+    kind: Literal["missing", "extra", "hash", "size", "unsafe", "unchecked", "twice"]
+    """``missing``: a file without a line; ``extra``: a line without a file; ``unchecked``: no hash, or no SHA-256."""
+    path: str
+    detail: str
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """What was really read of a file."""
+
+    sha256: str
+    """Hexadecimal."""
+    size: int
+
+
+def encode_hash(digest: bytes, algorithm: str = "sha256") -> str:
+    """A digest as RECORD writes it."""
+    return f"{algorithm}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...]:
+    """Read a RECORD file.
+
+    Raises:
+        IntegrityError: no CSV of three columns in UTF-8; lists every bad line.
+    """
+    problems: list[Problem] = []
+    entries: list[RecordEntry] = []
+    try:
+        rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise IntegrityError(Problem(file=file, message=f"no CSV in UTF-8: {error}")) from error
+    for number, row in enumerate(rows, start=1):
+        if not row:
+            continue
+        if len(row) != 3 or not row[0] or not (row[2] == "" or (row[2].isascii() and row[2].isdigit())):
+            line = ",".join(row)[:100]
+            problems.append(Problem(file=file, line=number, message="no line of path, hash and size", excerpt=line))
+            continue
+        size = int(row[2]) if row[2] and len(row[2]) < 20 else None
+        entries.append(RecordEntry(path=row[0], hash=row[1], size=size))
+    if problems:
+        raise IntegrityError(*problems[:20])
+    return tuple(entries)
+
+
+def render_record(entries: Iterable[RecordEntry]) -> bytes:
+    """The bytes of a RECORD file, lines in the given order."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for entry in entries:
+        writer.writerow((entry.path, entry.hash, "" if entry.size is None else entry.size))
+    return out.getvalue().encode()
+
+
+def check_record(
+    record: Iterable[RecordEntry], contents: Mapping[str, Content], *, dist_info: str
+) -> tuple[RecordIssue, ...]:
+    """Compare RECORD with the files that are there.
+
+    Args:
+        record: its lines.
+        contents: path -> what was read, every file of the wheel.
+        dist_info: the wheel's metadata folder.
+    """
+    return tuple(_issues(tuple(record), contents, f"{dist_info}/RECORD"))
+
+
+def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], own: str) -> Iterator[RecordIssue]:
+    listed: set[str] = set()
+    exempt = {own, *(f"{own.rpartition('/')[0]}/{name}" for name in SIGNATURES)}
+    for entry in record:
+        path = entry.path
+        if not is_safe_path(path):
+            yield RecordIssue(kind="unsafe", path=path, detail="its path leaves the folder")
+            continue
+        if path in listed:
+            yield RecordIssue(kind="twice", path=path, detail="is listed twice")
+        listed.add(path)
+        content = contents.get(path)
+        if content is None:
+            yield RecordIssue(kind="extra", path=path, detail="is listed, but not in the wheel")
+        elif path not in exempt:
+            yield from _compare(entry, content)
+    for path in sorted(contents.keys() - listed - exempt):
+        yield RecordIssue(kind="missing", path=path, detail="is in the wheel, but not listed")
+
+
+def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
+    algorithm, _, _ = entry.hash.partition("=")
+    if algorithm != "sha256":
+        detail = f"is listed with {algorithm}, not sha256" if entry.hash else "is listed without a hash"
+        yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
+    else:
+        found = encode_hash(bytes.fromhex(content.sha256))
+        if entry.hash.rstrip("=") != found:
+            detail = f"has {found}, but {entry.hash[:80]} is listed"
+            yield RecordIssue(kind="hash", path=entry.path, detail=detail)
+    if entry.size is not None and entry.size != content.size:
+        detail = f"has {content.size} bytes, but {entry.size} are listed"
+        yield RecordIssue(kind="size", path=entry.path, detail=detail)
+
+
+def content_of(data: bytes) -> Content:
+    """Digest and size of a file that is in memory."""
+    return Content(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
