@@ -1,0 +1,247 @@
+"""Finds a CPython by version and tells what it is: the running one, those on PATH, pyenv's, uv's.
+
+Each candidate is run once and its answer kept in a cache file, since a program's facts change only with its file. A
+candidate that does not start (a pyenv shim of a version that is not active, another architecture) is passed over.
+Scripts such as shims are tried late and never remembered: what they start changes while their file does not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import HostError, UsageError
+from axletree.host.files import replace_file
+from axletree.host.indexes import uv_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
+    """A Python interpreter of this machine."""
+
+    path: str
+    """The program itself, never one inside a virtual environment."""
+    version: str
+    """``3.11.7``."""
+    implementation: str
+    """``cpython``."""
+    free_threaded: bool
+    abiflags: str
+    soabi: str
+    """``cpython-311-x86_64-linux-gnu``: the middle of an extension module's file name."""
+    platform: str
+    """``linux-x86_64``, as sysconfig has it."""
+    machine: str
+    """``x86_64``."""
+    libc: str
+    """``glibc 2.36``; empty where the system does not tell."""
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program said when it was run."""
+
+    mtime: int
+    size: int
+    facts: Interpreter
+
+
+_REQUEST = re.compile(r"^(\d+)\.(\d+)(?:\.(\d+))?(t?)$")
+_PROBE_SECONDS = 20
+_PROBE = """
+import json, os, sys, sysconfig
+def libc():
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, ValueError, OSError):
+        return ""
+print(json.dumps({
+    "path": os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable),
+    "version": "%d.%d.%d" % sys.version_info[:3],
+    "implementation": sys.implementation.name,
+    "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    "abiflags": getattr(sys, "abiflags", ""),
+    "soabi": sysconfig.get_config_var("SOABI") or "",
+    "platform": sysconfig.get_platform(),
+    "machine": os.uname().machine,
+    "libc": libc(),
+}))
+"""
+
+
+def find_interpreter(version: str, *, environ: Mapping[str, str], cache: Path | None = None) -> Interpreter:
+    """The first CPython of a version: ``3.11``, ``3.11.7``, or ``3.13t`` for the free-threaded build.
+
+    Args:
+        version: what is asked for.
+        environ: ``PATH``, ``HOME``, ``PYENV_ROOT`` and uv's variables count.
+        cache: file where answers of candidates are kept between calls.
+
+    Raises:
+        UsageError: the version is not one that can be asked for.
+        HostError: there is none; lists those that were found, and says how to get it.
+    """
+    if _REQUEST.match(version) is None:
+        raise UsageError(
+            f"not a Python version: {version!r}", hint="such as 3.11, or 3.13t for the free-threaded build"
+        )
+    answers = _read_cache(cache)
+    known = dict(answers)
+    found: list[Interpreter] = []
+    try:
+        for candidate in _candidates(version, environ):
+            facts = _facts(candidate, answers, environ)
+            if facts is None:
+                continue
+            if matches(facts, version):
+                return facts
+            found.append(facts)
+        # Only for the message: everything else that there is.
+        others = (_facts(path, answers, environ) for path in _pyenv(environ, wanted=None))
+        found += [facts for facts in others if facts is not None]
+    finally:
+        if cache is not None and answers != known:
+            replace_file(cache, msgspec.json.encode(answers))
+    lines = sorted({f"{_label(facts)} at {facts.path}" for facts in found})
+    message = f"no CPython {version} on this machine"
+    raise HostError(
+        "\n    ".join([f"{message}; found:", *lines]) if lines else message,
+        hint=f"`uv python install {version}` or `pyenv install {version}` brings it",
+    )
+
+
+def matches(interpreter: Interpreter, version: str) -> bool:
+    """Whether an interpreter is the CPython that a version asks for."""
+    asked = _REQUEST.match(version)
+    if asked is None or interpreter.implementation != "cpython":
+        return False
+    parts = interpreter.version.split(".")
+    same = parts[:2] == [asked[1], asked[2]] and asked[3] in {None, parts[2]}
+    return same and interpreter.free_threaded == bool(asked[4])
+
+
+def identity(interpreter: Interpreter) -> dict[str, str]:
+    """What of an interpreter can change the result of a build, fit for a key: no path."""
+    return {
+        "version": interpreter.version,
+        "implementation": interpreter.implementation,
+        "soabi": interpreter.soabi,
+        "platform": interpreter.platform,
+    }
+
+
+def probe(path: Path, *, environ: Mapping[str, str]) -> Interpreter | None:
+    """Run an interpreter once and ask what it is; ``None`` where it does not start or does not answer."""
+    command = [str(path), "-I", "-S", "-c", _PROBE]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_PROBE_SECONDS,
+            env=dict(environ),
+        )
+        return msgspec.json.decode(done.stdout, type=Interpreter) if done.returncode == 0 else None
+    except (OSError, subprocess.TimeoutExpired, msgspec.MsgspecError):
+        return None
+
+
+def _candidates(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Programs that may be the one, the likeliest first; each once."""
+    seen: set[Path] = set()
+    for source in (_running, _on_path, _pyenv_of, _shims, _uv_managed):
+        for path in source(version, environ):
+            real = path.resolve()
+            if real not in seen and os.access(path, os.X_OK):
+                seen.add(real)
+                yield path
+
+
+def _running(_version: str, _environ: Mapping[str, str]) -> Iterator[Path]:
+    yield Path(sys.executable)
+
+
+def _on_path(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    yield from (path for path in _named_on_path(version, environ) if not _is_script(path))
+
+
+def _shims(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    yield from (path for path in _named_on_path(version, environ) if _is_script(path))
+
+
+def _named_on_path(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    asked = _REQUEST.match(version)
+    minor = f"{asked[1]}.{asked[2]}" if asked else version
+    names = ([f"python{minor}t"] if version.endswith("t") else []) + [f"python{minor}", "python3", "python"]
+    folders = [Path(folder) for folder in environ.get("PATH", "").split(os.pathsep) if folder]
+    for name in names:
+        yield from (folder / name for folder in folders if (folder / name).is_file())
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def _pyenv_of(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    yield from _pyenv(environ, wanted=version)
+
+
+def _pyenv(environ: Mapping[str, str], *, wanted: str | None) -> Iterator[Path]:
+    """The interpreters of pyenv, the newest first; only those whose folder's name fits ``wanted``."""
+    root = Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME", "/")) / ".pyenv") / "versions"
+    if not root.is_dir():
+        return
+    asked = _REQUEST.match(wanted) if wanted else None
+    named = [(match, path) for path in root.iterdir() if (match := _REQUEST.match(path.name))]
+    for match, path in sorted(named, key=lambda pair: [int(part or 0) for part in pair[0].groups()[:3]], reverse=True):
+        if asked is None or (match[1], match[2], match[4]) == (asked[1], asked[2], asked[4]):
+            yield path / "bin" / "python"
+
+
+def _uv_managed(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    command = [uv_program(), "python", "find", "--managed-python", "--no-python-downloads", "--no-project", version]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(environ))
+    if done.returncode == 0 and done.stdout.strip():
+        yield Path(done.stdout.strip())
+
+
+def _facts(path: Path, answers: dict[str, _Answer], environ: Mapping[str, str]) -> Interpreter | None:
+    """What a candidate is, from the cache where the file behind it has not changed."""
+    try:
+        real = path.resolve(strict=True)
+        status = real.stat()
+    except OSError:
+        return None
+    known = answers.get(str(real))
+    if known is not None and (known.mtime, known.size) == (status.st_mtime_ns, status.st_size):
+        return known.facts
+    facts = probe(path, environ=environ)
+    if facts is not None and facts.path == str(real):
+        answers[str(real)] = _Answer(mtime=status.st_mtime_ns, size=status.st_size, facts=facts)
+    return facts
+
+
+def _read_cache(cache: Path | None) -> dict[str, _Answer]:
+    if cache is None:
+        return {}
+    try:
+        return msgspec.json.decode(cache.read_bytes(), type=dict[str, _Answer])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _label(facts: Interpreter) -> str:
+    name = "" if facts.implementation == "cpython" else f"{facts.implementation} "
+    return f"{name}{facts.version}{' free-threaded' if facts.free_threaded else ''}"
