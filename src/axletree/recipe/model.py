@@ -12,9 +12,24 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-AxisName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*$")]
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$")]
-Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+# `expects` says what a pattern means, for error messages.
+AxisName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z][a-z0-9_]*$",
+        extra={"expects": "an axis name: small letters, digits and '_', a letter first"},
+    ),
+]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+        extra={"expects": "a name: small letters, digits, '.', '_' and '-', a letter or digit at both ends"},
+    ),
+]
+Sha256 = Annotated[
+    str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256: 64 digits 0-9 and small letters a-f"})
+]
 Condition = dict[AxisName, str | tuple[str, ...]]
 
 
@@ -136,9 +151,9 @@ class Stage(_Table, frozen=True, kw_only=True):
         ),
     ] = False
     parallel: Annotated[
-        Literal["auto", "jobs", "tokens"],
+        Literal["auto", "jobs", "tokens", "setuptools"],
         Meta(
-            description="How the number of jobs reaches the build: job-server tokens, `MAX_JOBS` and its kin, or what the tools found can take."
+            description="How the number of jobs reaches the build: `tokens` of a job server; `jobs`: `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: extensions side by side; `auto`: tokens where the tools take them, else jobs."
         ),
     ] = "auto"
     resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
@@ -183,7 +198,7 @@ class Package(_Table, frozen=True, kw_only=True):
 class Test(_Table, frozen=True, kw_only=True):
     """What must work in a fresh environment that holds the built packages, installed from the index."""
 
-    packages: Annotated[tuple[str, ...], Meta(description="Packages under test.")]
+    packages: Annotated[tuple[str, ...], Meta(min_length=1, description="Packages under test.")]
     axes: Annotated[
         tuple[AxisName, ...] | None,
         Meta(description="Axes that the test may see; default: those of its packages and environment."),
@@ -192,7 +207,8 @@ class Test(_Table, frozen=True, kw_only=True):
         "test"
     )
     installers: Annotated[
-        tuple[Literal["pip", "uv"], ...], Meta(description="Clients that install; one fresh environment each.")
+        tuple[Literal["pip", "uv"], ...],
+        Meta(min_length=1, description="Clients that install; one fresh environment each."),
     ] = ("pip", "uv")
     imports: Annotated[tuple[str, ...], Meta(description="Modules that must import.")] = ()
     files: Annotated[tuple[str, ...], Meta(description="Files for the commands, relative to the recipe.")] = ()

@@ -6,10 +6,23 @@ variants that agree on those values therefore get equal parts, and equal parts a
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec.structs import replace
+from packaging.version import Version
 
+from axletree.recipe.axes import axes_of_package, axes_of_test, matches, project, variant_id
+from axletree.recipe.placeholders import render
+from axletree.recipe.sizes import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from axletree.recipe.axes import Variant
+    from axletree.recipe.model import Environment, Override, Package, Recipe, Resources, Stage, Test
+
+SourceKind = Literal["pypi", "url", "git", "path", "wheel"]
 AxisValues = dict[str, str]
 """Axis -> value, only the axes that the owner declares."""
 
@@ -34,7 +47,7 @@ class TargetPatch(msgspec.Struct, frozen=True, kw_only=True):
 class TargetSource(msgspec.Struct, frozen=True, kw_only=True):
     """The source at this variant."""
 
-    kind: Literal["pypi", "url", "git", "path", "wheel"]
+    kind: SourceKind
     location: str
     """Project name, address or path, as the kind asks."""
     version: str
@@ -75,7 +88,7 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     pass_env: tuple[str, ...]
     tools: tuple[str, ...]
     workspace: bool
-    parallel: Literal["auto", "jobs", "tokens"]
+    parallel: Literal["auto", "jobs", "tokens", "setuptools"]
     resources: TargetResources
 
 
@@ -129,3 +142,186 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[TargetStage, ...]
     packages: tuple[TargetPackage, ...]
     tests: tuple[TargetTest, ...]
+
+
+def resolve(recipe: Recipe, variant: Variant) -> Target:
+    """Fill a valid recipe with the values of one variant, with its overrides applied in order.
+
+    Raises:
+        RecipeError: a text reads what its owner does not declare; a recipe from ``parse_recipe`` has none such.
+    """
+    values = variant.values
+    changed = _overridden(recipe, values)
+    return Target(
+        recipe=recipe.name,
+        version=recipe.version,
+        variant=variant.id,
+        axes=dict(values),
+        source=_source(recipe, values),
+        environments=tuple(_environment(recipe, name, part, values) for name, part in changed.environments.items()),
+        stages=tuple(_stage(recipe, name, part, values) for name, part in changed.stages.items()),
+        packages=tuple(_package(recipe, name, part, values) for name, part in changed.packages.items()),
+        tests=tuple(_test(recipe, name, part, values) for name, part in changed.tests.items()),
+    )
+
+
+def lock_name(environment: str, values: AxisValues, recipe_axes: Mapping[str, Sequence[str]]) -> str:
+    """File name of an environment's lock for the values of its own axes.
+
+    PEP 751 allows ``pylock.<name>.toml`` with no dot inside the name, so dots are written as underscores.
+    """
+    suffix = variant_id(values, recipe_axes)
+    name = f"{environment}-{suffix}" if suffix else environment
+    return f"pylock.{name.replace('.', '_')}.toml"
+
+
+class _Filler:
+    """Fills texts of one owner, which sees some axes."""
+
+    def __init__(self, recipe: Recipe, values: AxisValues, axes: Iterable[str]) -> None:
+        self.allowed = frozenset(axes)
+        self.axes = project(values, self.allowed)
+        self.values = {**values, "name": recipe.name, "version": recipe.version}
+
+    def one(self, text: str) -> str:
+        return render(text, self.values, allowed=self.allowed).text
+
+    def each(self, texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.one(text) for text in texts)
+
+    def table(self, texts: Mapping[str, str]) -> dict[str, str]:
+        return {key: self.one(text) for key, text in texts.items()}
+
+
+def _overridden(recipe: Recipe, values: AxisValues) -> Recipe:
+    """The recipe with the overrides that match."""
+    stages, environments = dict(recipe.stages), dict(recipe.environments)
+    packages = dict(recipe.packages)
+    for override in recipe.override:
+        if not matches(override.when, values):
+            continue
+        if override.stage is not None:
+            stages[override.stage] = _override_stage(stages[override.stage], override)
+        elif override.environment is not None:
+            environment = environments[override.environment]
+            requires = (*environment.requires, *override.requires)
+            environments[override.environment] = replace(environment, requires=requires)
+        elif override.package is not None:
+            package = packages[override.package]
+            packages[override.package] = replace(package, requires=(*package.requires, *override.requires))
+    return replace(recipe, stages=stages, environments=environments, packages=packages)
+
+
+def _override_stage(stage: Stage, override: Override) -> Stage:
+    return replace(
+        stage,
+        env={**stage.env, **override.env},
+        config={**stage.config, **override.config},
+        commands=stage.commands if override.commands is None else override.commands,
+        resources=stage.resources if override.resources is None else override.resources,
+    )
+
+
+def _source(recipe: Recipe, values: AxisValues) -> TargetSource:
+    source, text = recipe.source, _Filler(recipe, values, ())
+    given: list[tuple[SourceKind, str | None]] = [
+        ("pypi", source.pypi),
+        ("url", source.url),
+        ("git", source.git),
+        ("path", source.path),
+        ("wheel", source.wheel),
+    ]
+    kind, location = next((kind, location) for kind, location in given if location is not None)
+    return TargetSource(
+        kind=kind,
+        location=location if kind == "pypi" else text.one(location),
+        version=recipe.version,
+        sha256=source.sha256,
+        ref=text.one(source.ref) if source.ref is not None else None,
+        submodules=source.submodules,
+        exclude=source.exclude,
+        patches=tuple(
+            TargetPatch(file=text.one(patch.file), strip=patch.strip)
+            for patch in recipe.patches
+            if matches(patch.when, values)
+        ),
+        axes=project(values, {axis for patch in recipe.patches for axis in patch.when}),
+    )
+
+
+def _environment(recipe: Recipe, name: str, environment: Environment, values: AxisValues) -> TargetEnvironment:
+    text = _Filler(recipe, values, environment.axes)
+    return TargetEnvironment(
+        name=name,
+        python=text.one(environment.python),
+        requires=text.each(environment.requires),
+        axes=text.axes,
+        lock=lock_name(name, text.axes, recipe.axes),
+    )
+
+
+def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> TargetStage:
+    text = _Filler(recipe, values, stage.axes)
+    return TargetStage(
+        name=name,
+        action=stage.action,
+        axes=text.axes,
+        environment=stage.environment,
+        inputs=stage.inputs,
+        source=stage.source,
+        directory=text.one(stage.directory),
+        commands=text.each(stage.commands),
+        config=text.table(stage.config),
+        env=text.table(stage.env),
+        pass_env=stage.pass_env,
+        tools=stage.tools,
+        workspace=stage.workspace,
+        parallel=stage.parallel,
+        resources=_resources(stage.resources),
+    )
+
+
+def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) -> TargetPackage:
+    text = _Filler(recipe, values, axes_of_package(recipe, package))
+    local = "" if package.local is None else f"+{text.one(package.local)}"
+    return TargetPackage(
+        name=name,
+        stage=package.from_,
+        version=str(Version(recipe.version + local)),
+        summary=recipe.summary if package.summary is None else text.one(package.summary),
+        license=recipe.license,
+        axes=text.axes,
+        files=text.each(package.files),
+        exclude=text.each(package.exclude),
+        prefix=text.one(package.prefix),
+        build_tag=package.build_tag,
+        requires=text.each(package.requires),
+        requires_python=None if package.requires_python is None else text.one(package.requires_python),
+        index=text.one(package.index),
+        glibc=package.glibc,
+        provided_by=package.provided_by,
+    )
+
+
+def _test(recipe: Recipe, name: str, test: Test, values: AxisValues) -> TargetTest:
+    text = _Filler(recipe, values, axes_of_test(recipe, test))
+    return TargetTest(
+        name=name,
+        packages=test.packages,
+        axes=text.axes,
+        environment=test.environment,
+        installers=test.installers,
+        imports=text.each(test.imports),
+        files=text.each(test.files),
+        commands=text.each(test.commands),
+        resources=_resources(test.resources),
+    )
+
+
+def _resources(resources: Resources) -> TargetResources:
+    return TargetResources(
+        cores=resources.cores,
+        memory=parse_size(resources.memory) if resources.memory is not None else None,
+        memory_per_job=parse_size(resources.memory_per_job) if resources.memory_per_job is not None else None,
+        disk=parse_size(resources.disk) if resources.disk is not None else None,
+    )

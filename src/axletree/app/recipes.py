@@ -1,0 +1,123 @@
+"""Find and read recipes: files of the user, and those that ship with Axletree."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError, UsageError
+from axletree.recipe.axes import expand
+from axletree.recipe.model import Recipe
+from axletree.recipe.parse import parse_recipe
+
+_LARGEST = 1 << 20
+"""Bytes of a recipe file. Real ones have a few thousand; this keeps a wrong file from being read whole."""
+
+
+class LoadedRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe and where it lies. Paths in a recipe are relative to ``path.parent``."""
+
+    recipe: Recipe
+    path: Path
+    companion: Path
+    """Folder for what belongs to the recipe, its locks first of all: beside the file, with its stem. May not exist."""
+
+
+class CheckedRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """What checking one recipe gave; ``problems`` is empty where it is valid."""
+
+    asked: str
+    """Name or path as the user gave it."""
+    name: str | None = None
+    version: str | None = None
+    variants: int = 0
+    stages: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+def load_recipe(name_or_path: str | Path) -> LoadedRecipe:
+    """Read a recipe: a path to a ``.toml`` file, or the name of one that ships with Axletree.
+
+    Raises:
+        UsageError: there is no such recipe; the nearest names are given.
+        RecipeError: it has faults, all of which are given.
+        HostError: the file cannot be read.
+    """
+    path = _find(name_or_path)
+    recipe = parse_recipe(_read(path), filename=str(path))
+    return LoadedRecipe(recipe=recipe, path=path, companion=path.parent / path.stem)
+
+
+def shipped_recipes() -> tuple[LoadedRecipe, ...]:
+    """All recipes that ship with Axletree, by name."""
+    return tuple(load_recipe(path) for path in _shipped().values())
+
+
+def check_recipe(name_or_path: str) -> CheckedRecipe:
+    """Read a recipe and count what it describes; trouble is a part of the result."""
+    try:
+        recipe = load_recipe(name_or_path).recipe
+    except AxletreeError as error:
+        return CheckedRecipe(asked=name_or_path, problems=error.problems)
+    return CheckedRecipe(
+        asked=name_or_path,
+        name=recipe.name,
+        version=recipe.version,
+        variants=len(expand(recipe)),
+        stages=len(recipe.stages),
+    )
+
+
+def _find(name_or_path: str | Path) -> Path:
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
+        path = Path(name_or_path)
+        if path.is_dir():
+            raise UsageError(f"{text} is a folder", hint="name the recipe's .toml file in it")
+        if not path.exists():
+            raise UsageError(f"no recipe file {text}", hint=_nearest_file(path))
+        return path
+    shipped = _shipped()
+    if text not in shipped:
+        hint = f"'axletree recipes' lists those that ship: {', '.join(shipped)}; a file is given with its .toml"
+        near = difflib.get_close_matches(text, shipped, n=1)
+        if near:
+            hint = f"did you mean {near[0]!r}?"
+        elif Path(f"{text}.toml").is_file():
+            hint = f"for the file beside you write {text}.toml"
+        raise UsageError(f"no recipe {text!r}", hint=hint)
+    return shipped[text]
+
+
+def _nearest_file(path: Path) -> str | None:
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    near = difflib.get_close_matches(path.name, [each.name for each in path.parent.glob("*.toml")], n=1)
+    return f"did you mean {path.parent / near[0]}?" if near else None
+
+
+def _shipped() -> dict[str, Path]:
+    """Name -> file. An installed package has them inside, a checkout beside ``src``."""
+    package = Path(str(resources.files("axletree")))
+    folders = (package / "_recipes", package.parents[1] / "recipes")
+    folder = next((each for each in folders if each.is_dir()), None)
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))} if folder else {}
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+    if len(data) > _LARGEST:
+        raise RecipeError(Problem(message=f"larger than {_LARGEST >> 20} MiB: this is no recipe", file=str(path)))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"not UTF-8: byte 0x{data[error.start]:02x}"
+        raise RecipeError(Problem(message=message, file=str(path), line=line)) from error

@@ -1,0 +1,60 @@
+"""``axletree matrix``: list variants."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from axletree.app.recipes import load_recipe
+from axletree.recipe.axes import expand, select
+from axletree.view.tables import render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.recipe.axes import Variant
+    from axletree.recipe.model import Recipe
+
+JSON_SCHEMA = 1
+
+
+@click.command()
+@click.argument("recipe")
+@click.option(
+    "-v",
+    "--variant",
+    "patterns",
+    metavar="PATTERN",
+    multiple=True,
+    help="Only variants whose id matches, such as 'py311-*'. May be given several times.",
+)
+@click.option("--skip", metavar="PATTERN", multiple=True, help="No variants whose id matches.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--github", is_flag=True, help='Print one line, {"include": [...]}, for the matrix of a CI job.')
+def command(recipe: str, patterns: tuple[str, ...], skip: tuple[str, ...], *, as_json: bool, github: bool) -> None:
+    """List a recipe's variants."""
+    if as_json and github:
+        raise click.UsageError("--json and --github exclude each other")
+    loaded = load_recipe(recipe).recipe
+    variants = select(expand(loaded), patterns, skip)
+    if github:
+        include = [{"variant": variant.id, **variant.values} for variant in variants]
+        click.echo(msgspec.json.encode({"include": include}))
+    elif as_json:
+        click.echo(msgspec.json.encode(_document(loaded, variants)))
+    else:
+        rows = [[variant.id, *variant.values.values()] for variant in variants]
+        click.echo(render_table(["Variant", *loaded.axes], rows, width=shutil.get_terminal_size().columns))
+
+
+def _document(recipe: Recipe, variants: Sequence[Variant]) -> dict[str, object]:
+    return {
+        "schema": JSON_SCHEMA,
+        "recipe": recipe.name,
+        "version": recipe.version,
+        "axes": recipe.axes,
+        "variants": variants,
+    }

@@ -1,0 +1,155 @@
+"""Axes -> variants: product, zips and excludes, ids, and the selection of variants by pattern."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import Problem, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from axletree.recipe.model import Condition, Package, Recipe, Test
+
+ANY = "any"
+"""Id of the only variant of a recipe without axes."""
+
+_SELF_EXPLAINING = ("gpu", "blas", "platform")
+"""Axes whose values need no name beside them in an id."""
+_SWITCH = {"on", "off"}
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One value on each axis of a recipe, in the order of the recipe."""
+
+    id: str
+    """``py311-cu130-mkl``; unique in the recipe."""
+    values: dict[str, str]
+
+
+def variant_id(values: Mapping[str, str], recipe_axes: Mapping[str, Sequence[str]]) -> str:
+    """The id of some axes' values: a token each, joined with dashes, empty where there is nothing to tell.
+
+    ``py311`` and ``py313t`` for a Python, ``cu130`` for a GPU, ``magma`` or ``nomagma`` for a switch, nothing for a
+    platform that is the only one, axis and value for the rest (``torch2.13.0``).
+    """
+    tokens = (_token(axis, value, recipe_axes.get(axis, (value,))) for axis, value in values.items())
+    return "-".join(token for token in tokens if token)
+
+
+def _token(axis: str, value: str, listed: Sequence[str]) -> str:
+    if axis == "python":
+        return "py" + value.replace(".", "")
+    if axis == "platform" and len(listed) == 1:
+        return ""
+    if axis in _SELF_EXPLAINING:
+        return value
+    if _SWITCH.issuperset(listed):
+        return axis if value == "on" else f"no{axis}"
+    return f"{axis}{value}"
+
+
+def project(values: Mapping[str, str], axes: Collection[str]) -> dict[str, str]:
+    """The values of some axes only, in the order of ``values``."""
+    return {axis: value for axis, value in values.items() if axis in axes}
+
+
+def matches(condition: Condition, values: Mapping[str, str]) -> bool:
+    """Whether all axes of a condition have one of the values that it lists."""
+    return all(
+        values.get(axis) in ((wanted,) if isinstance(wanted, str) else wanted) for axis, wanted in condition.items()
+    )
+
+
+def count_combinations(recipe: Recipe) -> int:
+    """How many combinations the axes have before excludes, zipped ones counted together."""
+    return math.prod(len(values) for _, values in _dimensions(recipe))
+
+
+def combinations(recipe: Recipe) -> Iterator[dict[str, str]]:
+    """All combinations before excludes; the axis declared last changes fastest."""
+    names, choices = zip(*_dimensions(recipe), strict=True) if recipe.axes else ((), ())
+    for chosen in itertools.product(*choices):
+        picked = {
+            axis: value
+            for group, values in zip(names, chosen, strict=True)
+            for axis, value in zip(group, values, strict=True)
+        }
+        yield {axis: picked[axis] for axis in recipe.axes}
+
+
+def expand(recipe: Recipe) -> tuple[Variant, ...]:
+    """All variants of a recipe that is valid, in the order that its axes declare."""
+    return tuple(
+        Variant(id=variant_id(values, recipe.axes) or ANY, values=values)
+        for values in combinations(recipe)
+        if not any(matches(condition, values) for condition in recipe.matrix.exclude)
+    )
+
+
+def _dimensions(recipe: Recipe) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """What is multiplied: an axis, or a group of zipped ones at the place of the first of them."""
+    group_of = {axis: group for group in recipe.matrix.zip for axis in group}
+    groups = dict.fromkeys(group_of.get(axis, (axis,)) for axis in recipe.axes)
+    return [(group, list(zip(*(recipe.axes[axis] for axis in group), strict=True))) for group in groups]
+
+
+def axes_of_package(recipe: Recipe, package: Package) -> tuple[str, ...]:
+    """Axes of a package: those of the stage that it is packed from."""
+    stage = recipe.stages.get(package.from_)
+    return in_order(recipe, stage.axes if stage else ())
+
+
+def axes_of_test(recipe: Recipe, test: Test) -> tuple[str, ...]:
+    """Axes of a test: as declared, else those of its packages and its environment together."""
+    if test.axes is not None:
+        return in_order(recipe, test.axes)
+    environment = recipe.environments.get(test.environment)
+    packages = [recipe.packages[name] for name in test.packages if name in recipe.packages]
+    seen = [axis for package in packages for axis in axes_of_package(recipe, package)]
+    return in_order(recipe, [*seen, *(environment.axes if environment else ())])
+
+
+def in_order(recipe: Recipe, axes: Iterable[str]) -> tuple[str, ...]:
+    """Axes in the order of the recipe, each once; names that the recipe does not have are left out."""
+    wanted = set(axes)
+    return tuple(axis for axis in recipe.axes if axis in wanted)
+
+
+def select(variants: Sequence[Variant], patterns: Sequence[str], skip: Sequence[str] = ()) -> tuple[Variant, ...]:
+    """Variants whose id matches one of ``patterns`` (all, if there are none) and none of ``skip``.
+
+    Patterns are those of a shell: ``*``, ``?`` and ``[abc]``; case counts.
+
+    Raises:
+        UsageError: a pattern matches no variant, or nothing is left.
+    """
+    problems = [
+        _unmatched(variants, pattern)
+        for pattern in dict.fromkeys([*patterns, *skip])
+        if not any(fnmatch.fnmatchcase(variant.id, pattern) for variant in variants)
+    ]
+    if problems:
+        raise UsageError(*problems)
+    selected = tuple(
+        variant
+        for variant in variants
+        if (not patterns or any(fnmatch.fnmatchcase(variant.id, pattern) for pattern in patterns))
+        and not any(fnmatch.fnmatchcase(variant.id, pattern) for pattern in skip)
+    )
+    if not selected:
+        raise UsageError("no variant is left", hint=f"--skip removes all of them: {' '.join(skip)}")
+    return selected
+
+
+def _unmatched(variants: Sequence[Variant], pattern: str) -> Problem:
+    ids = [variant.id for variant in variants]
+    near = difflib.get_close_matches(pattern, ids, n=3, cutoff=0.3) or ids[:3]
+    more = "" if len(ids) <= len(near) else f" (of {len(ids)}; 'axletree matrix RECIPE' lists them)"
+    return Problem(message=f"no variant matches {pattern!r}", hint=f"nearest: {', '.join(near)}{more}")

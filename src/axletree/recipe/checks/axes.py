@@ -1,0 +1,132 @@
+"""Axes: their values, who declares them, conditions on them, zipped groups."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from axletree.recipe.faults import Fault, dotted, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.recipe.faults import Path
+    from axletree.recipe.model import Condition, Recipe
+
+PYTHON = re.compile(r"3\.[0-9]{1,2}t?")
+"""Version of an interpreter: ``3.11``; ``3.13t`` is the free-threaded build (PEP 703)."""
+
+_RESERVED = {
+    "name": "{name} is the recipe's name",
+    "version": "{version} is the recipe's version",
+    "variant": "it is the id of a variant",
+}
+_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def axis_faults(recipe: Recipe) -> Iterator[Fault]:
+    """All faults of axes: ``axes``, ``matrix``, lists of axes, conditions."""
+    yield from _value_faults(recipe)
+    yield from _declared_faults(recipe)
+    yield from _zip_faults(recipe)
+    for path, condition in _conditions(recipe):
+        yield from _condition_faults(recipe, path, condition)
+
+
+def unknown_axis(recipe: Recipe, axis: str, path: Path) -> Fault:
+    """The fault of an axis that the recipe does not have."""
+    hint = suggestion(axis, recipe.axes, "axes of this recipe") or f"add it to axes: {axis} = [...]"
+    return Fault(path=path, message=f"unknown axis {axis!r}", hint=hint, needs=(("axes", axis),))
+
+
+def missing_axes(needed: Iterable[str], seen: Iterable[str], recipe: Recipe) -> list[str]:
+    """Axes of the recipe that are needed and not among the seen ones; unknown names are faults of their own."""
+    visible = set(seen)
+    return [axis for axis in dict.fromkeys(needed) if axis in recipe.axes and axis not in visible]
+
+
+def add_hint(axes: Iterable[str], declared_at: Path) -> str:
+    """What to add, and where."""
+    quoted = ", ".join(f'"{axis}"' for axis in axes)
+    return f"add {quoted} to {dotted(declared_at)}"
+
+
+def twice(items: Iterable[str], path: Path, what: str) -> Iterator[Fault]:
+    """A fault for each item that was listed before."""
+    seen: set[str] = set()
+    for number, item in enumerate(items):
+        if item in seen:
+            yield Fault(path=(*path, number), message=f"{what} {item!r} is listed twice")
+        seen.add(item)
+
+
+def _value_faults(recipe: Recipe) -> Iterator[Fault]:
+    for axis, values in recipe.axes.items():
+        path: Path = ("axes", axis)
+        if axis in _RESERVED:
+            yield Fault(path=path, message=f"no axis can be called {axis!r}: {_RESERVED[axis]}")
+        yield from twice(values, path, "value")
+        for number, value in enumerate(values):
+            if axis == "python" and not PYTHON.fullmatch(value):
+                message = f"{value!r} is no Python version"
+                yield Fault(path=(*path, number), message=message, hint="such as '3.11', or '3.13t' for free-threaded")
+            elif not _VALUE.fullmatch(value):
+                message = f"{value!r} cannot be a part of a variant's id"
+                yield Fault(path=(*path, number), message=message, hint="letters, digits, '.', '_', '+' and '-'")
+
+
+def _declared_faults(recipe: Recipe) -> Iterator[Fault]:
+    declared: list[tuple[Path, tuple[str, ...]]] = [
+        *((("stages", name, "axes"), stage.axes) for name, stage in recipe.stages.items()),
+        *((("environments", name, "axes"), item.axes) for name, item in recipe.environments.items()),
+        *((("tests", name, "axes"), test.axes or ()) for name, test in recipe.tests.items()),
+    ]
+    for path, axes in declared:
+        yield from twice(axes, path, "axis")
+        for number, axis in enumerate(axes):
+            if axis not in recipe.axes:
+                yield unknown_axis(recipe, axis, (*path, number))
+
+
+def _zip_faults(recipe: Recipe) -> Iterator[Fault]:
+    used: dict[str, int] = {}
+    for number, group in enumerate(recipe.matrix.zip):
+        path: Path = ("matrix", "zip", number)
+        if len(group) < 2:
+            yield Fault(path=path, message="a zipped group needs two axes or more")
+        for place, axis in enumerate(group):
+            if axis not in recipe.axes:
+                yield unknown_axis(recipe, axis, (*path, place))
+            elif axis in used:
+                where = "twice in this group" if used[axis] == number else f"also in group {used[axis] + 1}"
+                yield Fault(path=(*path, place), message=f"axis {axis!r} is {where}: groups must not overlap")
+            used.setdefault(axis, number)
+        lengths = {axis: len(recipe.axes[axis]) for axis in group if axis in recipe.axes}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{axis} has {count}" for axis, count in lengths.items())
+            needs: tuple[Path, ...] = tuple(("axes", axis) for axis in lengths)
+            yield Fault(path=path, message=f"zipped axes need equally many values: {counts}", needs=needs)
+
+
+def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
+    for number, condition in enumerate(recipe.matrix.exclude):
+        yield ("matrix", "exclude", number), condition
+    for number, patch in enumerate(recipe.patches):
+        yield ("patches", number, "when"), patch.when
+    for number, override in enumerate(recipe.override):
+        yield ("override", number, "when"), override.when
+
+
+def _condition_faults(recipe: Recipe, path: Path, condition: Condition) -> Iterator[Fault]:
+    for axis, wanted in condition.items():
+        if axis not in recipe.axes:
+            yield unknown_axis(recipe, axis, (*path, axis))
+            continue
+        for value in (wanted,) if isinstance(wanted, str) else wanted:
+            if value not in recipe.axes[axis]:
+                yield Fault(
+                    path=(*path, axis),
+                    message=f"axis {axis!r} has no value {value!r}",
+                    hint=suggestion(value, recipe.axes[axis], "its values"),
+                    needs=(("axes", axis),),
+                )

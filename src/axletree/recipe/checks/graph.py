@@ -1,0 +1,174 @@
+"""What refers to what: stages, environments, packages, tests, overrides; no circles; axes only flow downwards."""
+
+from __future__ import annotations
+
+import graphlib
+from typing import TYPE_CHECKING
+
+from axletree.recipe.axes import axes_of_package, axes_of_test
+from axletree.recipe.checks.axes import add_hint, missing_axes, twice
+from axletree.recipe.faults import Fault, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.recipe.faults import Path
+    from axletree.recipe.model import Override, Recipe, Stage, Test
+
+_CYCLES_SHOWN = 5
+_CHANGES = {
+    "stage": ("env", "commands", "config", "resources"),
+    "environment": ("requires",),
+    "package": ("requires",),
+}
+"""What an override may change of what."""
+
+
+def graph_faults(recipe: Recipe) -> Iterator[Fault]:
+    """All faults of references between the parts of a recipe."""
+    for name, stage in recipe.stages.items():
+        yield from _stage_faults(recipe, name, stage)
+    yield from _cycle_faults(recipe)
+    for name, package in recipe.packages.items():
+        yield from _reference(package.from_, "stage", recipe, ("packages", name, "from"))
+    yield from _package_name_faults(recipe)
+    for name, test in recipe.tests.items():
+        yield from _test_faults(recipe, name, test)
+    for number, override in enumerate(recipe.override):
+        yield from _override_faults(recipe, ("override", number), override)
+
+
+def _reference(name: str, kind: str, recipe: Recipe, path: Path) -> Iterator[Fault]:
+    known: Iterable[str] = getattr(recipe, f"{kind}s")
+    if name not in known:
+        hint = suggestion(name, known, f"{kind}s of this recipe") or f"the recipe has no {kind}s"
+        yield Fault(path=path, message=f"unknown {kind} {name!r}", hint=hint, needs=((f"{kind}s", name),))
+
+
+def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
+    path: Path = ("stages", name)
+    if stage.environment is not None:
+        at = (*path, "environment")
+        yield from _reference(stage.environment, "environment", recipe, at)
+        environment = recipe.environments.get(stage.environment)
+        if environment is not None:
+            what = f"environment {stage.environment!r}"
+            yield from _unseen(recipe, at, what, environment.axes, path, stage.axes)
+    elif stage.action == "build":
+        yield Fault(path=(*path, "environment"), message="a build stage needs an environment to build in")
+    yield from twice(stage.inputs, (*path, "inputs"), "stage")
+    for number, needed in enumerate(stage.inputs):
+        at = (*path, "inputs", number)
+        yield from _reference(needed, "stage", recipe, at)
+        if needed in recipe.stages:
+            yield from _unseen(recipe, at, f"stage {needed!r}", recipe.stages[needed].axes, path, stage.axes)
+    if stage.action == "run" and not stage.commands:
+        yield Fault(path=(*path, "commands"), message="a run stage needs commands")
+    if stage.action == "run" and stage.config:
+        yield Fault(path=(*path, "config"), message="config is for build stages; this one runs commands")
+    if stage.action == "build" and stage.commands:
+        hint = 'write action = "run" for a stage of commands'
+        yield Fault(path=(*path, "commands"), message="a build stage runs no commands", hint=hint)
+    if stage.action == "build" and not stage.source:
+        yield Fault(path=(*path, "source"), message="a build stage needs the source")
+
+
+def _unseen(
+    recipe: Recipe, at: Path, what: str, needed: Iterable[str], owner: Path, seen: Iterable[str]
+) -> Iterator[Fault]:
+    """A fault if ``what`` has axes that its user does not see: the user could not tell its variants apart."""
+    missing = missing_axes(needed, seen, recipe)
+    if missing:
+        axes = " and ".join(repr(axis) for axis in missing)
+        declared_at = (*owner, "axes")
+        message = f"{what} differs by axis {axes}, which {str(owner[0]).removesuffix('s')} {owner[1]!r} does not see"
+        yield Fault(path=at, message=message, hint=add_hint(missing, declared_at), needs=(declared_at,))
+
+
+def _cycle_faults(recipe: Recipe) -> Iterator[Fault]:
+    inputs = {name: [each for each in stage.inputs if each in recipe.stages] for name, stage in recipe.stages.items()}
+    order = list(inputs)
+    for _ in range(_CYCLES_SHOWN):
+        try:
+            graphlib.TopologicalSorter(inputs).prepare()
+        except graphlib.CycleError as error:
+            circle = error.args[1][:0:-1]  # given as "is needed by", once around; wanted as "needs"
+            start = circle.index(min(circle, key=order.index))
+            circle = [*circle[start:], *circle[:start]]
+        else:
+            return
+        first, last = circle[0], circle[-1]
+        yield Fault(
+            path=("stages", last, "inputs", recipe.stages[last].inputs.index(first)),
+            message=f"stages wait for each other in a circle: {' -> '.join([*circle, first])}",
+        )
+        inputs[last] = [each for each in inputs[last] if each != first]
+
+
+def _package_name_faults(recipe: Recipe) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for name in recipe.packages:
+        # PEP 503: an index knows names by this form only.
+        normal = "-".join(part for part in name.replace("_", "-").replace(".", "-").split("-") if part)
+        if normal in seen:
+            message = f"packages {seen[normal]!r} and {name!r} have the same name in an index: {normal!r}"
+            yield Fault(path=("packages", name), message=message)
+        seen.setdefault(normal, name)
+
+
+def _test_faults(recipe: Recipe, name: str, test: Test) -> Iterator[Fault]:
+    path: Path = ("tests", name)
+    seen = axes_of_test(recipe, test)
+    yield from twice(test.packages, (*path, "packages"), "package")
+    for number, package in enumerate(test.packages):
+        at = (*path, "packages", number)
+        yield from _reference(package, "package", recipe, at)
+        if package in recipe.packages:
+            axes = axes_of_package(recipe, recipe.packages[package])
+            yield from _unseen(recipe, at, f"package {package!r}", axes, path, seen)
+    at = (*path, "environment")
+    yield from _reference(test.environment, "environment", recipe, at)
+    environment = recipe.environments.get(test.environment)
+    if environment is not None:
+        yield from _unseen(recipe, at, f"environment {test.environment!r}", environment.axes, path, seen)
+    if not test.imports and not test.commands:
+        yield Fault(path=path, message="the test tests nothing", hint="give imports, commands or both")
+    yield from twice(test.installers, (*path, "installers"), "installer")
+
+
+def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator[Fault]:
+    given = [kind for kind in _CHANGES if getattr(override, kind) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        message = f"exactly one of stage, environment and package must say what is changed, found {found}"
+        yield Fault(path=path, message=message)
+        return
+    kind = given[0]
+    name = getattr(override, kind)
+    yield from _reference(name, kind, recipe, (*path, kind))
+    changes = [key for key in ("env", "commands", "config", "requires", "resources") if getattr(override, key)]
+    if not changes:
+        yield Fault(path=path, message="the override changes nothing", hint=f"give {' or '.join(_CHANGES[kind])}")
+    for key in changes:
+        if key not in _CHANGES[kind]:
+            hint = f"of {'an' if kind == 'environment' else 'a'} {kind} it can change: {', '.join(_CHANGES[kind])}"
+            yield Fault(path=(*path, key), message=f"{key} cannot be changed of {kind} {name!r}", hint=hint)
+    stage = recipe.stages.get(override.stage or "")
+    unused = {"build": "commands", "run": "config"}[stage.action] if stage else None
+    if stage and unused in changes:
+        message = f"stage {name!r} has no {unused}: it is a {stage.action} stage"
+        yield Fault(path=(*path, str(unused)), message=message)
+    seen, declared_at = seen_by(recipe, kind, name)
+    for axis in missing_axes(override.when, seen, recipe) if name in getattr(recipe, f"{kind}s") else ():
+        message = f"{kind} {name!r} does not see axis {axis!r}"
+        at: Path = (*path, "when", axis)
+        yield Fault(path=at, message=message, hint=add_hint([axis], declared_at), needs=(declared_at,))
+
+
+def seen_by(recipe: Recipe, kind: str, name: str) -> tuple[tuple[str, ...], Path]:
+    """Axes that a stage, environment or package sees, and the key that declares them."""
+    if kind == "package" and name in recipe.packages:
+        package = recipe.packages[name]
+        return axes_of_package(recipe, package), ("stages", package.from_, "axes")
+    owner = (recipe.stages if kind == "stage" else recipe.environments).get(name)
+    return owner.axes if owner is not None else (), (f"{kind}s", name, "axes")

@@ -1,0 +1,147 @@
+"""Texts with placeholders: what they read, and what they are at each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.recipe.axes import axes_of_test
+from axletree.recipe.checks import values as check
+from axletree.recipe.checks.axes import add_hint
+from axletree.recipe.checks.graph import seen_by
+from axletree.recipe.faults import Fault, Path, suggestion
+from axletree.recipe.placeholders import ALWAYS, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.recipe.model import Override, Package, Recipe, Stage, Test
+
+Check = Callable[[str], str | None]
+
+
+class Slot(msgspec.Struct, frozen=True, kw_only=True):
+    """A text of a recipe that may hold placeholders."""
+
+    path: Path
+    text: str
+    axes: tuple[str, ...] = ()
+    """Axes that it may read."""
+    declared_at: Path | None = None
+    """The key that lists them; ``None`` where no axis can be read."""
+    check: Check | None = None
+    """Says what is wrong with the text once it is filled in."""
+
+
+def slots(recipe: Recipe) -> Iterator[Slot]:
+    """All texts of a recipe that may hold placeholders."""
+    yield from _source_slots(recipe)
+    for name, environment in recipe.environments.items():
+        path: Path = ("environments", name)
+        seen = seen_by(recipe, "environment", name)
+        yield from _each((*path, "requires"), environment.requires, *seen, check.requirement_message)
+        yield _one((*path, "python"), environment.python, *seen, check.python_message)
+    for name, stage in recipe.stages.items():
+        yield from _stage_slots(recipe, name, stage)
+    for name, package in recipe.packages.items():
+        yield from _package_slots(recipe, name, package)
+    for name, test in recipe.tests.items():
+        yield from _test_slots(recipe, name, test)
+    for number, override in enumerate(recipe.override):
+        yield from _override_slots(recipe, ("override", number), override)
+
+
+def _one(path: Path, text: str, axes: tuple[str, ...], declared_at: Path | None, check: Check | None = None) -> Slot:
+    return Slot(path=path, text=text, axes=axes, declared_at=declared_at, check=check)
+
+
+def _each(
+    path: Path,
+    texts: Iterable[str] | dict[str, str],
+    axes: tuple[str, ...],
+    declared_at: Path | None,
+    check: Check | None = None,
+) -> Iterator[Slot]:
+    for key, text in texts.items() if isinstance(texts, dict) else enumerate(texts):
+        yield _one((*path, key), text, axes, declared_at, check)
+
+
+def _source_slots(recipe: Recipe) -> Iterator[Slot]:
+    for key in ("url", "git", "path", "wheel", "ref"):
+        text = getattr(recipe.source, key)
+        if text is not None:
+            yield Slot(path=("source", key), text=text)
+    for number, patch in enumerate(recipe.patches):
+        yield Slot(path=("patches", number, "file"), text=patch.file, check=check.inside_message)
+
+
+def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
+    path: Path = ("stages", name)
+    seen = seen_by(recipe, "stage", name)
+    yield _one((*path, "directory"), stage.directory, *seen, check.folder_message)
+    yield from _each((*path, "commands"), stage.commands, *seen)
+    yield from _each((*path, "config"), stage.config, *seen)
+    yield from _each((*path, "env"), stage.env, *seen)
+
+
+def _package_slots(recipe: Recipe, name: str, package: Package) -> Iterator[Slot]:
+    path: Path = ("packages", name)
+    seen = seen_by(recipe, "package", name)
+    optional: tuple[tuple[str, str | None, Check], ...] = (
+        ("local", package.local, check.label_message),
+        ("summary", package.summary, check.line_message),
+        ("requires-python", package.requires_python, check.specifier_message),
+        ("prefix", package.prefix, check.prefix_message),
+        ("index", package.index, check.folder_message),
+    )
+    for key, text, message in optional:
+        if text is not None:
+            yield _one((*path, key), text, *seen, message)
+    yield from _each((*path, "files"), package.files, *seen)
+    yield from _each((*path, "exclude"), package.exclude, *seen)
+    yield from _each((*path, "requires"), package.requires, *seen, check.requirement_message)
+
+
+def _test_slots(recipe: Recipe, name: str, test: Test) -> Iterator[Slot]:
+    path: Path = ("tests", name)
+    seen = (axes_of_test(recipe, test), (*path, "axes"))
+    yield from _each((*path, "imports"), test.imports, *seen)
+    yield from _each((*path, "files"), test.files, *seen, check.inside_message)
+    yield from _each((*path, "commands"), test.commands, *seen)
+
+
+def _override_slots(recipe: Recipe, path: Path, override: Override) -> Iterator[Slot]:
+    for kind in ("stage", "environment", "package"):
+        name = getattr(override, kind)
+        if name is not None:
+            seen = seen_by(recipe, kind, name)
+            yield from _each((*path, "env"), override.env, *seen)
+            yield from _each((*path, "config"), override.config, *seen)
+            yield from _each((*path, "commands"), override.commands or (), *seen)
+            yield from _each((*path, "requires"), override.requires, *seen, check.requirement_message)
+            return
+
+
+def placeholder_faults(recipe: Recipe) -> Iterator[Fault]:
+    """All faults of placeholders as they are written."""
+    for slot in slots(recipe):
+        template = scan(slot.text)
+        for message in template.faults:
+            yield Fault(path=slot.path, message=message)
+        for placeholder in dict.fromkeys(template.placeholders):
+            name = placeholder.name
+            if name in (*ALWAYS, *slot.axes):
+                continue
+            if name not in recipe.axes:
+                hint = suggestion(name, [*recipe.axes, *ALWAYS], "names that can be read")
+                message = f"{placeholder} reads unknown axis {name!r}"
+                yield Fault(path=slot.path, message=message, hint=hint, needs=(("axes", name),))
+            elif slot.declared_at is None:
+                message = f"{placeholder} reads axis {name!r}, but a source is the same for all variants"
+                yield Fault(path=slot.path, message=message, hint="it can read {name} and {version}")
+            else:
+                message = f"{placeholder} reads axis {name!r}, which is not declared here"
+                hint = add_hint([name], slot.declared_at)
+                yield Fault(path=slot.path, message=message, hint=hint, needs=(slot.declared_at,))

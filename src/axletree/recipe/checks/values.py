@@ -1,0 +1,191 @@
+"""Single values: the source, versions, sizes, names of variables, and what a text must be once it is filled in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from axletree.core.trees import is_safe_path
+from axletree.recipe.checks.axes import PYTHON, twice
+from axletree.recipe.faults import Fault
+from axletree.recipe.sizes import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.recipe.faults import Path
+    from axletree.recipe.model import Recipe, Resources, Source
+
+KINDS = ("pypi", "url", "git", "path", "wheel")
+"""Kinds of source, by their keys."""
+
+_ADDRESS = re.compile(r"(https?|file)://\S+")
+_GIT_ADDRESS = re.compile(r"((https?|file|ssh|git)://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:|\.{0,2}/)\S+")
+_PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OWN_PREFIX = "AXLETREE_"
+_GLIBC = re.compile(r"2\.[0-9]{1,2}")
+_ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
+
+
+def value_faults(recipe: Recipe) -> Iterator[Fault]:
+    """All faults of single values that hold whatever the variant is."""
+    yield from _version_faults(recipe)
+    yield from _source_faults(recipe.source)
+    for path, resources in _resources(recipe):
+        for key in ("memory", "memory_per_job", "disk"):
+            size = getattr(resources, key)
+            message = size_message(size) if size is not None else None
+            if message is not None:
+                yield Fault(path=(*path, key.replace("_", "-")), message=message)
+    for name, stage in recipe.stages.items():
+        yield from _variable_faults(("stages", name, "env"), stage.env)
+        yield from twice(stage.pass_env, ("stages", name, "pass-env"), "variable")
+        for number, variable in enumerate(stage.pass_env):
+            at = ("stages", name, "pass-env", number)
+            yield from _variable_fault(at, variable)
+            if variable in stage.env:
+                yield Fault(path=at, message=f"{variable} is set in env already: it cannot come from the shell too")
+    for number, override in enumerate(recipe.override):
+        yield from _variable_faults(("override", number, "env"), override.env)
+    for name, package in recipe.packages.items():
+        if package.glibc is not None and not _GLIBC.fullmatch(package.glibc):
+            yield Fault(
+                path=("packages", name, "glibc"), message=f"{package.glibc!r} is no glibc version, such as '2.28'"
+            )
+
+
+def _version_faults(recipe: Recipe) -> Iterator[Fault]:
+    try:
+        version = Version(recipe.version)
+    except InvalidVersion:
+        yield Fault(path=("version",), message=f"{recipe.version!r} is no version (PEP 440)")
+        return
+    labelled = [name for name, package in recipe.packages.items() if package.local is not None]
+    if version.local is not None and labelled:
+        message = f"the version has a local label already ({version.local!r})"
+        hint = f"leave it to packages.{labelled[0]}.local"
+        yield Fault(path=("version",), message=message, hint=hint)
+
+
+def _source_faults(source: Source) -> Iterator[Fault]:
+    path: Path = ("source",)
+    given = [kind for kind in KINDS if getattr(source, kind) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        yield Fault(path=path, message=f"exactly one of {', '.join(KINDS)} must be given, found {found}")
+        return
+    kind = given[0]
+    location = getattr(source, kind)
+    at = (*path, kind)
+    if kind == "pypi" and not _PROJECT.fullmatch(location):
+        yield Fault(path=at, message=f"{location!r} is no project name")
+    if kind == "url" and not _ADDRESS.fullmatch(location):
+        yield Fault(path=at, message="not an address: it must begin with https://, http:// or file://")
+    # A leading '-' would be an option of git, and 'ext::' a program that git runs.
+    if kind == "git" and not _GIT_ADDRESS.fullmatch(location):
+        yield Fault(
+            path=at,
+            message="not an address that git is called with",
+            hint="https://, ssh://, file://, user@host:path or a path",
+        )
+    if source.sha256 is None and (kind == "url" or (kind == "wheel" and "://" in location)):
+        yield Fault(path=(*path, "sha256"), message='a source by address needs its digest, sha256 = "..."')
+    if kind == "git" and source.ref is None:
+        yield Fault(path=(*path, "ref"), message="a git source needs ref: a tag, branch or commit")
+    if source.ref is not None and source.ref.startswith("-"):
+        yield Fault(path=(*path, "ref"), message="a ref cannot begin with '-'")
+    for key, kinds in _ONLY_FOR.items():
+        if getattr(source, key) and kind not in kinds:
+            yield Fault(path=(*path, key), message=f"{key} is for {' and '.join(kinds)} sources, this one is {kind}")
+
+
+def _resources(recipe: Recipe) -> Iterator[tuple[Path, Resources]]:
+    for name, stage in recipe.stages.items():
+        yield ("stages", name, "resources"), stage.resources
+    for name, test in recipe.tests.items():
+        yield ("tests", name, "resources"), test.resources
+    for number, override in enumerate(recipe.override):
+        if override.resources is not None:
+            yield ("override", number, "resources"), override.resources
+
+
+def _variable_faults(path: Path, names: Iterable[str]) -> Iterator[Fault]:
+    for name in names:
+        yield from _variable_fault((*path, name), name)
+
+
+def _variable_fault(path: Path, name: str) -> Iterator[Fault]:
+    if not _VARIABLE.fullmatch(name):
+        yield Fault(path=path, message=f"{name!r} is no name of an environment variable")
+    elif name.startswith(_OWN_PREFIX):
+        yield Fault(path=path, message=f"variables that begin with {_OWN_PREFIX} are set by Axletree itself")
+
+
+def size_message(text: str) -> str | None:
+    """What is wrong with a size."""
+    try:
+        parse_size(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def requirement_message(text: str) -> str | None:
+    """What is wrong with a requirement (PEP 508)."""
+    try:
+        Requirement(text)
+    except InvalidRequirement as error:
+        return f"{text!r} is no requirement: {str(error).splitlines()[0]}"
+    return None
+
+
+def specifier_message(text: str) -> str | None:
+    """What is wrong with a set of version specifiers, such as ``>=3.11``."""
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return f"{text!r} is no set of versions, such as '>=3.11'"
+    return None
+
+
+def label_message(text: str) -> str | None:
+    """What is wrong with a local version label: a reader of it must get back what was written (PEP 440)."""
+    try:
+        local = Version(f"1+{text}").local
+    except InvalidVersion:
+        return f"{text!r} is no local version label: letters and digits in parts, with dots between"
+    if local != text:
+        return f"local version label {text!r} is read back as {local!r}: write it like that"
+    return None
+
+
+def python_message(text: str) -> str | None:
+    """What is wrong with an interpreter's version."""
+    return None if PYTHON.fullmatch(text) else f"{text!r} is no Python version, such as '3.11' or '3.13t'"
+
+
+def inside_message(text: str) -> str | None:
+    """What is wrong with a relative path that must stay inside its folder."""
+    if is_safe_path(text):
+        return None
+    return f"{text!r} must be a path inside the folder: relative, with '/', without '.' and '..'"
+
+
+def folder_message(text: str) -> str | None:
+    """As :func:`inside_message`, but ``.`` is the folder itself."""
+    return None if text == "." else inside_message(text)
+
+
+def prefix_message(text: str) -> str | None:
+    """As :func:`inside_message`, but nothing is the folder itself."""
+    return None if text == "" else inside_message(text)
+
+
+def line_message(text: str) -> str | None:
+    """What is wrong with a text that must be one line, as metadata has it."""
+    return "must be one line" if "\n" in text or "\r" in text else None

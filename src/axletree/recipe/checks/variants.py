@@ -1,0 +1,121 @@
+"""What can only be seen at the variants: texts once filled in, names that meet, a matrix without any variant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.core.errors import RecipeError
+from axletree.recipe.axes import Variant, axes_of_package, count_combinations, expand, project
+from axletree.recipe.checks.texts import slots
+from axletree.recipe.faults import Fault, related
+from axletree.recipe.placeholders import fill, scan
+from axletree.recipe.target import lock_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from axletree.recipe.checks.texts import Slot
+    from axletree.recipe.faults import Path
+    from axletree.recipe.model import Package, Recipe
+
+MAX_COMBINATIONS = 20_000
+"""More than any real matrix; keeps a hostile recipe from filling the memory."""
+
+_TOLD_BY_TAG = ("python", "platform")
+"""Axes that a wheel's file name tells apart by its tags, without a label."""
+
+
+def variant_faults(recipe: Recipe, known: Sequence[Fault]) -> Iterator[Fault]:
+    """All faults that appear at some variant.
+
+    ``known`` are the faults found so far: a text that has one is not looked at again, and nothing is where the axes
+    themselves are in doubt.
+    """
+    doubtful: tuple[Path, ...] = (("axes",), ("matrix",), ("name",), ("version",))
+    if any(related(fault.path, path) for fault in known for path in doubtful):
+        return
+    count = count_combinations(recipe)
+    if count > MAX_COMBINATIONS:
+        yield Fault(
+            path=("axes",), message=f"{count:,} combinations of axis values, at most {MAX_COMBINATIONS:,} can be"
+        )
+        return
+    variants = expand(recipe)
+    if not variants:
+        combinations = f"{count} combinations are" if count > 1 else "only combination is"
+        yield Fault(
+            path=("matrix", "exclude"),
+            message=f"no variant is left: {'all ' if count > 1 else 'the '}{combinations} excluded",
+        )
+        return
+    yield from _same_ids(variants)
+    clean = [slot for slot in slots(recipe) if not any(related(fault.path, slot.path) for fault in known)]
+    for slot in clean:
+        yield from _filled(recipe, slot, variants)
+    yield from _same_locks(recipe, variants)
+    in_doubt = [fault.path for fault in known]
+    for name, package in recipe.packages.items():
+        if package.from_ in recipe.stages and not any(related(path, ("packages", name)) for path in in_doubt):
+            yield from _same_wheels(recipe, name, package, variants)
+
+
+def _values(recipe: Recipe, values: dict[str, str]) -> dict[str, str]:
+    return {**values, "name": recipe.name, "version": recipe.version}
+
+
+def _filled(recipe: Recipe, slot: Slot, variants: Sequence[Variant]) -> Iterator[Fault]:
+    """The first fault of a text at any variant."""
+    template = scan(slot.text)
+    read = {placeholder.name for placeholder in template.placeholders} & set(slot.axes)
+    distinct = {tuple(project(variant.values, read).items()): variant for variant in reversed(variants)}
+    for variant in reversed(distinct.values()):
+        try:
+            text = fill(template, _values(recipe, variant.values))
+            messages = [slot.check(text)] if slot.check else []
+        except RecipeError as error:
+            messages = [problem.message for problem in error.problems]
+        for message in filter(None, messages):
+            at = f" (at {variant.id})" if read and len(variants) > 1 else ""
+            yield Fault(path=slot.path, message=message + at)
+            return
+
+
+def _same_ids(variants: Sequence[Variant]) -> Iterator[Fault]:
+    seen: dict[str, Variant] = {}
+    for variant in variants:
+        other = seen.setdefault(variant.id, variant)
+        if other is not variant:
+            differs = next(axis for axis, value in variant.values.items() if other.values[axis] != value)
+            yield Fault(path=("axes", differs), message=f"two variants have the same id {variant.id!r}")
+            return
+
+
+def _same_locks(recipe: Recipe, variants: Sequence[Variant]) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for name, environment in recipe.environments.items():
+        for variant in variants:
+            lock = lock_name(name, project(variant.values, environment.axes), recipe.axes)
+            if seen.setdefault(lock, name) != name:
+                message = f"environments {seen[lock]!r} and {name!r} have the same lock file {lock}"
+                yield Fault(path=("environments", name), message=message, hint="call one of them something else")
+                return
+
+
+def _same_wheels(recipe: Recipe, name: str, package: Package, variants: Sequence[Variant]) -> Iterator[Fault]:
+    """Variants of a package must not meet in one index with the same version: pip and uv could not tell them apart."""
+    axes = [axis for axis in axes_of_package(recipe, package) if axis not in _TOLD_BY_TAG]
+    seen: dict[tuple[str, str], tuple[dict[str, str], Variant]] = {}
+    for variant in variants:
+        values = _values(recipe, variant.values)
+        try:
+            place = (fill(scan(package.index), values), fill(scan(package.local or ""), values))
+        except RecipeError:
+            return  # said where the text stands
+        mine = project(variant.values, axes)
+        other, first = seen.setdefault(place, (mine, variant))
+        if other != mine:
+            axis = next(axis for axis in axes if other[axis] != mine[axis])
+            message = f"variants {first.id} and {variant.id} would have the same version in the same index"
+            hint = f"put {{{axis}}} into local or index, or take {axis} from the axes of stage {package.from_!r}"
+            yield Fault(path=("packages", name), message=message, hint=hint)
+            return

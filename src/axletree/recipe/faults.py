@@ -1,0 +1,66 @@
+"""What is wrong with a recipe, addressed by the path of a key: parsing turns it into a problem with its line."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Path = tuple[str | int, ...]
+"""The way to a value of a TOML document: keys of tables and positions in arrays, ``("override", 0, "when")``."""
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong, at one path."""
+
+    path: Path
+    message: str
+    """What is wrong, one sentence without a full stop."""
+    hint: str | None = None
+    """What to do about it."""
+    needs: tuple[Path, ...] = ()
+    """Other places that the statement relies on: if one of them is wrong itself, this is only a consequence."""
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it: ``override[0].when.gpu``; a key that is not bare is quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            key = part if _BARE.fullmatch(part) else f'"{visible(part)}"'
+            text += f".{key}" if text else key
+    return text
+
+
+def related(one: Path, other: Path) -> bool:
+    """Whether two paths are the same or one lies inside the other."""
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like ``name``, or ``None`` where none is alike."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
+def suggestion(name: str, known: Iterable[str], what: str) -> str | None:
+    """A hint for an unknown name: the nearest one, else all of them."""
+    names = sorted(known)
+    near = nearest(name, names)
+    if near is not None:
+        return f"did you mean {near!r}?"
+    return f"{what}: {', '.join(names)}" if names else None
+
+
+def visible(text: str) -> str:
+    """Text of a foreign file, fit for a terminal: what is not printable is shown as an escape."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

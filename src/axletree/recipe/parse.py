@@ -1,0 +1,111 @@
+"""TOML text -> :class:`~axletree.recipe.model.Recipe`, or all that is wrong with it, each with its line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from axletree.core.errors import Problem, RecipeError
+from axletree.recipe.checks.axes import axis_faults
+from axletree.recipe.checks.graph import graph_faults
+from axletree.recipe.checks.texts import placeholder_faults
+from axletree.recipe.checks.values import value_faults
+from axletree.recipe.checks.variants import variant_faults
+from axletree.recipe.faults import dotted, related, visible
+from axletree.recipe.locate import line_of, locate, source_lines
+from axletree.recipe.model import Recipe
+from axletree.recipe.structure import check_structure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from axletree.recipe.faults import Fault
+
+_AT_LINE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_AT_END = " (at end of document)"
+_CREDENTIALS = re.compile(r"(://)[^/@\s\"']+@")
+_EXCERPT = 120
+
+
+def parse_recipe(text: str, *, filename: str) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        text: content of the file.
+        filename: how the user named it; problems carry it.
+
+    Raises:
+        RecipeError: with every problem of the text: its structure, references, placeholders and values. A text that is
+            no TOML has one problem, at the place where reading it stopped.
+    """
+    data = _decode(text, filename)
+    faults, repaired = check_structure(data, Recipe)
+    recipe = msgspec.convert(repaired, Recipe)
+    faults += _meaning(recipe, faults)
+    if faults:
+        raise RecipeError(*_problems(faults, text, filename))
+    return recipe
+
+
+def _decode(text: str, filename: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise RecipeError(Problem(message="nested too deeply", file=filename)) from None
+    except ValueError as error:  # TOMLDecodeError, and Python's limit on the digits of a number
+        lines = source_lines(text)
+        message = str(error)
+        line = None
+        if match := _AT_LINE.search(message):
+            line = int(match[1])
+        elif message.endswith(_AT_END):
+            line = max((number for number, content in enumerate(lines, 1) if content.strip()), default=1)
+        message = _AT_LINE.sub("", message).removesuffix(_AT_END)
+        excerpt = _excerpt(lines, line)
+        problem = Problem(message=f"not valid TOML: {visible(message)}", file=filename, line=line, excerpt=excerpt)
+        raise RecipeError(problem) from error
+
+
+def _meaning(recipe: Recipe, structural: Sequence[Fault]) -> list[Fault]:
+    """Faults of meaning, without those that only follow from a structural one."""
+    spoilt = [fault.path for fault in structural]
+
+    def own(faults: Iterable[Fault]) -> list[Fault]:
+        return [
+            fault
+            for fault in faults
+            if not any(related(path, bad) for path in (fault.path, *fault.needs) for bad in spoilt)
+        ]
+
+    found = own(
+        fault for check in (axis_faults, graph_faults, placeholder_faults, value_faults) for fault in check(recipe)
+    )
+    return found + own(variant_faults(recipe, [*structural, *found]))
+
+
+def _problems(faults: Iterable[Fault], text: str, filename: str) -> list[Problem]:
+    lines, places = source_lines(text), locate(text)
+    located = [(line_of(places, fault.path), fault) for fault in dict.fromkeys(faults)]
+    located.sort(key=lambda item: (item[0] or 0, dotted(item[1].path)))
+    return [
+        Problem(
+            message=visible(fault.message),
+            file=filename,
+            line=line,
+            key=dotted(fault.path),
+            excerpt=_excerpt(lines, line),
+            hint=visible(fault.hint) if fault.hint is not None else None,
+        )
+        for line, fault in located
+    ]
+
+
+def _excerpt(lines: Sequence[str], line: int | None) -> str | None:
+    """A line of the file, fit to be shown: no credentials, no control characters, not endless."""
+    if line is None or line > len(lines):
+        return None
+    shown = visible(_CREDENTIALS.sub(r"\1***@", lines[line - 1].replace("\t", "    "))).rstrip()
+    return shown if len(shown) <= _EXCERPT else shown[: _EXCERPT - 3] + "..."

@@ -1,0 +1,45 @@
+"""JSON schemas (draft 2020-12), derived from the types that read and write the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from axletree.core.events import Event
+from axletree.recipe.model import Recipe
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_NULL = {"type": "null"}
+
+
+def recipe_schema() -> dict[str, Any]:
+    """Schema of a recipe file, for editors that complete and check TOML.
+
+    It holds the structure only; what a recipe means is checked by :func:`~axletree.recipe.parse.parse_recipe`.
+    """
+    return _document(_without_null(msgspec.json.schema(Recipe)), "Axletree recipe", "What to build, and for what.")
+
+
+def event_schema() -> dict[str, Any]:
+    """Schema of one line of ``axletree build --json``."""
+    return _document(msgspec.json.schema(Event), "Axletree event", "One line of the event stream of a run.")
+
+
+def _document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:
+    return {"$schema": DRAFT, "title": title, "description": description, **body}
+
+
+def _without_null(node: Any) -> Any:
+    """A schema that does not allow null: TOML has none, an absent key is how a recipe says "nothing"."""
+    if isinstance(node, list):
+        return [_without_null(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _without_null(value) for key, value in node.items() if not (key == "default" and value is None)}
+    options = kept.get("anyOf")
+    if options and _NULL in options:
+        rest = [option for option in options if option != _NULL]
+        del kept["anyOf"]
+        kept |= rest[0] if len(rest) == 1 else {"anyOf": rest}
+    return kept

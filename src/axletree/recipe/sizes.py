@@ -1,0 +1,45 @@
+"""Sizes as people write them: ``1.6 GB`` (powers of 1000), ``512 MiB`` (powers of 1024)."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([A-Za-z]{1,3})")
+_UNITS = {
+    "B": 1,
+    "kB": 1000,
+    "KB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+    "TB": 1000**4,
+    "KiB": 1024,
+    "MiB": 1024**2,
+    "GiB": 1024**3,
+    "TiB": 1024**4,
+}
+_SHOWN = ("B", "kB", "MB", "GB", "TB")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size; a fraction of a byte is cut off.
+
+    Raises:
+        ValueError: it is not a number with a unit; the message says what is expected.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{text!r} is not a size: a number with one of {', '.join(_UNITS)}, such as '1.6 GB'")
+    return int(Decimal(match[1]) * _UNITS[match[2]])
+
+
+def format_size(size: int) -> str:
+    """A number of bytes with three significant digits and a decimal unit: ``1.6 GB``."""
+    value, unit = float(size), _SHOWN[0]
+    for larger in _SHOWN[1:]:
+        if abs(value) < 999.5:  # what would be shown as 1000
+            break
+        value, unit = value / 1000, larger
+    digits = 0 if unit == "B" or abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
+    number = f"{value:.{digits}f}"
+    return f"{number.rstrip('0').rstrip('.') if digits else number} {unit}"
