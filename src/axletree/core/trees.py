@@ -7,6 +7,7 @@ same tree, whoever made them and when: no times, owners or modes other than "exe
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from axletree.core.errors import IntegrityError
 from axletree.core.values import Digest, canonical_json, digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 TREE_FORMAT: Literal[1] = 1
 
@@ -38,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries sorted by path, each path once."""
+    """Entries sorted by path, each path once. Made by :func:`make_tree`, which checks that."""
 
     entries: tuple[Entry, ...]
     format: Literal[1] = TREE_FORMAT
@@ -48,40 +49,90 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
         """Bytes of all files together."""
         return sum(entry.size for entry in self.entries)
 
+    @property
+    def blobs(self) -> dict[Digest, int]:
+        """Each content of the tree once, with its size in bytes."""
+        return {entry.blob: entry.size for entry in self.entries if entry.blob is not None}
+
     def find(self, path: str) -> Entry | None:
         """The entry at a path, or ``None``."""
-        return next((entry for entry in self.entries if entry.path == path), None)
+        at = bisect_left(self.entries, path, key=lambda entry: entry.path)
+        return self.entries[at] if at < len(self.entries) and self.entries[at].path == path else None
 
 
-_UNSAFE = re.compile(r"^/|^$|(^|/)\.{0,2}(/|$)|\\|\x00")
+_UNSAFE = re.compile(r"^/|^\Z|(^|/)\.{0,2}(/|\Z)|\\|[\x00\ud800-\udfff]")
+_LINK_UNSAFE = re.compile(r"^/|^\Z|[\x00\ud800-\udfff]")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def is_safe_path(path: str) -> bool:
-    """Whether a relative path stays inside its folder and means the same on every system."""
+    """Whether a relative path stays inside its folder and means the same on every system.
+
+    A name that is no UTF-8 (Python hands it over with lone surrogates) is not safe: JSON could not hold it.
+    """
     return _UNSAFE.search(path) is None
+
+
+def is_safe_link(target: str) -> bool:
+    """Whether a link's target is relative and text. It may lead out of the tree: what it then finds is not ours."""
+    return _LINK_UNSAFE.search(target) is None
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text is 64 lower-case hexadecimal digits."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+def _entry_problem(entry: Entry) -> str | None:
+    """What is wrong with one entry by itself."""
+    if not is_safe_path(entry.path):
+        return f"unsafe path in a tree: {entry.path!r}"
+    match entry.kind:
+        case "file":
+            if entry.blob is None or not is_digest(entry.blob) or entry.size < 0 or entry.target is not None:
+                return f"a file of a tree needs a digest and a size, and no link target: {entry.path}"
+        case "link":
+            if entry.target is None or not is_safe_link(entry.target) or _has_content(entry):
+                return f"a link of a tree needs a relative target, and no content: {entry.path} -> {entry.target!r}"
+        case "directory":
+            if entry.target is not None or _has_content(entry):
+                return f"an empty folder of a tree has neither content nor a target: {entry.path}"
+    return None
+
+
+def _has_content(entry: Entry) -> bool:
+    return entry.blob is not None or entry.size != 0 or entry.executable
+
+
+def _problems(ordered: tuple[Entry, ...]) -> Iterator[str]:
+    """All that is wrong with sorted entries."""
+    leaves = {entry.path for entry in ordered}
+    folders: set[str] = set()
+    previous = None
+    for entry in ordered:
+        problem = _entry_problem(entry)
+        if problem is not None:
+            yield problem
+        if entry.path == previous:
+            yield f"path twice in a tree: {entry.path}"
+        previous = entry.path
+        parent = entry.path.rpartition("/")[0]
+        while parent and parent not in folders:
+            folders.add(parent)
+            if parent in leaves:
+                yield f"both a file and a folder in a tree: {parent}"
+            parent = parent.rpartition("/")[0]
 
 
 def make_tree(entries: Iterable[Entry]) -> Tree:
     """Sort entries into a tree.
 
     Raises:
-        IntegrityError: a path is unsafe, appears twice, or is both a file and a folder.
+        IntegrityError: a path is unsafe, appears twice, or is both a file and a folder; an entry's fields do not fit
+            its kind; a link's target is absolute. Names all of them.
     """
     ordered = tuple(sorted(entries, key=lambda entry: entry.path))
-    problems: list[str] = []
-    leaves = {entry.path for entry in ordered}
-    previous = None
-    for entry in ordered:
-        if not is_safe_path(entry.path):
-            problems.append(f"unsafe path in a tree: {entry.path!r}")
-        if entry.path == previous:
-            problems.append(f"path twice in a tree: {entry.path}")
-        previous = entry.path
-        parent = entry.path.rpartition("/")[0]
-        while parent:
-            if parent in leaves:
-                problems.append(f"both a file and a folder in a tree: {parent}")
-            parent = parent.rpartition("/")[0]
+    problems = tuple(_problems(ordered))
     if problems:
         raise IntegrityError(*problems)
     return Tree(entries=ordered)
@@ -96,11 +147,11 @@ def decode_tree(data: bytes) -> Tree:
     """Read a tree back.
 
     Raises:
-        IntegrityError: the bytes are no tree, or one with unsafe or double paths.
+        IntegrityError: the bytes are no tree, or one that :func:`make_tree` refuses.
     """
     try:
         tree = msgspec.json.decode(data, type=Tree)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(f"not a tree listing: {error}") from error
     return make_tree(tree.entries)
 

@@ -1,1 +1,23 @@
-"""Content-addressed blobs, trees and stage results on disk."""
+"""Where trees and results live: content-addressed, verified, complete or absent, shared by processes."""
+
+from axletree.store.blobs import CorruptBlob
+from axletree.store.checking import VerifyReport, verify
+from axletree.store.layout import STORE_VARIABLE, default_root
+from axletree.store.store import Store
+from axletree.store.sweep import GcReport, gc
+from axletree.store.usage import DuReport, StoredRecord, Usage, du
+
+__all__ = [
+    "STORE_VARIABLE",
+    "CorruptBlob",
+    "DuReport",
+    "GcReport",
+    "Store",
+    "StoredRecord",
+    "Usage",
+    "VerifyReport",
+    "default_root",
+    "du",
+    "gc",
+    "verify",
+]

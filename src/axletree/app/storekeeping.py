@@ -1,0 +1,55 @@
+"""Looking after the user's store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree import store as stores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from axletree.store import DuReport, GcReport, Store, VerifyReport
+
+_DAY = 86400.0
+_HOUR = 3600.0
+KEEP_DAYS = 30.0
+GRACE_HOURS = 24.0
+
+
+def open_store(environ: Mapping[str, str]) -> Store:
+    """The store that the environment names, or the user's own.
+
+    Raises:
+        StoreError: it cannot be used.
+    """
+    return stores.Store.open(stores.default_root(environ))
+
+
+def verify_store(environ: Mapping[str, str]) -> VerifyReport:
+    """Read everything in the store again; set aside what is not what its name says.
+
+    Raises:
+        StoreError: the store cannot be used.
+    """
+    return stores.verify(open_store(environ))
+
+
+def sweep_store(
+    environ: Mapping[str, str], *, keep_days: float = KEEP_DAYS, grace_hours: float = GRACE_HOURS, dry_run: bool = False
+) -> GcReport:
+    """Remove from the store what was not used for some days.
+
+    Raises:
+        StoreError: the store cannot be used.
+    """
+    return stores.gc(open_store(environ), keep=keep_days * _DAY, grace=grace_hours * _HOUR, dry_run=dry_run)
+
+
+def measure_store(environ: Mapping[str, str]) -> DuReport:
+    """Sum up what takes the room in the store.
+
+    Raises:
+        StoreError: the store cannot be used.
+    """
+    return stores.du(open_store(environ))

@@ -1,0 +1,108 @@
+"""``axletree store``: verify, gc, du."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, measure_store, sweep_store, verify_store
+from axletree.core.values import canonical_json
+from axletree.store.disk import in_words
+
+if TYPE_CHECKING:
+    from axletree.store import DuReport, GcReport, VerifyReport
+
+_SHOWN = 10
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the report as one line of JSON.")
+
+
+@click.group(name="store")
+def command() -> None:
+    """Look after the store: verify, gc, du."""
+
+
+@command.command(name="verify")
+@json_option
+def verify_command(*, as_json: bool) -> int:
+    """Read everything in the store again; exit 1 when something was damaged.
+
+    Damaged content goes into quarantine, and results that lack something are removed: the next build makes them again.
+    """
+    report = verify_store(os.environ)
+    click.echo(canonical_json(report).decode() if as_json else _verify_text(report))
+    return 0 if report.sound else 1
+
+
+@command.command(name="gc")
+@click.option(
+    "--keep",
+    "keep_days",
+    metavar="DAYS",
+    type=click.FloatRange(min=0),
+    default=KEEP_DAYS,
+    show_default=True,
+    help="Keep results that were used in the last DAYS.",
+)
+@click.option(
+    "--grace",
+    "grace_hours",
+    metavar="HOURS",
+    type=click.FloatRange(min=0),
+    default=GRACE_HOURS,
+    show_default=True,
+    help="Keep whatever was written or used in the last HOURS.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@json_option
+def gc_command(*, keep_days: float, grace_hours: float, dry_run: bool, as_json: bool) -> None:
+    """Remove what was not used lately. What running builds use stays."""
+    report = sweep_store(os.environ, keep_days=keep_days, grace_hours=grace_hours, dry_run=dry_run)
+    click.echo(canonical_json(report).decode() if as_json else _gc_text(report))
+
+
+@command.command(name="du")
+@json_option
+def du_command(*, as_json: bool) -> None:
+    """Show what takes the room, and the largest results."""
+    report = measure_store(os.environ)
+    click.echo(canonical_json(report).decode() if as_json else _du_text(report))
+
+
+def _verify_text(report: VerifyReport) -> str:
+    lines = [f"read {report.blobs} contents, {in_words(report.size)}"]
+    lines += [f"corrupt, now in quarantine: {digest}" for digest in report.corrupt]
+    lines += [f"stray file, now in quarantine: {name}" for name in report.strays]
+    lines += [f"incomplete result, removed: {name}" for name in report.incomplete]
+    if report.leftovers:
+        lines.append(f"removed {len(report.leftovers)} scratch folders of processes that are gone")
+    lines.append(
+        "the store is sound" if report.sound else "the store was damaged; the next build makes again what it needs"
+    )
+    return "\n".join(lines)
+
+
+def _gc_text(report: GcReport) -> str:
+    verb = "would remove" if report.dry_run else "removed"
+    gone = f"{len(report.records)} results, {report.blobs} contents, {len(report.folders)} folders"
+    return (
+        f"{verb} {gone} and {report.files} other files: {in_words(report.freed)}\n"
+        f"kept {report.kept_records} results and {report.kept_blobs} contents"
+    )
+
+
+def _du_text(report: DuReport) -> str:
+    lines = [report.root, ""]
+    lines += [f"{in_words(kind.size):>9}  {kind.files:>7} files  {kind.kind}" for kind in report.kinds if kind.files]
+    lines.append(f"{in_words(report.size):>9}  in all; {in_words(report.unused)} in no result (gc removes it)")
+    if report.records:
+        lines += ["", "     size    alone  files  result"]
+    lines += [
+        f"{in_words(record.size):>9}{in_words(record.own):>9}{record.files:>7}  {record.stage} {record.key[:12]}"
+        for record in report.records[:_SHOWN]
+    ]
+    if len(report.records) > _SHOWN:
+        lines.append(f"and {len(report.records) - _SHOWN} smaller ones")
+    return "\n".join(lines)

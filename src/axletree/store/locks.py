@@ -1,0 +1,96 @@
+"""Locks between processes: ``flock`` on files in the store. The kernel frees them when their holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from axletree.core.errors import StoreError
+from axletree.core.values import digest_of
+from axletree.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from axletree.store.layout import Layout
+
+_SWEEP = ".sweep"
+_POLL = 0.05
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@=-]{0,119}")
+
+
+@contextlib.contextmanager
+def lock(layout: Layout, name: str, *, timeout: float | None = None) -> Iterator[None]:
+    """Hold a named lock for the duration of a ``with`` block. Not reentrant.
+
+    Args:
+        layout: the store.
+        name: any text; the same text is the same lock.
+        timeout: seconds to wait for another holder; ``None`` waits as long as it takes, 0 does not wait.
+
+    Raises:
+        StoreError: another process still held it when the time was over; says which.
+    """
+    file = name if _NAME.fullmatch(name) else digest_of(name.encode())
+    with _flock(layout.locks / f"{file}.lock", layout, name=name, timeout=timeout, operation=fcntl.LOCK_EX):
+        yield
+
+
+@contextlib.contextmanager
+def using(layout: Layout) -> Iterator[None]:
+    """While the block runs nothing is swept out of the store. Many may use it at once."""
+    with _flock(layout.locks / _SWEEP, layout, name="the store", timeout=None, operation=fcntl.LOCK_SH):
+        yield
+
+
+@contextlib.contextmanager
+def sweeping(layout: Layout) -> Iterator[None]:
+    """While the block runs nobody else is :func:`using` the store; waits for those who are."""
+    with _flock(layout.locks / _SWEEP, layout, name="the store", timeout=None, operation=fcntl.LOCK_EX):
+        yield
+
+
+@contextlib.contextmanager
+def _flock(path: Path, layout: Layout, *, name: str, timeout: float | None, operation: int) -> Iterator[None]:
+    with disk_errors(layout):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        with disk_errors(layout):
+            taken = _take(descriptor, operation, timeout)
+        if not taken:
+            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+            raise StoreError(f"{name} is locked by {holder}", hint="wait until it is done, or end it")
+        if operation == fcntl.LOCK_EX:
+            _sign(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, operation: int, timeout: float | None) -> bool:
+    if timeout is None:
+        fcntl.flock(descriptor, operation)
+        return True
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL)
+        else:
+            return True
+
+
+def _sign(descriptor: int) -> None:
+    """Say who holds the lock, for the message of whoever waits in vain; a full disk must not matter here."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)

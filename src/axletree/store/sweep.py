@@ -1,0 +1,153 @@
+"""What may go out of a store: what was not used lately, and what nobody refers to."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.records import StageRecord
+from axletree.store.disk import disk_errors, remove_tree
+from axletree.store.locks import sweeping, using
+from axletree.store.results import contents_of, read_json
+from axletree.store.scratch import clean_scratch, oldest_lease
+from axletree.store.walk import each_blob, each_file, each_record, files_in, record_title, touched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.core.values import Digest
+    from axletree.store.layout import Layout
+
+_BY_AGE = ("last", "requests", "logs", "quarantine")
+_FOLDERS_BY_AGE = ("workspaces", "environments")
+
+
+class GcReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``gc`` removed, or would."""
+
+    dry_run: bool
+    records: tuple[str, ...]
+    """Removed, as ``stage (key)``."""
+    blobs: int
+    """Removed contents."""
+    folders: tuple[str, ...]
+    """Removed workspaces, environments and scratch folders, relative to the root."""
+    files: int
+    """Removed requests, logs, last records and files in quarantine."""
+    freed: int
+    """Bytes of all that. Files that were hard-linked elsewhere only lose a name."""
+    kept_records: int
+    kept_blobs: int
+    schema: Literal[1] = 1
+
+
+def gc(layout: Layout, *, keep: float, grace: float, dry_run: bool = False, now: float | None = None) -> GcReport:
+    """Remove what was not used lately.
+
+    Kept are: records that were used, or remembered as a stage's last, within ``keep``, with all their contents; what
+    was written or used within ``grace``; what was written or used since the oldest living scratch folder was made.
+    Workspaces, environments, logs, requests and quarantine go by ``keep`` too (who uses a workspace or an environment
+    touches its folder); ``cache`` is left to the tools that own it. Waits for those who write into the store.
+
+    Args:
+        layout: the store.
+        keep: seconds.
+        grace: seconds.
+        dry_run: only say what would be removed.
+        now: seconds since the epoch, where it is not now.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+    """
+    now = time.time() if now is None else now
+    lease = oldest_lease(layout)
+    young = min(now - grace, now if lease is None else lease)
+    recent = min(now - keep, young)
+    with disk_errors(layout), using(layout) if dry_run else sweeping(layout):
+        sweep = _Sweep(layout, dry_run=dry_run)
+        live = sweep.records(recent)
+        sweep.blobs(live, young)
+        sweep.others(recent)
+        if not dry_run:
+            sweep.folders.extend(str(path.relative_to(layout.root)) for path in clean_scratch(layout))
+    return sweep.report()
+
+
+class _Sweep:
+    """Removes, or only counts."""
+
+    def __init__(self, layout: Layout, *, dry_run: bool) -> None:
+        self._layout = layout
+        self._dry_run = dry_run
+        self._gone_records: list[str] = []
+        self._gone_blobs = self._gone_files = self._freed = 0
+        self._kept_records = self._kept_blobs = 0
+        self.folders: list[str] = []
+
+    def records(self, recent: float) -> set[Digest]:
+        """Remove the records that were not used since; all contents that the others need."""
+        layout = self._layout
+        last = (read_json(path, StageRecord) for path in files_in(layout.last) if touched(path) >= recent)
+        remembered = {record.key for record in last if record is not None}
+        live: set[Digest] = set()
+        for path, record in each_record(layout):
+            contents = None if record is None else contents_of(layout, record.tree)
+            if record is not None and contents is not None and (touched(path) >= recent or record.key in remembered):
+                self._kept_records += 1
+                live.update(contents, (record.tree,))
+            else:
+                self._gone_records.append(record_title(path, record))
+                self._remove(path)
+        return live
+
+    def blobs(self, live: set[Digest], young: float) -> None:
+        """Remove the contents that nobody needs and that were not touched since."""
+        for digest, status in each_blob(self._layout):
+            if digest in live or status.st_ctime >= young:
+                self._kept_blobs += 1
+            else:
+                self._gone_blobs += 1
+                self._remove(self._layout.blob_path(digest))
+
+    def others(self, recent: float) -> None:
+        """Remove files and folders that were not touched since."""
+        for name in _BY_AGE:
+            for path in files_in(self._layout.root / name):
+                if touched(path) < recent:
+                    self._gone_files += 1
+                    self._remove(path)
+        for name in _FOLDERS_BY_AGE:
+            for path in sorted((self._layout.root / name).iterdir()):
+                if touched(path) < recent:
+                    self._remove_folder(path)
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._freed += path.lstat().st_size
+            if not self._dry_run:
+                path.unlink()
+
+    def _remove_folder(self, path: Path) -> None:
+        self.folders.append(str(path.relative_to(self._layout.root)))
+        if path.is_symlink() or not path.is_dir():
+            self._remove(path)
+            return
+        self._freed += sum(status.st_size for _, status in each_file(path))
+        if not self._dry_run:
+            remove_tree(path)
+
+    def report(self) -> GcReport:
+        """What was done."""
+        return GcReport(
+            dry_run=self._dry_run,
+            records=tuple(self._gone_records),
+            blobs=self._gone_blobs,
+            folders=tuple(self.folders),
+            files=self._gone_files,
+            freed=self._freed,
+            kept_records=self._kept_records,
+            kept_blobs=self._kept_blobs,
+        )

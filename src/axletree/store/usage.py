@@ -1,0 +1,113 @@
+"""What takes the room in a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.values import Digest, Key, StageId
+from axletree.store.disk import disk_errors
+from axletree.store.layout import FOLDERS
+from axletree.store.results import contents_of
+from axletree.store.walk import each_blob, each_file, each_record, touched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.core.records import StageRecord
+    from axletree.store.layout import Layout
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What one part of the store takes."""
+
+    kind: str
+    files: int
+    size: int
+    """Bytes on the disk, each file once however many names it has."""
+
+
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A result in the store, and what it takes."""
+
+    stage: StageId
+    key: Key
+    tree: Digest
+    files: int
+    """Different contents."""
+    size: int
+    """Bytes of all its contents, those that it shares included."""
+    own: int
+    """Bytes that no other record uses: what would be free without it."""
+    used: float
+    """When it was used last, seconds since the epoch."""
+
+
+class DuReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What takes the room."""
+
+    root: str
+    kinds: tuple[Usage, ...]
+    records: tuple[StoredRecord, ...]
+    """The largest first."""
+    unused: int
+    """Bytes of contents that no record uses."""
+    schema: Literal[1] = 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts together."""
+        return sum(kind.size for kind in self.kinds)
+
+
+def du(layout: Layout) -> DuReport:
+    """Sum up what takes the room.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    with disk_errors(layout):
+        seen: set[tuple[int, int]] = set()
+        kinds = tuple(_usage(layout.root / name, seen) for name in FOLDERS)
+        sizes = {digest: status.st_size for digest, status in each_blob(layout)}
+        found: list[tuple[StageRecord, float, set[Digest]]] = []
+        users: dict[Digest, int] = {}
+        for path, record in each_record(layout):
+            contents = None if record is None else contents_of(layout, record.tree)
+            if record is None or contents is None:
+                continue
+            needed = {record.tree, *contents}
+            found.append((record, touched(path), needed))
+            for digest in needed:
+                users[digest] = users.get(digest, 0) + 1
+    records = [
+        StoredRecord(
+            stage=record.stage,
+            key=record.key,
+            tree=record.tree,
+            files=len(needed) - 1,
+            size=sum(sizes.get(digest, 0) for digest in needed),
+            own=sum(sizes.get(digest, 0) for digest in needed if users[digest] == 1),
+            used=used,
+        )
+        for record, used, needed in found
+    ]
+    return DuReport(
+        root=str(layout.root),
+        kinds=kinds,
+        records=tuple(sorted(records, key=lambda record: (-record.size, record.key))),
+        unused=sum(size for digest, size in sizes.items() if digest not in users),
+    )
+
+
+def _usage(folder: Path, seen: set[tuple[int, int]]) -> Usage:
+    files = size = 0
+    for _, status in each_file(folder):
+        identity = (status.st_dev, status.st_ino)
+        if status.st_nlink > 1 and identity in seen:
+            continue
+        seen.add(identity)
+        files += 1
+        size += status.st_blocks * 512
+    return Usage(kind=folder.name, files=files, size=size)
