@@ -1,0 +1,332 @@
+"""What a recipe's lock files hold: exactly one wheel a package for an environment, and the source.
+
+An environment's lock is a ``pylock.<name>.toml`` as PEP 751 has it, restricted to wheels and without markers. Each
+wheel is named by its bare file name, so a lock holds no path of a machine and no host of an index, and is valid for any
+folder that holds the wheels beside it. Where they come from is decided when they are fetched; the digest says which
+they are.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+import tomli_w
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
+
+from axletree.core.errors import Problem, RecipeError
+from axletree.recipe.model import Sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from axletree.recipe.target import TargetEnvironment, TargetSource
+
+SOURCE_LOCK = "source.lock.toml"
+"""Name of the source's lock in a recipe's companion folder."""
+
+_Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+_Bytes = Annotated[int, msgspec.Meta(ge=0)]
+_REMAKE = "run `axletree lock RECIPE`"
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """A table of a lock file: unknown keys are errors."""
+
+
+class LockedWheel(msgspec.Struct, frozen=True, kw_only=True):
+    """One package of an environment: the one wheel that is installed."""
+
+    name: str
+    """Normalised (PEP 503)."""
+    version: str
+    filename: str
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+class PyLock(msgspec.Struct, frozen=True, kw_only=True):
+    """What an environment holds, exactly."""
+
+    requires: tuple[str, ...]
+    """The requirements that it was made from, as the recipe has them."""
+    python: str
+    """``3.11``, or ``3.13t``."""
+    platform: str
+    """``linux-x86_64``: where the wheels run."""
+    wheels: tuple[LockedWheel, ...]
+    """Sorted by name, each name once."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all wheels together: what there is to download."""
+        return sum(wheel.size for wheel in self.wheels)
+
+
+class SourceLock(_Strict, frozen=True, kw_only=True, omit_defaults=True):
+    """What the source is, exactly: a file by its digest, or a commit. A ``path`` source has no lock."""
+
+    kind: Literal["pypi", "url", "wheel", "git"]
+    location: str
+    """The project, address or path that it was made from, as the recipe has it."""
+    version: str
+    filename: str | None = None
+    sha256: Sha256 | None = None
+    size: _Bytes | None = None
+    """Bytes, where known."""
+    ref: str | None = None
+    """The tag, branch or commit that it was made from."""
+    commit: _Commit | None = None
+    tree: _Commit | None = None
+    """Git's own digest of the files; those of submodules follow from it."""
+
+
+class _Hashes(_Strict, frozen=True, kw_only=True):
+    sha256: Sha256
+
+
+class _WheelTable(_Strict, frozen=True, kw_only=True):
+    path: str
+    size: _Bytes
+    hashes: _Hashes
+
+
+class _PackageTable(_Strict, frozen=True, kw_only=True):
+    name: str
+    version: str
+    wheels: list[_WheelTable]
+
+
+class _Made(_Strict, frozen=True, kw_only=True):
+    requires: list[str]
+    python: str
+    platform: str
+
+
+class _Tool(_Strict, frozen=True, kw_only=True):
+    axletree: _Made
+
+
+class _File(_Strict, frozen=True, kw_only=True):
+    lock_version: Literal["1.0"]
+    environments: list[str]
+    requires_python: str
+    created_by: Literal["axletree"]
+    packages: list[_PackageTable]
+    tool: _Tool
+
+
+def make_lock(requires: Iterable[str], *, python: str, platform: str, wheels: Iterable[LockedWheel]) -> PyLock:
+    """A lock with its wheels in order."""
+    ordered = tuple(sorted(wheels, key=lambda wheel: wheel.name))
+    return PyLock(requires=tuple(requires), python=python, platform=platform, wheels=ordered)
+
+
+def lock_environments(python: str, platform: str) -> tuple[str, ...]:
+    """The ``environments`` of a lock (PEP 751): the marker that holds where it may be installed."""
+    system, _, machine = platform.partition("-")
+    markers = {
+        "implementation_name": "cpython",
+        "python_version": python.removesuffix("t"),
+        "sys_platform": system,
+        "platform_machine": machine,
+    }
+    return (" and ".join(f'{name} == "{value}"' for name, value in markers.items()),)
+
+
+def render_lock(lock: PyLock) -> str:
+    """Text of a ``pylock.*.toml`` (PEP 751); equal locks have equal texts."""
+    minor = lock.python.removesuffix("t")
+    file = _File(
+        lock_version="1.0",
+        environments=list(lock_environments(minor, lock.platform)),
+        requires_python=f"=={minor}.*",
+        created_by="axletree",
+        packages=[
+            _PackageTable(
+                name=wheel.name,
+                version=wheel.version,
+                wheels=[_WheelTable(path=wheel.filename, size=wheel.size, hashes=_Hashes(sha256=wheel.sha256))],
+            )
+            for wheel in lock.wheels
+        ],
+        tool=_Tool(axletree=_Made(requires=list(lock.requires), python=lock.python, platform=lock.platform)),
+    )
+    return tomli_w.dumps(msgspec.to_builtins(file))
+
+
+def parse_lock(text: str, *, file: str) -> PyLock:
+    """Read an environment's lock.
+
+    Raises:
+        RecipeError: it is no TOML, not a lock that ``axletree lock`` made, or its parts contradict each other; lists
+            every contradiction.
+    """
+    data = _load(text, file=file)
+    try:
+        table = msgspec.convert(data, _File)
+    except msgspec.ValidationError as error:
+        raise _not_a_lock(error, file) from error
+    problems = []
+    wheels = []
+    for package in table.packages:
+        complaint = _complaint(package)
+        if complaint is not None:
+            key = f"packages.{package.name}"
+            problems.append(Problem(message=complaint, file=file, key=key, hint=_REMAKE))
+            continue
+        (wheel,) = package.wheels
+        wheels.append(
+            LockedWheel(
+                name=package.name,
+                version=package.version,
+                filename=wheel.path,
+                size=wheel.size,
+                sha256=wheel.hashes.sha256,
+            )
+        )
+    names = [package.name for package in table.packages]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    problems += [Problem(message=f"package twice in the lock: {name}", file=file, hint=_REMAKE) for name in twice]
+    if problems:
+        raise RecipeError(*problems)
+    made = table.tool.axletree
+    return make_lock(made.requires, python=made.python, platform=made.platform, wheels=wheels)
+
+
+def check_lock(
+    lock: PyLock, environment: TargetEnvironment, *, file: str, platform: str | None = None
+) -> tuple[Problem, ...]:
+    """What of a lock no longer fits the environment that it was made for; nothing where it fits.
+
+    ``platform`` is that of the interpreter at hand, ``linux-x86_64``; ``None`` leaves it out of the question.
+    """
+    now = {_normalise(text): text for text in environment.requires}
+    then = {_normalise(text): text for text in lock.requires}
+    changes = [f"requirement {now[key]} added" for key in now if key not in then]
+    changes += [f"requirement {then[key]} removed" for key in then if key not in now]
+    if lock.python != environment.python:
+        changes.append(f"Python is {environment.python}, was {lock.python}")
+    if platform is not None and lock.platform != platform:
+        changes.append(f"the platform is {platform}, was {lock.platform}")
+    if not changes:
+        changes = _unsatisfied(lock)
+    return tuple(
+        Problem(
+            message=f"lock is out of date: {change}", file=file, key=f"environments.{environment.name}", hint=_REMAKE
+        )
+        for change in changes
+    )
+
+
+def render_source(lock: SourceLock) -> str:
+    """Text of a ``source.lock.toml``; equal locks have equal texts."""
+    return tomli_w.dumps(msgspec.to_builtins(lock))
+
+
+def parse_source(text: str, *, file: str) -> SourceLock:
+    """Read a source's lock.
+
+    Raises:
+        RecipeError: it is no TOML, or not the lock of a source.
+    """
+    try:
+        lock = msgspec.convert(_load(text, file=file), SourceLock)
+    except msgspec.ValidationError as error:
+        raise _not_a_lock(error, file) from error
+    pinned = (lock.commit, lock.tree) if lock.kind == "git" else (lock.filename, lock.sha256)
+    if None in pinned:
+        names = "`commit` and `tree`" if lock.kind == "git" else "`filename` and `sha256`"
+        raise RecipeError(Problem(message=f"a lock of kind {lock.kind} needs {names}", file=file, hint=_REMAKE))
+    if lock.filename is not None and not _is_bare(lock.filename):
+        raise RecipeError(Problem(message=f"not a bare file name: {lock.filename!r}", file=file, key="filename"))
+    return lock
+
+
+def check_source(lock: SourceLock, source: TargetSource, *, file: str) -> tuple[Problem, ...]:
+    """What of a source's lock no longer fits the recipe; nothing where it fits."""
+    pairs = (
+        ("kind", source.kind, lock.kind),
+        ("location", source.location, lock.location),
+        ("version", source.version, lock.version),
+        ("ref", source.ref, lock.ref),
+        ("sha256", source.sha256 or lock.sha256, lock.sha256),
+    )
+    return tuple(
+        Problem(message=f"lock is out of date: {name} is {now}, was {then}", file=file, key="source", hint=_REMAKE)
+        for name, now, then in pairs
+        if now != then
+    )
+
+
+def _load(text: str, *, file: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(Problem(message=f"not a TOML file: {error}", file=file, hint=_REMAKE)) from error
+
+
+def _not_a_lock(error: msgspec.ValidationError, file: str) -> RecipeError:
+    message = f"not a lock that `axletree lock` made: {error}"
+    return RecipeError(Problem(message=message, file=file, hint=_REMAKE))
+
+
+def _is_bare(filename: str) -> bool:
+    return filename not in {"", ".", ".."} and not any(character in filename for character in "/\\\0")
+
+
+def _complaint(package: _PackageTable) -> str | None:
+    """What is wrong with one package of a lock."""
+    if len(package.wheels) != 1:
+        return f"has {len(package.wheels)} wheels, not one"
+    wheel = package.wheels[0]
+    if not _is_bare(wheel.path):
+        return f"not a bare file name: {wheel.path!r}"
+    try:
+        name, version, _, _ = parse_wheel_filename(wheel.path)
+    except ValueError as error:
+        return str(error)
+    if (name, str(version)) != (package.name, package.version):
+        return f"{wheel.path} is no wheel of {package.name} {package.version}"
+    return None
+
+
+def _unsatisfied(lock: PyLock) -> list[str]:
+    """Requirements that the wheels of a lock do not meet: somebody edited it."""
+    versions = {wheel.name: wheel.version for wheel in lock.wheels}
+    unmet = []
+    for text in lock.requires:
+        requirement = Requirement(text)
+        if requirement.marker is not None:
+            continue
+        version = versions.get(canonicalize_name(requirement.name))
+        if version is None or not requirement.specifier.contains(version, prereleases=True):
+            unmet.append(f"requirement {text} is not met, the lock has {version or 'no such package'}")
+    return unmet
+
+
+def _normalise(text: str) -> str:
+    """A requirement such that two ways of writing it compare equal."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return text
+    requirement.name = canonicalize_name(requirement.name)
+    return str(requirement)
+
+
+def sdist_of(filenames: Iterable[str], version: str) -> str | None:
+    """The sdist of a version among file names of one project, ``.tar.gz`` before ``.zip``; ``None`` without one."""
+    found = []
+    for filename in filenames:
+        try:
+            _, parsed = parse_sdist_filename(filename)
+        except ValueError:
+            continue
+        if parsed == Version(version):
+            found.append(filename)
+    return min(found, key=lambda name: (not name.endswith(".tar.gz"), name), default=None)
