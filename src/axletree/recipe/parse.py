@@ -28,6 +28,11 @@ _AT_LINE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _AT_END = " (at end of document)"
 _CREDENTIALS = re.compile(r"(://)[^/@\s\"']+@")
 _EXCERPT = 120
+_TOML_HINTS = {
+    "Illegal character '\\n'": "a text ends on its line; one of several lines stands between three quotes",
+    "Cannot overwrite a value": "a key can be given once",
+    "Cannot declare": "a table can be opened once; [[name]] adds to a list of tables",
+}
 
 
 def parse_recipe(text: str, *, filename: str) -> Recipe:
@@ -65,8 +70,9 @@ def _decode(text: str, filename: str) -> dict[str, Any]:
             line = max((number for number, content in enumerate(lines, 1) if content.strip()), default=1)
         message = _AT_LINE.sub("", message).removesuffix(_AT_END)
         excerpt = _excerpt(lines, line)
-        problem = Problem(message=f"not valid TOML: {visible(message)}", file=filename, line=line, excerpt=excerpt)
-        raise RecipeError(problem) from error
+        hint = next((hint for start, hint in _TOML_HINTS.items() if message.startswith(start)), None)
+        message = f"not valid TOML: {visible(message)}"
+        raise RecipeError(Problem(message=message, file=filename, line=line, excerpt=excerpt, hint=hint)) from error
 
 
 def _meaning(recipe: Recipe, structural: Sequence[Fault]) -> list[Fault]:
@@ -88,8 +94,9 @@ def _meaning(recipe: Recipe, structural: Sequence[Fault]) -> list[Fault]:
 
 def _problems(faults: Iterable[Fault], text: str, filename: str) -> list[Problem]:
     lines, places = source_lines(text), locate(text)
+    order = {path: number for number, path in enumerate(places)}
     located = [(line_of(places, fault.path), fault) for fault in dict.fromkeys(faults)]
-    located.sort(key=lambda item: (item[0] or 0, dotted(item[1].path)))
+    located.sort(key=lambda item: (item[0] or 0, order.get(item[1].path, -1)))
     return [
         Problem(
             message=visible(fault.message),

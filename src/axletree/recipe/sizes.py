@@ -29,7 +29,7 @@ def parse_size(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2] not in _UNITS:
-        raise ValueError(f"{text!r} is not a size: a number with one of {', '.join(_UNITS)}, such as '1.6 GB'")
+        raise ValueError(f"{text!r} is no size, such as '1.6 GB' or '512 MiB'")
     return int(Decimal(match[1]) * _UNITS[match[2]])
 
 

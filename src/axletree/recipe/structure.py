@@ -95,11 +95,15 @@ def _check_struct(kind: inspect.StructType, value: Mapping, path: Path, faults: 
             del repaired[field.encode_name]  # the default is a better stand-in
     for name, field in fields.items():
         if name not in repaired and field.required:
-            faults.append(
-                Fault(path=(*path, name), message="required key is missing", hint=f"give {_describe(field.type)}")
-            )
+            faults.append(Fault(path=(*path, name), message="required key is missing", hint=_meaning(field.type)))
             repaired[name] = _stand_in(field.type)
     return repaired
+
+
+def _meaning(kind: inspect.Type) -> str | None:
+    """The description beside a field of the model."""
+    known = kind.extra_json_schema if isinstance(kind, inspect.Metadata) else None
+    return (known or {}).get("description")
 
 
 def _check_dict(kind: inspect.DictType, value: Mapping, path: Path, faults: list[Fault]) -> Mapping:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from axletree.recipe.faults import Fault, dotted, suggestion
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ _RESERVED = {
     "version": "{version} is the recipe's version",
     "variant": "it is the id of a variant",
 }
+_NO_PYTHON = 'an environment sees axis "python" by default: add it to axes, or write axes = [] and python = "3.11"'
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -83,9 +86,11 @@ def _declared_faults(recipe: Recipe) -> Iterator[Fault]:
     ]
     for path, axes in declared:
         yield from twice(axes, path, "axis")
+        by_default = path[0] == "environments" and axes == ("python",) and "python" not in recipe.axes
         for number, axis in enumerate(axes):
             if axis not in recipe.axes:
-                yield unknown_axis(recipe, axis, (*path, number))
+                fault = unknown_axis(recipe, axis, (*path, number))
+                yield replace(fault, hint=_NO_PYTHON) if by_default else fault
 
 
 def _zip_faults(recipe: Recipe) -> Iterator[Fault]:

@@ -54,23 +54,29 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
         if environment is not None:
             what = f"environment {stage.environment!r}"
             yield from _unseen(recipe, at, what, environment.axes, path, stage.axes)
-    elif stage.action == "build":
-        yield Fault(path=(*path, "environment"), message="a build stage needs an environment to build in")
     yield from twice(stage.inputs, (*path, "inputs"), "stage")
     for number, needed in enumerate(stage.inputs):
         at = (*path, "inputs", number)
         yield from _reference(needed, "stage", recipe, at)
         if needed in recipe.stages:
             yield from _unseen(recipe, at, f"stage {needed!r}", recipe.stages[needed].axes, path, stage.axes)
+    needs: tuple[Path, ...] = ((*path, "action"),)
+    for key, message in _shape_messages(stage):
+        yield Fault(path=(*path, key), message=message, needs=needs)
+
+
+def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
+    """What does not fit the stage's action: key and message."""
     if stage.action == "run" and not stage.commands:
-        yield Fault(path=(*path, "commands"), message="a run stage needs commands")
+        yield "commands", "a run stage needs commands"
     if stage.action == "run" and stage.config:
-        yield Fault(path=(*path, "config"), message="config is for build stages; this one runs commands")
+        yield "config", "config is for build stages; this one runs commands"
+    if stage.action == "build" and stage.environment is None:
+        yield "environment", "a build stage needs an environment to build in"
     if stage.action == "build" and stage.commands:
-        hint = 'write action = "run" for a stage of commands'
-        yield Fault(path=(*path, "commands"), message="a build stage runs no commands", hint=hint)
+        yield "commands", 'a build stage runs no commands; action = "run" does'
     if stage.action == "build" and not stage.source:
-        yield Fault(path=(*path, "source"), message="a build stage needs the source")
+        yield "source", "a build stage needs the source"
 
 
 def _unseen(

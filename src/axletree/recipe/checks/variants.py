@@ -8,7 +8,7 @@ from axletree.core.errors import RecipeError
 from axletree.recipe.axes import Variant, axes_of_package, count_combinations, expand, project
 from axletree.recipe.checks.texts import slots
 from axletree.recipe.faults import Fault, related
-from axletree.recipe.placeholders import fill, scan
+from axletree.recipe.placeholders import ALWAYS, fill, scan
 from axletree.recipe.target import lock_name
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ def _values(recipe: Recipe, values: dict[str, str]) -> dict[str, str]:
 def _filled(recipe: Recipe, slot: Slot, variants: Sequence[Variant]) -> Iterator[Fault]:
     """The first fault of a text at any variant."""
     template = scan(slot.text)
-    read = {placeholder.name for placeholder in template.placeholders} & set(slot.axes)
+    read = {placeholder.name for placeholder in template.placeholders}
+    if not read <= {*recipe.axes, *ALWAYS}:
+        return  # a default that reads an axis that the recipe lacks: said where it is declared
+    read &= set(slot.axes)
     distinct = {tuple(project(variant.values, read).items()): variant for variant in reversed(variants)}
     for variant in reversed(distinct.values()):
         try:
