@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from axletree.core.findings import Finding
+
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong with an input."""
@@ -89,3 +91,8 @@ class StageError(AxletreeError):
     """An action could not do its work: a compile error, a failing test, an audit finding (exit 1)."""
 
     exit_code = 1
+
+    def __init__(self, *problems: Problem | str, hint: str | None = None, findings: tuple[Finding, ...] = ()) -> None:
+        """As the base class; ``findings`` are what an audit found."""
+        self.findings = findings
+        super().__init__(*problems, hint=hint)

@@ -39,12 +39,22 @@ class StagePlanned(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that it took last time, if known."""
 
 
+class Download(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that the run will fetch."""
+
+    filename: str
+    size: int | None = None
+    """Bytes, where the lock knows."""
+
+
 class RunStarted(_Event, frozen=True, kw_only=True, tag="run-started"):
     """The first event of a run."""
 
     recipe: str
     variants: tuple[str, ...]
     stages: tuple[StagePlanned, ...]
+    downloads: tuple[Download, ...] = ()
+    """What is not in the store yet and will be fetched, largest first."""
     schema: Literal[1] = EVENT_SCHEMA
 
 

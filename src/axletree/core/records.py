@@ -20,8 +20,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """How many compile processes may run at once."""
     memory: int | None = None
     """Bytes of memory that the stage was admitted with."""
-    jobserver: str | None = None
-    """Path of a FIFO with job-server tokens (GNU make's protocol), for tools that take them."""
+    parallel: Literal["auto", "jobs", "tokens", "setuptools"] = "auto"
+    """How the number of jobs reaches the build."""
 
 
 class StageRequest(msgspec.Struct, frozen=True, kw_only=True):

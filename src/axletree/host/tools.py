@@ -7,6 +7,7 @@ against. Asking costs tens of milliseconds a tool, so answers are kept by path, 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -90,12 +91,8 @@ def _fingerprint(name: str, path: str) -> dict[str, str]:
     facts = {"version": _ask(path, "--version")}
     if name in _COMPILERS:
         facts["target"] = _ask(path, "-dumpmachine")
-        facts["libc"] = "-".join(os.confstr("CS_GNU_LIBC_VERSION").split()) if _has_gnu_libc() else "unknown"
+        facts["libc"] = "-".join(platform.libc_ver())
     return facts
-
-
-def _has_gnu_libc() -> bool:
-    return "CS_GNU_LIBC_VERSION" in os.confstr_names
 
 
 def _ask(path: str, option: str) -> str:

@@ -7,16 +7,7 @@ from typing import Any
 import msgspec
 
 from axletree.core.values import Digest
-
-
-class LockedWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that an environment's lock pins."""
-
-    name: str
-    version: str
-    filename: str
-    sha256: Digest
-    size: int
+from axletree.recipe.locks import PyLock
 
 
 class LockedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,9 +15,7 @@ class LockedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
     python: dict[str, str]
     """The interpreter's identity: version, implementation, ABI, platform; no path."""
-    wheels: tuple[LockedWheel, ...]
-    text: str
-    """The lock file itself, valid PEP 751 for a folder that holds the wheels beside it."""
+    lock: PyLock
 
 
 class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from axletree.core.errors import Problem, RecipeError
+from axletree.recipe.locks import render_lock
 from axletree.recipe.target import AxisValues, TargetResources
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from axletree.recipe.target import Target, TargetEnvironment, TargetPackage, TargetStage, TargetTest
 
 DEFLATE_LEVEL = 6
+_UNPACKED = 5
+"""Room that an environment takes, as a multiple of its wheels: they, their content, and a link or copy of it."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +38,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
     resources: TargetResources = TargetResources()
-    parallel: Literal["auto", "jobs", "tokens"] = "auto"
+    parallel: Literal["auto", "jobs", "tokens", "setuptools"] = "auto"
     workspace: bool = False
 
 
@@ -58,7 +61,8 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
         if stage.action == "build":
             yield _install_step(stage)
     for package in target.packages:
-        yield from _package_steps(package, inputs, built=built)
+        siblings = [other for other in target.packages if other.stage == package.stage]
+        yield from _package_steps(package, siblings, inputs, built=built)
     yield from _index_steps(target)
     for test in target.tests:
         yield from _test_steps(test, target, inputs)
@@ -118,13 +122,10 @@ def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment)
         parameters={
             "python": locked.python,
             "version": environment.python,
-            "lock": locked.text,
-            "wheels": [
-                {"name": wheel.name, "filename": wheel.filename, "sha256": wheel.sha256, "size": wheel.size}
-                for wheel in locked.wheels
-            ],
+            "lock": render_lock(locked.lock),
+            "wheels": [msgspec.structs.asdict(wheel) for wheel in locked.lock.wheels],
         },
-        resources=TargetResources(disk=6 * sum(wheel.size for wheel in locked.wheels) or None),
+        resources=TargetResources(disk=_UNPACKED * locked.lock.size or None),
     )
 
 
@@ -159,15 +160,15 @@ def _install_step(stage: TargetStage) -> Step:
     )
 
 
-def _package_steps(package: TargetPackage, inputs: PlanInputs, *, built: set[str]) -> Iterator[Step]:
+def _package_steps(
+    package: TargetPackage, siblings: Iterable[TargetPackage], inputs: PlanInputs, *, built: set[str]
+) -> Iterator[Step]:
     tree = f"install:{package.stage}" if package.stage in built else package.stage
     described = {
         "name": package.name,
         "version": package.version,
         "summary": package.summary,
         "license": package.license,
-        "files": list(package.files),
-        "exclude": list(package.exclude),
         "prefix": package.prefix,
         "build_tag": package.build_tag,
         "requires": list(package.requires),
@@ -179,6 +180,9 @@ def _package_steps(package: TargetPackage, inputs: PlanInputs, *, built: set[str
         axes=package.axes,
         parameters={
             "package": described,
+            "siblings": {
+                other.name: {"files": list(other.files), "exclude": list(other.exclude)} for other in siblings
+            },
             "compressor": inputs.compressor,
             "level": DEFLATE_LEVEL,
             "policy": inputs.policy,

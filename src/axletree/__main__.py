@@ -1,0 +1,5 @@
+"""``python -m axletree``."""
+
+from axletree.cli.main import main
+
+main()

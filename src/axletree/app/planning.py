@@ -1,0 +1,315 @@
+"""From a recipe's name to a plan whose keys are known: everything that is read before anything runs."""
+
+from __future__ import annotations
+
+import zlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from axletree import registry
+from axletree.app.recipes import LoadedRecipe, load_recipe
+from axletree.core.errors import Problem, RecipeError
+from axletree.core.events import Download, StagePlanned
+from axletree.core.records import StageRecord
+from axletree.core.values import Digest, StageId
+from axletree.execute.process import looks_secret
+from axletree.host import machine
+from axletree.host.interpreters import Interpreter, find_interpreter, identity
+from axletree.host.policies import policy_digest
+from axletree.host.tools import Tool, find_tools
+from axletree.plan.actions import ActionSpec
+from axletree.plan.explain import why
+from axletree.plan.graph import Plan, PlannedStage, build_plan
+from axletree.plan.inputs import LockedEnvironment, PlanInputs
+from axletree.plan.keys import Resolved, Surroundings, resolve_plan
+from axletree.recipe.axes import expand, select, variant_id
+from axletree.recipe.locks import SOURCE_LOCK, check_lock, check_source, parse_lock, parse_source
+from axletree.recipe.target import Target, TargetSource, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from axletree.store.store import Store
+
+EPOCH = 315532800
+"""1980-01-01, the earliest date that a zip archive can hold: the default of ``SOURCE_DATE_EPOCH``."""
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan with all that is known before it runs."""
+
+    loaded: LoadedRecipe
+    targets: tuple[Target, ...]
+    plan: Plan
+    specs: dict[str, ActionSpec]
+    surroundings: Surroundings
+    resolved: dict[StageId, Resolved]
+    last: dict[StageId, StageRecord]
+    interpreters: dict[str, Interpreter]
+    tools: dict[str, Tool]
+    inputs: PlanInputs
+
+
+def prepare(
+    name_or_path: str,
+    store: Store,
+    *,
+    patterns: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    environ: Mapping[str, str],
+) -> Prepared:
+    """Read a recipe, choose its variants, and plan them.
+
+    Raises:
+        RecipeError: the recipe or a lock is wrong or missing.
+        HostError: an interpreter or a tool that a stage needs is not on this machine.
+    """
+    loaded = load_recipe(name_or_path)
+    variants = select(expand(loaded.recipe), patterns, skip)
+    targets = tuple(resolve(loaded.recipe, variant) for variant in variants)
+    _refuse_secrets(targets, loaded)
+    interpreters = _interpreters(targets, store, environ)
+    inputs = _inputs(loaded, targets, store, interpreters)
+    plan = build_plan(targets, inputs, label=lambda values: variant_id(values, loaded.recipe.axes))
+    specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
+    wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
+    tools = find_tools(wanted, environ=environ, cache=store.cache / "tools.json")
+    surroundings = _surroundings(plan, tools, environ)
+    last = {stage: record for stage in plan.stages if (record := store.last_record(stage, plan.recipe)) is not None}
+    return Prepared(
+        loaded=loaded,
+        targets=targets,
+        plan=plan,
+        specs=specs,
+        surroundings=surroundings,
+        resolved=resolve_plan(plan, specs.__getitem__, surroundings, store.get_record),
+        last=last,
+        interpreters=interpreters,
+        tools=tools,
+        inputs=inputs,
+    )
+
+
+def planned_stages(prepared: Prepared) -> tuple[StagePlanned, ...]:
+    """The stages as people and programs see them, with the reasons why they run."""
+    return tuple(_planned(prepared, stage) for stage in prepared.plan.stages.values())
+
+
+def perhaps(prepared: Prepared) -> frozenset[StageId]:
+    """Stages that run only if something that they need really changes: all else of them is as it was."""
+    return frozenset(
+        stage
+        for stage, resolved in prepared.resolved.items()
+        if not resolved.certain and stage in prepared.last and not _own_reasons(prepared, stage)
+    )
+
+
+def downloads(prepared: Prepared, store: Store) -> tuple[Download, ...]:
+    """Files that the run will fetch, largest first."""
+    found: dict[str, Download] = {}
+    for stage in prepared.plan.stages.values():
+        if prepared.resolved[stage.id].record is not None:
+            continue
+        parameters = stage.step.parameters
+        wheels = parameters.get("wheels", []) if stage.action == "environment" else []
+        files = [parameters] if stage.action == "fetch" and "filename" in parameters else wheels
+        for file in files:
+            if not store.has_blob(Digest(file["sha256"])):
+                found[file["filename"]] = Download(filename=file["filename"], size=file.get("size"))
+    return tuple(sorted(found.values(), key=lambda item: (-(item.size or 0), item.filename)))
+
+
+def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) -> dict[str, Any]:
+    """What a stage's action needs to know of this machine; none of it can change a result."""
+    facts: dict[str, Any] = {
+        "interpreters": {name: msgspec.structs.asdict(found) for name, found in prepared.interpreters.items()},
+        "tools": {tool: prepared.tools[tool].path for tool in stage.step.tools},
+    }
+    if prepared.specs[stage.action].compiles and ccache is not None:
+        facts["ccache"] = ccache
+    if stage.step.workspace:
+        facts["workspace"] = f"{prepared.loaded.path.absolute()} {stage.id}"
+    backend = registry.backend_of(stage.step.axes.get("gpu", ""))
+    if backend is not None:
+        facts["extra_indexes"] = [backend.torch_index(stage.step.axes["gpu"])]
+    return facts
+
+
+def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
+    resolved = prepared.resolved[stage.id]
+    last = prepared.last.get(stage.id)
+    return StagePlanned(
+        stage=stage.id,
+        action=stage.action,
+        needs=tuple(dict.fromkeys(stage.needs.values())),
+        variants=stage.variants,
+        cached=resolved.record is not None,
+        why=() if resolved.record is not None else _reasons(prepared, stage.id),
+        estimate=last.metrics.wall if last is not None else None,
+    )
+
+
+def _reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
+    """Reasons of a stage's own; else the stages before it that run."""
+    own = _own_reasons(prepared, stage)
+    if own:
+        return own
+    needs = dict.fromkeys(prepared.plan.stages[stage].needs.values())
+    running = [needed for needed in needs if prepared.resolved[needed].record is None]
+    return (f"if the result of {' or '.join(running)} changes",) if running else ()
+
+
+def _own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
+    resolved = prepared.resolved[stage]
+    last = prepared.last.get(stage)
+    if last is None:
+        return why(resolved.ingredients, None)
+    now = dict(resolved.ingredients)
+    # An input that does not exist yet is no reason by itself: its stage may make the very tree that was there before.
+    now["inputs"] = {
+        name: last.ingredients["inputs"].get(name, value) if value.startswith("key:") else value
+        for name, value in now["inputs"].items()
+    }
+    return why(now, last.ingredients, present=not resolved.certain)
+
+
+def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
+    """A passed variable's value lies in records and reports, so it must not be a secret."""
+    names = {name for target in targets for stage in target.stages for name in stage.pass_env if looks_secret(name)}
+    if names:
+        raise RecipeError(
+            *(
+                Problem(
+                    message=f"pass-env names {name}, which looks like a secret",
+                    file=str(loaded.path),
+                    hint="values of passed variables are kept in the store; fetch what needs a secret beforehand",
+                )
+                for name in sorted(names)
+            )
+        )
+
+
+def _interpreters(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) -> dict[str, Interpreter]:
+    versions = dict.fromkeys(environment.python for target in targets for environment in target.environments)
+    cache = store.cache / "interpreters.json"
+    return {name: find_interpreter(name, environ=environ, cache=cache) for name in versions}
+
+
+def _surroundings(plan: Plan, tools: Mapping[str, Tool], environ: Mapping[str, str]) -> Surroundings:
+    passed = {name for stage in plan.stages.values() for name in stage.step.pass_env}
+    epoch = environ.get("SOURCE_DATE_EPOCH", "")
+    return Surroundings(
+        tools={name: tool.fingerprint for name, tool in tools.items()},
+        environ={name: environ[name] for name in sorted(passed) if name in environ},
+        host=machine.test_facts(),
+        epoch=max(int(epoch), EPOCH) if epoch.isdigit() else EPOCH,
+    )
+
+
+def _inputs(
+    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, interpreters: Mapping[str, Interpreter]
+) -> PlanInputs:
+    paths = {patch.file for target in targets for patch in target.source.patches}
+    paths |= {path for target in targets for test in target.tests for path in test.files}
+    return PlanInputs(
+        source=_source(loaded, targets, store),
+        environments=_environments(loaded, targets, interpreters),
+        files=_files(loaded, sorted(paths), store),
+        compressor=f"zlib {zlib.ZLIB_RUNTIME_VERSION}",
+        policy=policy_digest(),
+        clients={"pip": version("pip"), "uv": version("uv")},
+    )
+
+
+def _files(loaded: LoadedRecipe, paths: Iterable[str], store: Store) -> dict[str, Digest]:
+    """Put patches and test files into the store, where stages find them by digest."""
+    found: dict[str, Digest] = {}
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            found[path] = store.put_bytes((loaded.path.parent / path).read_bytes())
+        except OSError as error:
+            problems.append(
+                Problem(
+                    message=f"cannot read {path}: {error.strerror}",
+                    file=str(loaded.path),
+                    hint=f"paths are relative to the recipe: {loaded.path.parent / path}",
+                )
+            )
+    if problems:
+        raise RecipeError(*problems)
+    return found
+
+
+def _environments(
+    loaded: LoadedRecipe, targets: Iterable[Target], interpreters: Mapping[str, Interpreter]
+) -> dict[str, LockedEnvironment]:
+    """Read the locks that exist; a missing one is told by the plan, which knows whether anything needs it."""
+    found: dict[str, LockedEnvironment] = {}
+    problems: list[Problem] = []
+    for target in targets:
+        for environment in target.environments:
+            path = loaded.companion / environment.lock
+            if environment.lock in found or not path.exists():
+                continue
+            lock = parse_lock(path.read_text(encoding="utf-8"), file=str(path))
+            interpreter = interpreters[environment.python]
+            problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
+            found[environment.lock] = LockedEnvironment(python=identity(interpreter), lock=lock)
+    if problems:
+        raise RecipeError(*problems)
+    return found
+
+
+def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store) -> dict[str, Any]:
+    source = targets[0].source
+    if source.kind == "path":
+        folder = loaded.path.parent / source.location
+        if not folder.is_dir():
+            raise RecipeError(
+                Problem(
+                    message=f"the source folder does not exist: {source.location}",
+                    file=str(loaded.path),
+                    key="source.path",
+                    hint=f"paths are relative to the recipe: {folder}",
+                )
+            )
+        return {"tree": store.ingest(folder, exclude=(*source.exclude, ".git", "__pycache__"))}
+    local = loaded.path.parent / source.location
+    if source.kind == "wheel" and "://" not in source.location:
+        return _local_wheel(local, loaded, store)
+    return _locked_source(loaded, source)
+
+
+def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RecipeError(
+            Problem(message=f"cannot read the wheel: {error.strerror}", file=str(loaded.path), key="source.wheel")
+        ) from error
+    return {"filename": path.name, "sha256": store.put_bytes(data), "size": len(data)}
+
+
+def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]:
+    path = loaded.companion / SOURCE_LOCK
+    if not path.exists():
+        raise RecipeError(
+            Problem(
+                message=f"the source is not locked: there is no {SOURCE_LOCK} in {loaded.companion}",
+                file=str(loaded.path),
+                key="source",
+                hint=f"run `axletree lock {loaded.path}`",
+            )
+        )
+    lock = parse_source(path.read_text(encoding="utf-8"), file=str(path))
+    problems = check_source(lock, source, file=str(path))
+    if problems:
+        raise RecipeError(*problems)
+    if source.kind == "git":
+        return {"url": source.location, "commit": lock.commit, "submodules": source.submodules}
+    pinned: dict[str, Any] = {"filename": lock.filename, "sha256": lock.sha256, "size": lock.size}
+    return pinned if source.kind == "pypi" else {**pinned, "url": source.location}

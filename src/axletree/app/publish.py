@@ -1,0 +1,191 @@
+"""Put audited and tested wheels into the index roots of the output folder, where clients install them from."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import filelock
+import msgspec
+
+from axletree.core.errors import HostError, Problem, PublishError
+from axletree.core.values import Digest, digest_of
+from axletree.host.files import replace_file
+from axletree.package.index import IndexFile, read_index, render_index
+from axletree.view.report_data import InstallCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from axletree.core.records import StageRecord
+    from axletree.core.trees import Entry
+    from axletree.store.store import Store
+
+
+class PublishedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel in the output folder."""
+
+    path: str
+    """Relative to the output folder."""
+    size: int
+    sha256: Digest
+    fresh: bool
+    """Whether it was put there now."""
+
+
+def check_writable(out: Path) -> None:
+    """Make the output folder and see that it can be written to: better now than after an hour of compiling.
+
+    Raises:
+        HostError: it can't.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        replace_file(out / ".axletree-write-test", b"")
+        (out / ".axletree-write-test").unlink()
+    except OSError as error:
+        raise HostError(
+            f"cannot write to the output folder {out}: {error.strerror}", hint="choose another one with --out"
+        ) from error
+
+
+def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[PublishedFile, ...]:
+    """Merge the trees of index stages into the roots below ``out``.
+
+    Wheels first, then the pages that name them, the front page last; each file appears whole or not at all, so a client
+    that reads meanwhile sees the index as it was or as it will be. A wheel that is there with the same content stays.
+
+    Raises:
+        PublishError: a root already has another file of that name; nothing was changed then.
+        HostError: the folder cannot be written, or its disk is full.
+    """
+    published: list[PublishedFile] = []
+    try:
+        with filelock.FileLock(out / ".axletree.lock"):
+            plans = [_Merge(out, record, store) for record in records]
+            conflicts = [problem for merge in plans for problem in merge.conflicts]
+            if conflicts:
+                raise PublishError(*conflicts)
+            for merge in plans:
+                published += merge.apply()
+    except OSError as error:
+        what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
+        raise HostError(f"cannot publish to {out}: {what}", hint="make room there, or choose another --out") from error
+    return tuple(published)
+
+
+def up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
+    """Whether the output folder holds what index stages made: by its own pages and by size, without hashing."""
+    for record in records:
+        root = out / record.facts["root"]
+        try:
+            listed = _listed(root)
+        except PublishError:
+            return False
+        for file in record.facts["files"]:
+            present = listed.get(file["filename"])
+            path = root / file["filename"]
+            if present is None or present.sha256 != file["sha256"] or not path.exists():
+                return False
+            if path.stat().st_size != file["size"]:
+                return False
+    return True
+
+
+class _Merge:
+    """What publishing one index tree would change."""
+
+    def __init__(self, out: Path, record: StageRecord, store: Store) -> None:
+        self.out = out
+        self.root = out / record.facts["root"]
+        self.store = store
+        self.tree = store.get_tree(record.tree)
+        self.listed = _listed(self.root)
+        self.fresh = _lines(self.tree.entries, store)
+        self.conflicts = self._conflicts()
+
+    def _conflicts(self) -> list[Problem]:
+        problems: list[Problem] = []
+        for name, line in self.fresh.items():
+            path = self.root / name
+            present = self.listed[name].sha256 if name in self.listed else None
+            if present is None and path.exists():
+                present = digest_of(path.read_bytes())
+            if present is not None and present != line.sha256:
+                problems.append(
+                    Problem(
+                        message=f"the index has {name} with other content (sha256 {present[:12]}..., "
+                        f"built now: {line.sha256[:12]}...)",
+                        file=str(path),
+                        hint="give the package a build-tag or another version, or publish to another --out: "
+                        "whoever installed the old file can't tell them apart",
+                    )
+                )
+        return problems
+
+    def apply(self) -> list[PublishedFile]:
+        published: list[PublishedFile] = []
+        for entry in self.tree.entries:
+            if entry.path in self.fresh or entry.path.endswith(".whl.metadata"):
+                fresh = self._place(entry)
+                if entry.path in self.fresh:
+                    assert entry.blob is not None  # noqa: S101 (a wheel is a file)
+                    path = (self.root / entry.path).relative_to(self.out).as_posix()
+                    published.append(PublishedFile(path=path, size=entry.size, sha256=entry.blob, fresh=fresh))
+        files = {**self.listed, **self.fresh}
+        pages = render_index(tuple(files[name] for name in sorted(files)))
+        for path in sorted(pages, key=lambda page: -page.count("/")):
+            target = self.root / path
+            if not target.exists() or target.read_bytes() != pages[path]:
+                replace_file(target, pages[path])
+        return published
+
+    def _place(self, entry: Entry) -> bool:
+        assert entry.blob is not None  # noqa: S101 (only files are placed)
+        target = self.root / entry.path
+        same_size = target.exists() and target.stat().st_size == entry.size
+        if same_size and digest_of(target.read_bytes()) == entry.blob:
+            return False
+        replace_file(target, self.store.read_blob(entry.blob))
+        return True
+
+
+def _listed(root: Path) -> dict[str, IndexFile]:
+    """What the pages of a root list already."""
+    found: dict[str, IndexFile] = {}
+    for page in sorted(root.glob("simple/*/index.json")):
+        for file in read_index(page.read_bytes(), file=str(page)):
+            if (root / file.filename).exists():
+                found[file.filename] = file
+    return found
+
+
+def _lines(entries: Sequence[Entry], store: Store) -> dict[str, IndexFile]:
+    lines: dict[str, IndexFile] = {}
+    for entry in entries:
+        if entry.path.startswith("simple/") and entry.path.endswith("/index.json") and entry.blob is not None:
+            for file in read_index(store.read_blob(entry.blob), file=entry.path):
+                lines[file.filename] = file
+    return lines
+
+
+def install_commands(
+    out: Path, records: Sequence[StageRecord], requirements: Mapping[str, Sequence[str]]
+) -> tuple[InstallCommand, ...]:
+    """Command lines that install what was built.
+
+    Args:
+        out: The output folder.
+        records: Records of index stages.
+        requirements: Index root -> what to install from it, ``name==version``.
+    """
+    commands: list[InstallCommand] = []
+    for root in dict.fromkeys(record.facts["root"] for record in records):
+        wanted = " ".join(f"'{requirement}'" for requirement in requirements.get(root, ()))
+        url = Path(os.path.normpath(out.absolute() / root / "simple")).as_uri()
+        for tool, call in (("pip", "pip install"), ("uv", "uv pip install")):
+            command = f"{call} --extra-index-url {url} {wanted}"
+            commands.append(InstallCommand(tool=tool, what=root, command=command))
+    return tuple(commands)

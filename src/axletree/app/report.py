@@ -1,0 +1,41 @@
+"""Write the report of a build into its output folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.host import machine
+from axletree.host.files import replace_file
+from axletree.view.report import render_report
+from axletree.view.report_data import report_data
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.app.build import Built
+
+REPORT = "report.html"
+
+
+def write_report(built: Built, out: Path) -> Path:
+    """Write ``report.html`` and return its path.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    prepared = built.prepared
+    data = report_data(
+        built.events,
+        records={
+            stage: resolved.record for stage, resolved in built.result.resolved.items() if resolved.record is not None
+        },
+        recipe_name=prepared.plan.recipe,
+        recipe_version=prepared.plan.version,
+        host=machine.summary(),
+        toolchain={name: tool.fingerprint["version"] for name, tool in prepared.tools.items()},
+        environments={name: environment.lock for name, environment in prepared.inputs.environments.items()},
+        install=built.install,
+    )
+    path = out / REPORT
+    replace_file(path, render_report(data).encode())
+    return path

@@ -1,0 +1,52 @@
+"""Run one stage from its request: what every engine calls, on this machine or another."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from axletree import registry
+from axletree.core.errors import UsageError
+from axletree.execute.stage import run_stage
+from axletree.host.sandbox import Isolation, run_isolated
+from axletree.store.layout import default_root
+from axletree.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from axletree.core.events import Event
+    from axletree.core.values import Key
+
+
+def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[str, str]) -> int:
+    """Run the stage of a request in the store, in a kill domain of its own.
+
+    Returns:
+        0 done, 1 failed; 128 + n when signal n ended it.
+
+    Raises:
+        UsageError: the store has no such request.
+    """
+    store = Store.open(default_root(environ))
+    request = store.get_request(key)
+    if request is None:
+        raise UsageError(
+            f"the store has no request {key}",
+            hint="requests are written by `axletree build`; look for the store's path",
+        )
+    spec = registry.action_spec(request.action)
+
+    def body(_isolation: Isolation) -> int:
+        action = registry.load_action(request.action)
+        return 0 if run_stage(store, request, action, emit=emit, environ=environ) else 1
+
+    parent = environ.get("AXLETREE_PARENT")
+    return run_isolated(body, network=spec.network, parent=int(parent) if parent else None)
+
+
+def print_event(line: bytes) -> None:
+    """Write one line at once: events come from several threads, and a pipe takes a short line whole."""
+    sys.stdout.flush()
+    os.write(sys.stdout.fileno(), line)

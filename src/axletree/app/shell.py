@@ -1,0 +1,64 @@
+"""A failed stage's folder and variables, for somebody who wants to look around in it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import UsageError
+from axletree.core.records import StageRequest
+from axletree.execute.environ import ENVIRONMENT_FILE
+from axletree.execute.stage import log_file, work_folder
+
+if TYPE_CHECKING:
+    from axletree.store.store import Store
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a shell opens."""
+
+    stage: str
+    folder: Path
+    environ: dict[str, str]
+    log: Path
+
+
+def find_place(store: Store, stage: str) -> Place:
+    """The folder that a stage's latest attempt left.
+
+    Raises:
+        UsageError: no such stage ran here, or it is done and its folder is gone.
+    """
+    requests = _requests(store)
+    if stage not in requests:
+        near = difflib.get_close_matches(stage, requests, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}?" if near else "stage ids are shown by `axletree plan RECIPE`"
+        raise UsageError(f"no stage {stage!r} ran in this store", hint=hint)
+    request = requests[stage]
+    folder = work_folder(store, request.key)
+    if not folder.exists():
+        raise UsageError(
+            f"stage {stage} did its work, so its folder was removed", hint=f"its log: {log_file(store, request.key)}"
+        )
+    written = folder / ENVIRONMENT_FILE
+    environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
+    source = folder / "source"
+    return Place(
+        stage=stage, folder=source if source.is_dir() else folder, environ=environ, log=log_file(store, request.key)
+    )
+
+
+def _requests(store: Store) -> dict[str, StageRequest]:
+    """Stage -> its latest request."""
+    found: dict[str, StageRequest] = {}
+    for path in sorted(store.requests.rglob("*.json"), key=lambda path: path.stat().st_mtime):
+        try:
+            request = msgspec.json.decode(path.read_bytes(), type=StageRequest)
+        except msgspec.MsgspecError:
+            continue
+        found[request.stage] = request
+    return found

@@ -1,0 +1,114 @@
+"""``axletree build``: the main job."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from axletree.app.build import Built, build
+from axletree.store.layout import default_root
+from axletree.store.store import Store
+from axletree.view.choose import EventView, choose_view
+from axletree.view.plain import PlainView
+
+if TYPE_CHECKING:
+    from axletree.core.events import Event
+
+_EXIT = {"done": 0, "failed": 1, "cancelled": 130}
+
+
+@click.command(help="Build, audit, index, install and test a recipe's variants.")
+@click.argument("recipe")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Output folder.")
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--keep-going", is_flag=True, help="After a failure go on with what does not depend on it.")
+@click.option("--offline", is_flag=True, help="Use no network: what is missing is an error.")
+@click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels to look in first.")
+@click.option("--index-url", metavar="URL", help="Package index instead of the configured one.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run's events, one JSON object a line.")
+def command(
+    *,
+    recipe: str,
+    out: Path,
+    patterns: tuple[str, ...],
+    skip: tuple[str, ...],
+    keep_going: bool,
+    offline: bool,
+    find_links: tuple[str, ...],
+    index_url: str | None,
+    as_json: bool,
+) -> None:
+    """Build; exit 0 when all is done, 1 when a stage failed, 130 when it was cancelled."""
+    environ = _with_options(offline=offline, find_links=find_links, index_url=index_url)
+    view = _view(as_json=as_json)
+
+    def emit(event: Event) -> None:
+        view.handle(event, time.time())
+
+    with view:
+        built = build(
+            recipe,
+            Store.open(default_root(environ)),
+            out=out,
+            patterns=patterns,
+            skip=skip,
+            keep_going=keep_going,
+            environ=environ,
+            emit=emit,
+            tick=lambda: view.tick(time.time()),
+        )
+    _close(built, out, as_json=as_json)
+
+
+def _with_options(*, offline: bool, find_links: tuple[str, ...], index_url: str | None) -> dict[str, str]:
+    """The environment with the options in it: stages read their settings there, as they would for another engine."""
+    environ = dict(os.environ)
+    if offline:
+        environ["AXLETREE_OFFLINE"] = "1"
+    if find_links:
+        environ["AXLETREE_FIND_LINKS"] = " ".join([*find_links, environ.get("AXLETREE_FIND_LINKS", "")]).strip()
+    if index_url:
+        environ["AXLETREE_INDEX_URL"] = index_url
+    return environ
+
+
+def _view(*, as_json: bool) -> EventView:
+    kind = choose_view(os.environ, is_terminal=sys.stdout.isatty(), json=as_json)
+    if kind == "live":
+        from rich.console import Console  # noqa: PLC0415 (only for people at a terminal: start-up time)
+
+        from axletree.view.live import LiveView  # noqa: PLC0415
+
+        return LiveView(Console(highlight=False))
+    if kind == "json":
+        from axletree.view.jsonl import JsonView  # noqa: PLC0415
+
+        return JsonView(click.echo)
+    return PlainView(click.echo)
+
+
+def _close(built: Built, out: Path, *, as_json: bool) -> None:
+    """Write the report, say how it ended, and exit."""
+    report: Path | None = out / "report.html"
+    if not built.untouched or (report is not None and not report.exists()):
+        from axletree.app.report import write_report  # noqa: PLC0415 (a run that does nothing needs no templates)
+
+        report = write_report(built, out)
+    if not as_json:
+        from axletree.view.state import fold  # noqa: PLC0415
+        from axletree.view.summary import summary_lines  # noqa: PLC0415
+
+        for line in summary_lines(
+            fold(built.events),
+            out=str(out),
+            install=[item.command for item in built.install],
+            report=str(report) if report else None,
+        ):
+            click.echo(line)
+    sys.exit(_EXIT[built.result.status])

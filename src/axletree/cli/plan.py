@@ -1,0 +1,42 @@
+"""``axletree plan``: what a build would do, and why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import click
+
+from axletree.app import planning
+from axletree.store.layout import default_root
+from axletree.store.store import Store
+from axletree.view.plan import plan_json, plan_report, plan_text
+from axletree.view.tables import format_bytes
+
+
+@click.command(help="Show the stages of a build: what is shared, cached, run again and why.")
+@click.argument("recipe")
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--explain", is_flag=True, help="All reasons of each stage, and which variants share it.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def command(recipe: str, patterns: tuple[str, ...], skip: tuple[str, ...], explain: bool, as_json: bool) -> None:  # noqa: FBT001
+    """Print the plan of a recipe."""
+    store = Store.open(default_root(os.environ))
+    prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=os.environ)
+    report = plan_report(
+        prepared.plan.recipe,
+        variants=prepared.plan.variants,
+        stages=planning.planned_stages(prepared),
+        perhaps=planning.perhaps(prepared),
+    )
+    if as_json:
+        click.echo(plan_json(report))
+        return
+    click.echo(plan_text(report, width=shutil.get_terminal_size((100, 24)).columns, explain=explain))
+    downloads = planning.downloads(prepared, store)
+    if downloads:
+        total = format_bytes(sum(item.size or 0 for item in downloads))
+        click.echo(f"\nto fetch: {len(downloads)} files, {total}")
+        for item in downloads[:5]:
+            click.echo(f"  {item.filename} ({format_bytes(item.size) if item.size is not None else 'size unknown'})")

@@ -1,0 +1,26 @@
+"""``axletree shell``: look around in the folder of a stage that failed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+
+from axletree.app.shell import find_place
+from axletree.store.layout import default_root
+from axletree.store.store import Store
+
+
+@click.command(help="Open a shell in a stage's folder and environment.")
+@click.argument("stage")
+@click.argument("argv", nargs=-1, metavar="[COMMAND]...")
+def command(stage: str, argv: tuple[str, ...]) -> None:
+    """Open a shell, or run a command, where a failed stage left off; exit as it exits."""
+    place = find_place(Store.open(default_root(os.environ)), stage)
+    environ = {**place.environ, "TERM": os.environ.get("TERM", "dumb"), "PS1": f"({place.stage}) \\w $ "}
+    if not argv:
+        click.echo(f"{place.folder}\nlog: {place.log}\nleave with `exit`", err=True)
+        argv = ("/bin/bash", "--norc", "--noprofile", "-i")
+    sys.exit(subprocess.run(argv, cwd=place.folder, env=environ, check=False).returncode)

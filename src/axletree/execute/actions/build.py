@@ -1,0 +1,112 @@
+"""Build a wheel from the source through PEP 517, in an environment that holds what the backend needs.
+
+Isolation is kept: the backend runs with the locked environment's interpreter, sees nothing of the user's, and nothing
+is resolved or fetched on the way. What it would ask for and the lock does not hold is an error before the build.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from build import BuildBackendException, BuildException, ProjectBuilder
+
+from axletree.core.errors import Problem, StageError
+from axletree.execute.context import Outcome
+from axletree.execute.environ import child_environment
+from axletree.execute.environments import ensure_environment
+from axletree.execute.process import run_program
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from axletree.execute.context import Context
+
+
+def run(context: Context) -> Outcome:
+    """Build the wheel; a source that is a wheel already is passed on as it is.
+
+    Raises:
+        StageError: the backend fails, or the environment lacks what it requires.
+    """
+    ready = [entry for entry in context.tree("source").entries if entry.path.endswith(".whl") and "/" not in entry.path]
+    if ready and len(ready) == len(context.tree("source").entries):
+        return Outcome(tree=context.request.inputs["source"], facts={"wheel": ready[0].path})
+    source = context.materialise("source", "source") / context.parameters["directory"]
+    venv = ensure_environment(context, context.request.inputs["environment"])
+    for name in context.request.inputs:
+        if name.startswith("in:"):
+            context.materialise(name, name.replace(":", "-"))
+    out = context.work / "wheel"
+    with child_environment(context, venv=venv, compiles=True) as env:
+        wheel = _build(context, source=source, venv=venv, out=out, env=env)
+    return Outcome(tree=context.store.ingest(out, adopt=True), facts={"wheel": wheel})
+
+
+def _build(context: Context, *, source: Path, venv: Path, out: Path, env: Mapping[str, str]) -> str:
+    def hook(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
+        code = run_program(
+            list(cmd),
+            cwd=source if cwd is None else source / cwd,
+            env={**env, **(extra_environ or {})},
+            log=context.log,
+            progress=context.progress,
+            quiet=True,
+        )
+        if code != 0:
+            raise StageError(f"the build backend failed with exit code {code}")
+
+    try:
+        builder = ProjectBuilder(source, python_executable=str(venv / "bin" / "python"), runner=hook)
+        config: dict[str, Any] = context.parameters["config"]
+        _check_requirements(builder, venv, config)
+        context.progress("building the wheel")
+        path = builder.build("wheel", out, config)
+    except BuildBackendException as error:
+        if isinstance(error.exception, StageError):
+            raise error.exception from error
+        raise StageError(f"the build backend failed: {error}") from error
+    except BuildException as error:
+        raise StageError(f"the source cannot be built: {error}") from error
+    return path.rpartition("/")[2]
+
+
+def _check_requirements(builder: ProjectBuilder, venv: Path, config: dict[str, Any]) -> None:
+    """Name everything that the backend requires and the environment lacks."""
+    wanted = builder.build_system_requires | builder.get_requires_for_build("wheel", config)
+    missing = _missing(wanted, venv)
+    if missing:
+        raise StageError(
+            *(
+                Problem(
+                    message=f"the build backend requires {requirement}, and the environment does not have it",
+                    hint="add it to the environment's requires and run `axletree lock RECIPE`",
+                )
+                for requirement in missing
+            )
+        )
+
+
+def _missing(requirements: set[str], venv: Path) -> list[str]:
+    from importlib.metadata import (
+        Distribution,
+        MetadataPathFinder,
+    )
+
+    from packaging.requirements import Requirement  # noqa: PLC0415
+    from packaging.utils import canonicalize_name  # noqa: PLC0415
+
+    folders = [str(folder) for folder in venv.glob("lib/python*/site-packages")]
+    found: dict[str, Distribution] = {
+        canonicalize_name(dist.metadata["Name"]): dist
+        for dist in MetadataPathFinder.find_distributions(MetadataPathFinder.Context(path=folders))
+    }
+    missing: list[str] = []
+    for text in sorted(requirements):
+        requirement = Requirement(text)
+        if requirement.marker is not None and not requirement.marker.evaluate():
+            continue
+        dist = found.get(canonicalize_name(requirement.name))
+        if dist is None or not requirement.specifier.contains(dist.version, prereleases=True):
+            missing.append(text)
+    return missing

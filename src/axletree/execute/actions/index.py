@@ -1,0 +1,57 @@
+"""An index root as a tree: the audited wheels, their metadata files, and the pages that list them."""
+
+from __future__ import annotations
+
+import zipfile
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from axletree.core.trees import Entry, make_tree
+from axletree.execute.context import Outcome
+from axletree.package.index import IndexFile, render_index
+from axletree.package.metadata import parse_metadata
+
+if TYPE_CHECKING:
+    from axletree.execute.context import Context
+    from axletree.store.store import Store
+
+
+def run(context: Context) -> Outcome:
+    """Lay the index out; the wheels themselves are not copied, only named.
+
+    Raises:
+        IntegrityError: a wheel has no readable metadata.
+    """
+    entries: list[Entry] = []
+    files: list[IndexFile] = []
+    moment = datetime.fromtimestamp(context.request.ingredients["epoch"], tz=UTC)
+    for name in context.request.inputs:
+        if name.startswith("wheel:"):
+            for wheel in context.tree(name).entries:
+                metadata, file = describe(context.store, wheel, moment)
+                entries += [wheel, metadata]
+                files.append(file)
+    for path, data in render_index(files).items():
+        entries.append(Entry(path=path, blob=context.store.put_bytes(data), size=len(data)))
+    tree = context.store.put_tree(make_tree(entries))
+    listed = [{"filename": file.filename, "sha256": file.sha256, "size": file.size} for file in files]
+    return Outcome(tree=tree, facts={"root": context.parameters["root"], "files": listed})
+
+
+def describe(store: Store, wheel: Entry, moment: datetime) -> tuple[Entry, IndexFile]:
+    """The metadata file (PEP 658) and the index line of a wheel."""
+    assert wheel.blob is not None  # noqa: S101 (wheels are files)
+    with zipfile.ZipFile(store.blob_path(wheel.blob)) as archive:
+        member = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        data = archive.read(member)
+    digest = store.put_bytes(data)
+    fields = parse_metadata(data, file=f"{wheel.path}/{member}")
+    line = IndexFile(
+        filename=wheel.path,
+        size=wheel.size,
+        sha256=wheel.blob,
+        requires_python=fields.get("Requires-Python"),
+        metadata_sha256=digest,
+        upload_time=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    return Entry(path=f"{wheel.path}.metadata", blob=digest, size=len(data)), line

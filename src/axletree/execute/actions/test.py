@@ -1,0 +1,120 @@
+"""Install the built packages from their index into a fresh environment, with a real client, and use them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from axletree.core.errors import StageError
+from axletree.core.trees import Entry, make_tree
+from axletree.core.values import Digest, canonical_json
+from axletree.execute.context import Outcome
+from axletree.execute.environ import child_environment
+from axletree.execute.environments import describe, interpreter_for, uv_cache, wheel_folder
+from axletree.execute.process import check_program
+from axletree.host.venvs import create_venv, install_with_pip, install_with_uv
+from axletree.recipe.locks import parse_lock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.execute.context import Context
+
+_SUMMARY = re.compile(r"^(?:=+ )?(\d+ (?:passed|failed|errors?|skipped)\b.*) in [\d.]+s")
+_COUNT = re.compile(r"(\d+) (passed|failed|skipped)")
+
+
+def run(context: Context) -> Outcome:
+    """Install, compare what was installed with the lock, import, run the commands.
+
+    The built packages can come from our index alone, everything else only from the locked wheels: where that does not
+    resolve, the client fails rather than fetching something else.
+
+    Raises:
+        StageError: installation, an import or a command fails, or another version than the locked one came in.
+    """
+    environment = context.request.inputs["environment"]
+    wheels = wheel_folder(context, environment, "wheels")
+    roots = [
+        context.materialise(name, f"index-{number}")
+        for number, name in enumerate(context.request.inputs)
+        if name.startswith("index:")
+    ]
+    venv = context.work / "venv"
+    description = describe(context, environment)
+    create_venv(
+        venv,
+        interpreter=interpreter_for(context, description["version"]),
+        lock_folder=None,
+        uv_cache=uv_cache(context),
+    )
+    installed = _install(context, venv, roots=roots, wheels=wheels)
+    folder = context.work / "tests"
+    folder.mkdir()
+    for file in context.parameters["files"]:
+        path = folder / file["path"].rpartition("/")[2]
+        path.write_bytes(context.store.read_blob(Digest(file["blob"])))
+    with child_environment(context, venv=venv, compiles=False) as env:
+        _use(context, venv, folder, env)
+    counts = _counts(context)
+    facts = {"installer": context.parameters["installer"], "installed": installed, **counts}
+    data = canonical_json(facts)
+    entry = Entry(path="result.json", blob=context.store.put_bytes(data), size=len(data))
+    return Outcome(tree=context.store.put_tree(make_tree([entry])), facts=facts)
+
+
+def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -> dict[str, str]:
+    lock = parse_lock((wheels / "pylock.toml").read_text(encoding="utf-8"), file="pylock.toml")
+    built = [f"{package['name']}=={package['version']}" for package in context.parameters["packages"]]
+    installer = context.parameters["installer"]
+    context.progress(f"installing with {installer}")
+    indexes = [(root / "simple").as_uri() for root in roots]
+    requirements = [*built, *lock.requires]
+    if installer == "uv":
+        installed = install_with_uv(
+            venv, requirements, index_urls=indexes, find_links=wheels, cache=uv_cache(context), log=context.log.say
+        )
+    else:
+        installed = install_with_pip(venv, requirements, index_urls=indexes, find_links=wheels, log=context.log.say)
+    locked = {canonicalize_name(wheel.name): wheel.version for wheel in lock.wheels}
+    wanted = locked | {canonicalize_name(p["name"]): p["version"] for p in context.parameters["packages"]}
+    wrong = [
+        f"{name} {installed.get(name, 'is missing')}, not {version}"
+        for name, version in wanted.items()
+        if name not in installed or Version(installed[name]) != Version(version)
+    ]
+    if wrong:
+        raise StageError(f"{installer} installed something else than what was built and locked: {'; '.join(wrong)}")
+    return installed
+
+
+def _use(context: Context, venv: Path, folder: Path, env: dict[str, str]) -> None:
+    python = str(venv / "bin" / "python")
+    for module in context.parameters["imports"]:
+        context.progress(f"importing {module}")
+        check_program(
+            [python, "-I", "-c", f"import {module}"],
+            cwd=folder,
+            env=env,
+            log=context.log,
+            progress=context.progress,
+            what=f"importing {module}",
+        )
+    for command in context.parameters["commands"]:
+        context.progress(command)
+        check_program(
+            ["/bin/bash", "-euo", "pipefail", "-c", command],
+            cwd=folder,
+            env=env,
+            log=context.log,
+            progress=context.progress,
+            what=f"test command `{command}`",
+        )
+
+
+def _counts(context: Context) -> dict[str, int]:
+    """The numbers of pytest's closing line, where a command printed one."""
+    return {word: int(number) for number, word in _COUNT.findall(context.log.last_match(_SUMMARY) or "")}

@@ -1,0 +1,76 @@
+"""What an action gets to work with, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from axletree.core.findings import Finding
+from axletree.core.values import Digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.core.records import Grant, StageRequest
+    from axletree.core.trees import Tree
+    from axletree.execute.process import Log
+    from axletree.store.store import Store
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What an action made."""
+
+    tree: Digest
+    """Digest of a tree that is in the store."""
+    facts: dict[str, Any] = {}
+    """Small results for later steps and the report."""
+    findings: tuple[Finding, ...] = ()
+
+
+class Progress(Protocol):
+    """Tells how far a stage is."""
+
+    def __call__(self, message: str, *, done: int | None = None, total: int | None = None) -> None:
+        """Say it: a phase, or ``done`` of ``total`` steps or bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """The surroundings of one run of one action."""
+
+    request: StageRequest
+    store: Store
+    work: Path
+    """A folder of the stage's own, empty at the start; its path is the same each time this key is run."""
+    log: Log
+    progress: Progress
+    environ: dict[str, str] = field(default_factory=dict)
+    """The user's environment. For settings only: what reaches children is composed by the action."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The action's parameters."""
+        parameters: dict[str, Any] = self.request.ingredients["parameters"]
+        return parameters
+
+    @property
+    def grant(self) -> Grant:
+        """Jobs and memory that the stage may use."""
+        return self.request.grant
+
+    def tree(self, name: str) -> Tree:
+        """The tree of an input."""
+        return self.store.get_tree(self.request.inputs[name])
+
+    def materialise(self, name: str, folder: str) -> Path:
+        """Lay the tree of an input out in a folder below ``work``, writable, and return its path."""
+        path = self.work / folder
+        self.store.materialise(self.request.inputs[name], path)
+        return path
+
+
+ActionFunction = Callable[[Context], Outcome]
+"""An action: gets its surroundings, returns what it made, raises :class:`~axletree.core.errors.StageError`."""

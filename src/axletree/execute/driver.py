@@ -1,0 +1,243 @@
+"""The loop of a run: instruction -> runner -> event, until every stage is in a final state."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, StageStarted
+from axletree.core.records import Grant, StageRecord, StageRequest
+from axletree.core.values import StageId
+from axletree.execute.stage import CORRUPT, log_file
+from axletree.plan.actions import ActionSpec
+from axletree.plan.admission import Budget
+from axletree.plan.graph import Plan
+from axletree.plan.keys import Resolved, Surroundings, resolve_stage
+from axletree.plan.schedule import Block, Cancel, Ended, Hit, Miss, Resolve, Scheduler, Start, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from axletree.execute.runner import Runner
+    from axletree.plan.admission import Cost
+    from axletree.plan.graph import PlannedStage
+    from axletree.plan.schedule import Instruction, Signal
+    from axletree.store.store import Store
+
+
+_GOOD = frozenset({"done", "cached"})
+_COUNTED = {"done": "ran", "cached": "cached", "failed": "failed", "cancelled": "blocked"}
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a run needs to know, decided before it starts."""
+
+    plan: Plan
+    specs: dict[str, ActionSpec]
+    """Action -> what planning must know of it."""
+    surroundings: Surroundings
+    budget: Budget
+    last: dict[StageId, StageRecord]
+    """What stages were last time, for what they cost."""
+    local: dict[StageId, dict[str, Any]]
+    """Stage -> facts of this machine that its action needs."""
+    keep_going: bool = False
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a run."""
+
+    status: Literal["done", "failed", "cancelled"]
+    resolved: dict[StageId, Resolved]
+    """The stages that are done or cached, with their records."""
+    failures: tuple[StageFinished, ...] = ()
+
+    @property
+    def met_corruption(self) -> bool:
+        """Whether a stage found a damaged blob: it is in quarantine now, and its maker would run again."""
+        return any((failure.message or "").startswith(CORRUPT) for failure in self.failures)
+
+
+_TICK_SECONDS = 0.25
+
+
+def execute(
+    job: Job,
+    store: Store,
+    runner: Runner,
+    *,
+    started: RunStarted,
+    emit: Callable[[Event], None],
+    tick: Callable[[], None] = lambda: None,
+) -> Result:
+    """Run a plan to its end and return what became of it.
+
+    SIGINT and SIGTERM cancel the run: nothing more starts, what runs is ended with its whole tree, and what was
+    finished stays in the store.
+    """
+    return asyncio.run(_Driver(job, store, runner, emit).drive(started, tick))
+
+
+class _Driver:
+    """One run. All state changes happen in the event loop's thread, through the scheduler."""
+
+    def __init__(self, job: Job, store: Store, runner: Runner, emit: Callable[[Event], None]) -> None:
+        self.job = job
+        self.store = store
+        self.runner = runner
+        self.emit = emit
+        self.resolved: dict[StageId, Resolved] = {}
+        self.failures: list[StageFinished] = []
+        self.cancelled = False
+        self.counts = dict.fromkeys(("ran", "cached", "failed", "blocked"), 0)
+        self.tasks: dict[asyncio.Task[StageFinished], StageId] = {}
+        self.scheduler = Scheduler(
+            {stage.id: self._work(stage) for stage in job.plan.stages.values()}, job.budget, keep_going=job.keep_going
+        )
+
+    def _work(self, stage: PlannedStage) -> Work:
+        last = self.job.last.get(stage.id)
+        return Work(
+            id=stage.id,
+            needs=tuple(stage.needs.values()),
+            compiles=self.job.specs[stage.action].compiles,
+            resources=stage.step.resources,
+            last=last.metrics if last is not None else None,
+        )
+
+    async def drive(self, started: RunStarted, tick: Callable[[], None]) -> Result:
+        """Loop until nothing is left to do."""
+        clock = time.monotonic()
+        self.emit(started)
+        with self._signals():
+            self._follow(self.scheduler.begin())
+            while self.tasks:
+                ended, _ = await asyncio.wait(self.tasks, timeout=_TICK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                tick()
+                for task in ended:
+                    self._end(task)
+        status: Literal["done", "failed", "cancelled"] = (
+            "cancelled" if self.cancelled else "failed" if self.failures else "done"
+        )
+        self.emit(RunFinished(time=time.time(), status=status, wall=time.monotonic() - clock, **self.counts))
+        done = {stage: resolved for stage, resolved in self.resolved.items() if resolved.record is not None}
+        return Result(status=status, resolved=done, failures=tuple(self.failures))
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._cancel)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _cancel(self) -> None:
+        self.cancelled = True
+        self._signal(Cancel())
+        for task in self.tasks:
+            task.cancel()
+
+    def _signal(self, event: Signal) -> None:
+        self._follow(self.scheduler.handle(event))
+
+    def _follow(self, instructions: list[Instruction]) -> None:
+        """Carry out instructions, and those that follow from them; a queue, since chains of hits can be long."""
+        queue = list(instructions)
+        while queue:
+            instruction = queue.pop(0)
+            match instruction:
+                case Resolve(stage):
+                    queue.extend(self.scheduler.handle(self._resolve(stage)))
+                case Start(stage, cost):
+                    self._start(stage, cost)
+                case Block(stage, state):
+                    self.counts["blocked"] += 1
+                    self.emit(StageFinished(time=time.time(), stage=stage, status=state))
+
+    def _resolve(self, stage_id: StageId) -> Hit | Miss:
+        stage = self.job.plan.stages[stage_id]
+        resolved = resolve_stage(
+            stage,
+            self.job.specs[stage.action],
+            self.job.surroundings,
+            inputs={name: self.resolved[needed] for name, needed in stage.needs.items()},
+            lookup=self.store.get_record,
+        )
+        self.resolved[stage_id] = resolved
+        if resolved.record is None:
+            return Miss(stage_id)
+        self._tell_cached(stage_id, resolved.record)
+        return Hit(stage_id)
+
+    def _tell_cached(self, stage_id: StageId, record: StageRecord) -> None:
+        self.counts["cached"] += 1
+        self._remember(stage_id, record)
+        self.emit(
+            StageFinished(
+                time=time.time(),
+                stage=stage_id,
+                status="cached",
+                key=record.key,
+                tree=record.tree,
+                metrics=record.metrics,
+                findings=record.findings,
+            )
+        )
+
+    def _start(self, stage_id: StageId, cost: Cost) -> None:
+        resolved = self.resolved[stage_id]
+        step = self.job.plan.stages[stage_id].step
+        request = StageRequest(
+            stage=stage_id,
+            action=step.action,
+            key=resolved.key,
+            ingredients=resolved.ingredients,
+            inputs={
+                name: record.tree
+                for name, needed in self.job.plan.stages[stage_id].needs.items()
+                if (record := self.resolved[needed].record) is not None
+            },
+            local=self.job.local.get(stage_id, {}),
+            grant=Grant(jobs=cost.jobs, memory=cost.memory, parallel=step.parallel),
+        )
+        log = str(log_file(self.store, request.key))
+        self.emit(StageStarted(time=time.time(), stage=stage_id, key=request.key, jobs=cost.jobs, log=log))
+        self.tasks[asyncio.ensure_future(self.runner.run(request, self.emit))] = stage_id
+
+    def _end(self, task: asyncio.Task[StageFinished]) -> None:
+        stage_id = self.tasks.pop(task)
+        if task.cancelled():
+            finished = StageFinished(time=time.time(), stage=stage_id, status="cancelled")
+        else:
+            finished = self._confirmed(stage_id, task.result())
+        if finished.status == "failed":
+            self.failures.append(finished)
+        self.counts[_COUNTED[finished.status]] += 1
+        self.emit(finished)
+        self._signal(Ended(stage_id, finished.status in _GOOD))
+
+    def _confirmed(self, stage_id: StageId, finished: StageFinished) -> StageFinished:
+        """A stage is done when the store says so, not when its process does."""
+        if finished.status not in _GOOD:
+            return finished
+        resolved = self.resolved[stage_id]
+        record = self.store.get_record(resolved.key)
+        if record is None:
+            return msgspec.structs.replace(
+                finished, status="failed", message="its result is not in the store, though its process said so"
+            )
+        self._remember(stage_id, record)
+        self.resolved[stage_id] = msgspec.structs.replace(resolved, record=record)
+        return finished
+
+    def _remember(self, stage_id: StageId, record: StageRecord) -> None:
+        """Keep a stage's latest record under its name here: the record itself names the stage that made it first."""
+        self.store.remember_last(msgspec.structs.replace(record, stage=stage_id), self.job.plan.recipe)

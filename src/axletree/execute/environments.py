@@ -1,0 +1,84 @@
+"""Virtual environments made from the trees of environment stages.
+
+The result of an environment stage is data: a lock with its wheels beside it. A virtual environment is made from that
+when a stage needs one, and kept as long as the store pleases; deleting it costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from axletree.core.errors import HostError
+from axletree.host.interpreters import Interpreter
+from axletree.host.venvs import create_venv
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.core.values import Digest
+    from axletree.execute.context import Context
+
+DESCRIPTION = "environment.json"
+"""Member of an environment's tree that says which interpreter it is for and what was asked of the resolver."""
+
+
+def describe(context: Context, digest: Digest) -> dict[str, Any]:
+    """What the environment stage wrote about itself."""
+    entry = context.store.get_tree(digest).find(DESCRIPTION)
+    if entry is None or entry.blob is None:
+        raise HostError(f"tree {digest} is no environment: it lacks {DESCRIPTION}")
+    description: dict[str, Any] = json.loads(context.store.read_blob(entry.blob))
+    return description
+
+
+def interpreter_for(context: Context, version: str) -> Interpreter:
+    """The interpreter that planning found on this machine for a version.
+
+    Raises:
+        HostError: the request names none.
+    """
+    found = context.request.local.get("interpreters", {}).get(version)
+    if found is None:
+        raise HostError(f"the request names no interpreter for Python {version}", hint="plan again on this machine")
+    return Interpreter(**found)
+
+
+def wheel_folder(context: Context, digest: Digest, name: str) -> Path:
+    """Lay an environment's lock and wheels out in a folder of the stage, read-only, without copying where possible."""
+    folder = context.work / name
+    context.store.materialise(digest, folder, link=True, writable=False)
+    return folder
+
+
+def ensure_environment(context: Context, digest: Digest) -> Path:
+    """The virtual environment for an environment's tree, made now if it is not there.
+
+    Raises:
+        StageError: the installer refuses; its words are in the message.
+    """
+    description = describe(context, digest)
+    interpreter = interpreter_for(context, description["version"])
+    folder = context.store.environments / digest[:24]
+    with context.store.lock(f"environment-{digest}"):
+        if _works(folder, interpreter):
+            return folder
+        context.progress("making the environment")
+        wheels = wheel_folder(context, digest, "wheels")
+        create_venv(folder, interpreter=interpreter, lock_folder=wheels, uv_cache=uv_cache(context))
+    return folder
+
+
+def uv_cache(context: Context) -> Path:
+    """Folder of unpacked wheels that uv links from."""
+    return context.store.cache / "uv"
+
+
+def _works(folder: Path, interpreter: Interpreter) -> bool:
+    """Whether an environment is there and its interpreter still is the one that it was made with."""
+    python = folder / "bin" / "python"
+    try:
+        configuration = (folder / "pyvenv.cfg").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return python.exists() and interpreter.version in configuration

@@ -1,0 +1,120 @@
+"""Running the programs of a stage: everything they print goes to the stage's log, and progress is read from it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import deque
+from typing import TYPE_CHECKING
+
+from axletree.core.errors import StageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+_PROGRESS = re.compile(rb"^\[\s*(\d+)/(\d+)\]\s*(.*)")
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
+_SHORTEST_SECRET = 6
+_RECENT_LINES = 300
+_URL_PASSWORD = re.compile(rb"(://[^/\s:@]*:)[^/\s@]+@")
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable's name says that its value must not be shown."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:
+    """Values of an environment that must not be shown, longest first."""
+    values = {value for name, value in environ.items() if looks_secret(name) and len(value) >= _SHORTEST_SECRET}
+    return tuple(value.encode() for value in sorted(values, key=len, reverse=True))
+
+
+class Log:
+    """A stage's log file. What looks like a secret is written as ``***``."""
+
+    def __init__(self, stream: BinaryIO, *, secrets: Iterable[bytes] = ()) -> None:
+        self._stream = stream
+        self._secrets = tuple(secrets)
+        self._recent: deque[str] = deque(maxlen=_RECENT_LINES)
+
+    def write(self, line: bytes) -> None:
+        """Write one line, redacted."""
+        for secret in self._secrets:
+            line = line.replace(secret, b"***")
+        line = _URL_PASSWORD.sub(rb"\1***@", line)
+        self._stream.write(line)
+        self._stream.flush()
+        self._recent.append(line.decode(errors="replace").rstrip())
+
+    def say(self, text: str) -> None:
+        """Write a line of our own."""
+        self.write(f"{text}\n".encode())
+
+    def last_match(self, pattern: re.Pattern[str]) -> str | None:
+        """First group of the latest of the last few hundred lines that match, or ``None``."""
+        matches = (pattern.search(line) for line in reversed(self._recent))
+        return next((match[1] for match in matches if match is not None), None)
+
+
+def run_program(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    log: Log,
+    progress: Callable[..., None],
+    quiet: bool = False,
+) -> int:
+    """Run a program with its output in the log, and return its exit code (negative: the signal that ended it).
+
+    Lines such as ninja's ``[12/40] Building ...`` are passed on as progress.
+
+    Raises:
+        StageError: the program cannot be started.
+    """
+    if not quiet:
+        log.say(f"$ {' '.join(argv)}")
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        raise StageError(f"cannot run {argv[0]}: {error.strerror}") from error
+    assert process.stdout is not None  # noqa: S101 (asked for above)
+    with process.stdout as output:
+        for line in output:
+            log.write(line)
+            match = _PROGRESS.match(line)
+            if match is not None:
+                message = match[3].decode(errors="replace").strip()
+                progress(message, done=int(match[1]), total=int(match[2]))
+    return process.wait()
+
+
+def check_program(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    log: Log,
+    progress: Callable[..., None],
+    what: str,
+) -> None:
+    """Run a program that must succeed.
+
+    Raises:
+        StageError: it cannot be started or does not end with 0; ``what`` says what failed.
+    """
+    code = run_program(argv, cwd=cwd, env=env, log=log, progress=progress)
+    if code < 0:
+        raise StageError(f"{what} was ended by signal {-code}")
+    if code != 0:
+        raise StageError(f"{what} failed with exit code {code}")

@@ -1,0 +1,103 @@
+"""Where stages run. A runner places a stage, passes on its events and ends it; it knows nothing of plans."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from axletree.core.events import Event, StageFinished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from axletree.core.records import StageRequest
+    from axletree.store.store import Store
+
+_GRACE_SECONDS = 1.0
+_LINE_LIMIT = 1 << 24
+
+
+class Runner(Protocol):
+    """Runs one stage at a time each call; calls may overlap."""
+
+    async def run(self, request: StageRequest, emit: Callable[[Event], None]) -> StageFinished:
+        """Run a stage to its end. Cancelling the call ends the stage's whole process tree first."""
+
+
+class LocalRunner:
+    """Runs each stage as a child ``axletree run-stage`` of this machine."""
+
+    def __init__(self, store: Store, environ: Mapping[str, str]) -> None:
+        """Use ``store`` for requests and results; ``environ`` is what the stage's own process gets."""
+        self._store = store
+        self._environ = {**environ, "AXLETREE_STORE": str(store.root), "AXLETREE_PARENT": str(os.getpid())}
+
+    async def run(self, request: StageRequest, emit: Callable[[Event], None]) -> StageFinished:
+        """Run a stage to its end; see :class:`Runner`."""
+        self._store.put_request(request)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "axletree", "run-stage", "--json", request.key),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._environ,
+            start_new_session=True,
+            limit=_LINE_LIMIT,
+        )
+        try:
+            return await self._follow(process, request, emit)
+        finally:
+            await _end(process)
+
+    async def _follow(
+        self, process: asyncio.subprocess.Process, request: StageRequest, emit: Callable[[Event], None]
+    ) -> StageFinished:
+        assert process.stdout is not None  # noqa: S101 (asked for above)
+        assert process.stderr is not None  # noqa: S101
+        noise = asyncio.ensure_future(process.stderr.read())
+        finished: StageFinished | None = None
+        async for line in process.stdout:
+            event = msgspec.json.decode(line, type=Event)
+            if isinstance(event, StageFinished):
+                finished = event
+            else:
+                emit(event)
+        code = await process.wait()
+        said = (await noise).decode(errors="replace").strip()
+        return finished or _vanished(request, code, said)
+
+
+def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
+    """What to say of a stage whose process ended without a word: killed, most likely for its memory."""
+    ended_by = -code if code < 0 else code - 128
+    if ended_by == signal.SIGKILL:
+        message = "the stage was killed from outside; most often the system ran out of memory"
+    else:
+        message = f"the stage's process ended with code {code} and no result"
+    return StageFinished(
+        time=time.time(),
+        stage=request.stage,
+        status="failed",
+        key=request.key,
+        message=message,
+        cause=tuple(said.splitlines()[-6:]),
+    )
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a stage's process if it still runs: SIGTERM ends its kill domain at once, SIGKILL is the net below."""
+    if process.returncode is not None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(process.wait()), _GRACE_SECONDS)
+            return

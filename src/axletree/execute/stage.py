@@ -1,0 +1,199 @@
+"""One stage, from its request to its record in the store. Runs in the stage's own process and kill domain."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psutil
+
+from axletree.check.cause import root_cause
+from axletree.core.errors import AxletreeError, StageError
+from axletree.core.events import MemorySampled, StageFinished, StageProgress
+from axletree.core.records import Metrics, StageRecord
+from axletree.execute.context import ActionFunction, Context, Outcome
+from axletree.execute.process import Log, secrets_of
+from axletree.store.blobs import CorruptBlob
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from axletree.core.events import Event
+    from axletree.core.records import StageRequest
+    from axletree.core.values import Key
+    from axletree.store.store import Store
+
+_SAMPLE_SECONDS = 0.25
+CORRUPT = "corrupt input"
+"""First words of the message of a stage that found a damaged blob: the driver plans again, then."""
+
+
+def work_folder(store: Store, key: Key) -> Path:
+    """Where a stage works. One path for each key, so that paths in compiler output do not vary between attempts."""
+    return store.root / "work" / key[:24]
+
+
+def log_file(store: Store, key: Key) -> Path:
+    """The log of a stage's latest attempt."""
+    return store.root / "logs" / f"{key[:24]}.log"
+
+
+def run_stage(
+    store: Store,
+    request: StageRequest,
+    action: ActionFunction,
+    *,
+    emit: Callable[[Event], None],
+    environ: Mapping[str, str],
+) -> bool:
+    """Run a stage and publish its record; tell the outcome with a :class:`StageFinished` event.
+
+    Two processes that want the same key take turns: the second finds the record of the first.
+
+    Returns:
+        Whether the stage is done.
+    """
+    with store.lock(f"stage-{request.key}"):
+        present = store.get_record(request.key)
+        if present is not None:
+            emit(_finished(request, present, log_path=None))
+            return True
+        log_path = log_file(store, request.key)
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        with log_path.open("wb") as stream:
+            log = Log(stream, secrets=secrets_of(environ))
+            return _attempt(store, request, action, log=log, log_path=log_path, emit=emit, environ=environ)
+
+
+def _attempt(
+    store: Store,
+    request: StageRequest,
+    action: ActionFunction,
+    *,
+    log: Log,
+    log_path: Path,
+    emit: Callable[[Event], None],
+    environ: Mapping[str, str],
+) -> bool:
+    work = work_folder(store, request.key)
+    started = time.monotonic()
+
+    def progress(message: str, *, done: int | None = None, total: int | None = None) -> None:
+        emit(StageProgress(time=time.time(), stage=request.stage, message=message, done=done, total=total))
+
+    try:
+        _clear(work)
+        context = Context(request=request, store=store, work=work, log=log, progress=progress, environ=dict(environ))
+        with _sampled_memory(request, emit) as peak:
+            outcome = action(context)
+        record = _record(request, outcome, started=started, peak=peak[0])
+        record = store.put_record(record)
+    except AxletreeError as error:
+        log.say(f"error: {error}")
+        emit(_failure(request, error, log_path=log_path))
+        return False
+    except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
+        log.write(traceback.format_exc().encode())
+        emit(_failure(request, error, log_path=log_path))
+        return False
+    shutil.rmtree(work, ignore_errors=True)
+    emit(_finished(request, record, log_path=log_path))
+    return True
+
+
+def _clear(work: Path) -> None:
+    """Remove what an interrupted attempt left; files of a stage may be read-only."""
+
+    def unlock(function: Callable[[str], object], path: str, _error: object) -> None:
+        os.chmod(os.path.dirname(path), 0o700)  # noqa: PTH101, PTH120 (the callback gets strings)
+        function(path)
+
+    if work.exists():
+        shutil.rmtree(work, onerror=unlock)
+    work.mkdir(parents=True)
+
+
+def _record(request: StageRequest, outcome: Outcome, *, started: float, peak: int) -> StageRecord:
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    metrics = Metrics(
+        wall=time.monotonic() - started,
+        cpu=own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
+        peak_memory=peak,
+        peak_process=children.ru_maxrss * 1024,
+        jobs=request.grant.jobs,
+    )
+    return StageRecord(
+        stage=request.stage,
+        key=request.key,
+        tree=outcome.tree,
+        ingredients=request.ingredients,
+        findings=outcome.findings,
+        facts=outcome.facts,
+        metrics=metrics,
+        finished_at=time.time(),
+    )
+
+
+def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | None) -> StageFinished:
+    return StageFinished(
+        time=time.time(),
+        stage=request.stage,
+        status="done" if log_path is not None else "cached",
+        key=request.key,
+        tree=record.tree,
+        metrics=record.metrics,
+        findings=record.findings,
+        log=str(log_path) if log_path is not None else None,
+    )
+
+
+def _failure(request: StageRequest, error: Exception, *, log_path: Path) -> StageFinished:
+    message = str(error) if isinstance(error, AxletreeError) else f"{type(error).__name__}: {error}"
+    with log_path.open(encoding="utf-8", errors="replace") as lines:
+        cause = root_cause(lines)
+    return StageFinished(
+        time=time.time(),
+        stage=request.stage,
+        status="failed",
+        key=request.key,
+        message=f"{CORRUPT}: {message}" if isinstance(error, CorruptBlob) else message,
+        cause=cause,
+        findings=error.findings if isinstance(error, StageError) else (),
+        log=str(log_path),
+    )
+
+
+@contextmanager
+def _sampled_memory(request: StageRequest, emit: Callable[[Event], None]) -> Iterator[list[int]]:
+    """Sum the resident memory of the stage's processes several times a second; the list holds the highest sum."""
+    peak = [0]
+    over = threading.Event()
+
+    def sample() -> None:
+        me = psutil.Process()
+        while not over.wait(_SAMPLE_SECONDS):
+            memory = count = 0
+            for process in [me, *me.children(recursive=True)]:
+                try:
+                    memory += process.memory_info().rss
+                except psutil.Error:
+                    continue
+                count += 1
+            peak[0] = max(peak[0], memory)
+            emit(MemorySampled(time=time.time(), stage=request.stage, memory=memory, processes=count))
+
+    sampler = threading.Thread(target=sample, daemon=True)
+    sampler.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        sampler.join()
