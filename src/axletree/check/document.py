@@ -1,0 +1,52 @@
+"""The reference page of rules, from the rules themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from axletree.check.engine import Rule
+
+F = TypeVar("F")
+
+_HEAD = """\
+# Rules
+
+What `axletree audit` and the audit of every build check. A finding of severity **error** makes the command exit with 1
+and keeps a built wheel out of the index; a **warning** does not; an **info** is a hint. This page is made from the
+rules; their cases, listed below each, are run as tests.
+"""
+
+
+def render_rules(rules: Sequence[Rule[F]]) -> str:
+    """The page in Markdown."""
+    return "\n".join([_HEAD, *_table(rules), *(line for rule in rules for line in _section(rule))])
+
+
+def _table(rules: Iterable[Rule[F]]) -> list[str]:
+    rows = [f"| [`{rule.id}`](#{_anchor(rule)}) | {rule.severity} | {rule.title} |" for rule in rules]
+    return ["| rule | severity | what it finds |", "|---|---|---|", *rows, ""]
+
+
+def _section(rule: Rule[F]) -> list[str]:
+    fires = [case.title for case in rule.cases if case.fires]
+    silent = [case.title for case in rule.cases if not case.fires]
+    return [
+        f"## {rule.id} {{ #{_anchor(rule)} }}",
+        "",
+        f"**{rule.severity}**: {rule.title}.",
+        "",
+        rule.why,
+        "",
+        f"What to do: {rule.fix}",
+        "",
+        *(f"- fires: {title}" for title in fires),
+        *(f"- silent: {title}" for title in silent),
+        "",
+    ]
+
+
+def _anchor(rule: Rule[F]) -> str:
+    return rule.id.replace("/", "-")

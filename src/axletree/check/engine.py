@@ -1,0 +1,68 @@
+"""Rules over facts. A rule says what it looks at, why, what to do, and in which cases it fires and in which not.
+
+The cases are part of the rule: they are its tests and the examples on its page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from axletree.core.findings import SEVERITIES, Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+F = TypeVar("F")
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check has to say about one place."""
+
+    where: str
+    message: str
+    evidence: tuple[str, ...] = ()
+    fix: str | None = None
+    """What to do about it, where it can be said better than in the rule."""
+
+
+class Case(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
+    """Facts that make a rule fire, or leave it silent."""
+
+    title: str
+    facts: F
+    fires: bool
+
+
+class Rule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
+    """One rule."""
+
+    id: str
+    """``dist/needed-unresolved``: what it is about, and what is wrong."""
+    severity: Severity
+    title: str
+    why: str
+    """What goes wrong for whom if nothing is done."""
+    fix: str
+    """What to do."""
+    check: Callable[[F], Iterable[Found]]
+    cases: tuple[Case[F], ...]
+
+
+def apply_rules(rules: Sequence[Rule[F]], facts: F) -> tuple[Finding, ...]:
+    """All findings, worst first; within a severity in the order of the rules."""
+    findings = [
+        Finding(
+            rule=rule.id,
+            severity=rule.severity,
+            where=found.where,
+            message=found.message,
+            fix=found.fix or rule.fix,
+            evidence=found.evidence,
+        )
+        for rule in rules
+        for found in rule.check(facts)
+    ]
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))

@@ -1,0 +1,16 @@
+"""All rules about wheels, in the order in which their findings are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.check.rules.dist_linkage import LINKAGE_RULES
+from axletree.check.rules.dist_metadata import METADATA_RULES
+from axletree.check.rules.dist_platform import PLATFORM_RULES
+
+if TYPE_CHECKING:
+    from axletree.check.dist import DistFacts
+    from axletree.check.engine import Rule
+
+DIST_RULES: tuple[Rule[DistFacts], ...] = (*METADATA_RULES, *LINKAGE_RULES, *PLATFORM_RULES)
+"""Every rule over :class:`~axletree.check.dist.DistFacts`."""
