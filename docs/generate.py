@@ -1,4 +1,4 @@
-"""Write the reference pages that the code already knows: recipe keys and schema, commands, events.
+"""Write the reference pages that the code already knows: recipe keys, commands, events, rules, schemas.
 
 ``python docs/generate.py`` writes them into docs/reference; with ``--check`` nothing is written, and the exit code is 1
 when a page is not what the code says.
@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 import msgspec
 
+from axletree.check.document import render_rules
+from axletree.check.rules.dist import DIST_RULES
 from axletree.cli.main import COMMANDS
 from axletree.core import events
 from axletree.core.findings import Finding
 from axletree.core.records import Metrics
-from axletree.recipe.model import Recipe
+from axletree.recipe.schema import event_schema, recipe_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,12 +46,6 @@ def code(text: str) -> str:
 
 
 # Recipe keys
-
-
-def recipe_schema() -> dict[str, Any]:
-    """The JSON schema of a recipe file."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Axletree recipe"}
-    return head | msgspec.json.schema(Recipe)
 
 
 def type_name(schema: dict[str, Any], table: str | None = None) -> str:
@@ -87,7 +83,6 @@ def subtables(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
             (f"[{inner}]", value),
             (f"[[{inner}]]", value.get("items", {})),
             (f"[{inner}.NAME]", value.get("additionalProperties", {})),
-            *((f"[{inner}]", option) for option in value.get("anyOf", ())),
         ):
             if "$ref" in part:
                 yield header, part["$ref"].rpartition("/")[2]
@@ -134,14 +129,18 @@ def option_row(option: click.Option) -> tuple[str, str, str]:
     if not (option.is_flag or option.count):
         value = "|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else option.type.name
         spelling += f" {option.metavar or value.upper()}"
-    shown = isinstance(option.default, str | int | float) and not isinstance(option.default, bool)
-    default = code(str(option.default)) if shown and option.default != "" else ""
+    default = code(str(option.default)) if option.show_default and not option.is_flag else ""
     return code(spelling), "**required**" if option.required else default, option.help or ""
 
 
 def argument_name(argument: click.Argument) -> str:
     """An argument as it stands in the usage line."""
-    name = (argument.metavar or argument.name or "").upper() + ("..." if argument.nargs == -1 else "")
+    if argument.metavar:
+        return argument.metavar
+    if isinstance(argument.type, click.Choice):
+        name = "{" + "|".join(map(str, argument.type.choices)) + "}"
+    else:
+        name = (argument.name or "").upper() + ("..." if argument.nargs == -1 else "")
     return name if argument.required else f"[{name}]"
 
 
@@ -196,7 +195,8 @@ def events_page() -> str:
         NOTE,
         "`axletree build --json` prints one JSON object a line; `event` says which. Each has `time`, in seconds since "
         "the epoch.",
-        f"This is version {events.EVENT_SCHEMA} of the schema. Within a version fields may be added, never renamed.",
+        f"This is version {events.EVENT_SCHEMA} of the schema. Within a version fields may be added, never renamed. "
+        "[events.schema.json](events.schema.json) is the JSON schema of a line (`axletree schema events` prints it).",
     ]
     shown = (*get_args(events.Event), events.StagePlanned, Metrics, Finding)
     _, components = msgspec.json.schema_components(shown)
@@ -213,13 +213,20 @@ def events_page() -> str:
     return "\n\n".join(parts).replace("``", "`") + "\n"
 
 
+def schema_text(schema: dict[str, Any]) -> str:
+    """A JSON schema as `axletree schema` prints it."""
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
 def pages() -> dict[str, str]:
     """File name below docs/reference -> content."""
     return {
         "recipe.md": recipe_page(),
-        "recipe.schema.json": json.dumps(recipe_schema(), indent=2) + "\n",
+        "recipe.schema.json": schema_text(recipe_schema()),
         "cli.md": cli_page(),
         "events.md": events_page(),
+        "events.schema.json": schema_text(event_schema()),
+        "rules.md": render_rules(DIST_RULES),
     }
 
 
