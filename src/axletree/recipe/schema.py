@@ -27,7 +27,9 @@ def event_schema() -> dict[str, Any]:
 
 
 def _document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:
-    return {"$schema": DRAFT, "title": title, "description": description, **body}
+    document = {"$schema": DRAFT, "title": title, "description": description, **body}
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))  # lists, not the tuples of the model
+    return plain
 
 
 def _without_null(node: Any) -> Any:

@@ -172,9 +172,11 @@ def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator
 
 
 def seen_by(recipe: Recipe, kind: str, name: str) -> tuple[tuple[str, ...], Path]:
-    """Axes that a stage, environment or package sees, and the key that declares them."""
+    """Axes that a stage, environment or package sees, and the key that declares them.
+
+    What does not exist is taken to see all: that it is missing is told elsewhere, and enough.
+    """
     if kind == "package" and name in recipe.packages:
-        package = recipe.packages[name]
-        return axes_of_package(recipe, package), ("stages", package.from_, "axes")
+        kind, name = "stage", recipe.packages[name].from_
     owner = (recipe.stages if kind == "stage" else recipe.environments).get(name)
-    return owner.axes if owner is not None else (), (f"{kind}s", name, "axes")
+    return owner.axes if owner is not None else tuple(recipe.axes), (f"{kind}s", name, "axes")

@@ -1,0 +1,100 @@
+"""Placeholders are strict, say what they read, and leave shell text alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from axletree.core.errors import RecipeError
+from axletree.recipe.placeholders import render, scan
+
+VALUES = {"python": "3.13t", "gpu": "cu130", "torch": "2.13.0", "name": "small", "version": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered", "read"),
+    [
+        ("plain", "plain", set()),
+        ("", "", set()),
+        ("{torch}", "2.13.0", {"torch"}),
+        ("{torch.major}.{torch.minor}", "2.2.13", {"torch"}),
+        ("{python.nodot} {python.minor} {python.major}", "313t 3.13 3", {"python"}),
+        ("{name}-{version}-{version.minor}-{gpu.nodot}", "small-1.0-1.0-cu130", {"gpu"}),
+        ("{{torch}} {{{torch}}}", "{torch} {2.13.0}", {"torch"}),
+        ("$HOME $AXLETREE_OUT/${LIB} $(ls) $$ $", "$HOME $AXLETREE_OUT/${LIB} $(ls) $$ $", set()),
+        ("${A:-${B:-{x}}}/{gpu}", "${A:-${B:-{x}}}/cu130", {"gpu"}),
+        ("awk '{{print $1}}'", "awk '{print $1}'", set()),
+        ("${torch}", "${torch}", set()),
+        ("a\nb {gpu}\n", "a\nb cu130\n", {"gpu"}),
+    ],
+)
+def test_render(text: str, rendered: str, read: set[str]) -> None:
+    result = render(text, VALUES, allowed=("python", "gpu", "torch"))
+    assert (result.text, set(result.axes_read)) == (rendered, read)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{torch}", "{torch} reads axis 'torch', which is not declared here"),
+        ("{trch}", "{trch} reads axis 'trch'"),
+        ("{blas}", "{blas} reads 'blas', which has no value"),
+        ("{gpu.minor}", "{gpu.minor} asks for a part of a version, but gpu is 'cu130'"),
+        ("{name.major}", "but name is 'small'"),
+        ("{gpu.patch}", "unknown part 'patch'"),
+        ("{ gpu }", "is no placeholder"),
+        ("{gpu!r}", "is no placeholder"),
+        ("{gpu:>3}", "is no placeholder"),
+        ("{}", "is no placeholder"),
+        ("{gpu", "never closed"),
+        ("gpu}", "single '}'"),
+        ("${gpu", "'${' is never closed"),
+    ],
+)
+def test_errors_say_which(text: str, message: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        render(text, VALUES, allowed=("gpu", "blas"))
+    assert message in str(caught.value)
+
+
+def test_all_errors_of_a_text_at_once() -> None:
+    with pytest.raises(RecipeError) as caught:
+        render("{torch} {a b} } {python}", VALUES, allowed=())
+    assert len(caught.value.problems) == 4
+
+
+@given(st.text())
+def test_doubled_braces_give_any_text(text: str) -> None:
+    escaped = text.replace("{", "{{").replace("}", "}}").replace("$", "_")
+    assert render(escaped, {}, allowed=()).text == text.replace("$", "_")
+
+
+@given(st.text(st.sampled_from("${}a.b \n"), max_size=30))
+def test_any_text_is_scanned_whole_or_has_a_fault(text: str) -> None:
+    template = scan(text)
+    if not template.faults and not template.placeholders:
+        assert (
+            "".join(str(piece) for piece in template.pieces) == text.replace("{{", "{").replace("}}", "}")
+            or "$" in text
+        )
+
+
+def label(template: str, torch: str) -> str:
+    return render(template, {"torch": torch}, allowed=["torch"]).text
+
+
+def test_local_labels_are_ordered_as_the_versions_that_they_name() -> None:
+    template = "torch.{torch.minor}.cpu"
+    releases = ["1.13.1", "2.1.0", "2.2.0", "2.9.1", "2.10.0", "2.13.0", "2.20.0", "3.0.0"]
+    labels = [label(template, release) for release in releases]
+    assert [Version(f"1+{each}").local for each in labels] == labels, "read back as written"
+    versions = [Version(f"1+{each}") for each in labels]
+    assert versions == sorted(versions)
+    assert len(set(versions)) == len(versions), "torch.2.10 is not torch.2.1"
+
+
+def test_why_labels_keep_their_dots() -> None:
+    assert Version("1+torch29") > Version("1+torch213"), "compared as text"
+    assert Version("1+torch.2.9") < Version("1+torch.2.13"), "compared as numbers"

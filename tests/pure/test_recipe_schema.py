@@ -1,0 +1,93 @@
+"""The JSON schemas are schemas, and agree with what the code reads and writes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from axletree.core import events
+from axletree.core.values import StageId
+from axletree.recipe.schema import event_schema, recipe_schema
+from support.recipes import SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "recipes").glob("*.toml"))
+FAULTY = ROOT / "tests" / "golden" / "recipe_errors"
+
+
+def validate(document: dict[str, Any], schema: dict[str, Any]) -> None:
+    Draft202012Validator(schema).validate(document)
+
+
+@pytest.mark.parametrize("schema", [recipe_schema(), event_schema()], ids=["recipe", "events"])
+def test_it_is_a_schema(schema: dict[str, Any]) -> None:
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"]
+    assert json.loads(json.dumps(schema)) == schema
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_recipes_are_valid(path: Path) -> None:
+    validate(tomllib.loads(path.read_text(encoding="utf-8")), recipe_schema())
+
+
+def test_a_small_recipe_is_valid() -> None:
+    validate(tomllib.loads(SMALL), recipe_schema())
+
+
+@pytest.mark.parametrize(
+    "name", ["unknown-key", "missing-key", "wrong-type", "wrong-literal", "empty-list", "bad-name"]
+)
+def test_structural_faults_are_seen_by_an_editor_too(name: str) -> None:
+    document = tomllib.loads((FAULTY / f"{name}.toml").read_text(encoding="utf-8"))
+    with pytest.raises(ValidationError):
+        validate(document, recipe_schema())
+
+
+def keys(node: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield key, value
+            yield from keys(value)
+    if isinstance(node, list):
+        for value in node:
+            yield from keys(value)
+
+
+def test_a_recipe_cannot_say_null() -> None:
+    assert not [
+        value for key, value in keys(recipe_schema()) if value == "null" or (key == "default" and value is None)
+    ]
+
+
+def test_every_key_of_a_recipe_is_described() -> None:
+    silent = [
+        f"{name}.{key}"
+        for name, table in recipe_schema()["$defs"].items()
+        for key, value in table["properties"].items()
+        if not value.get("description")
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        events.RunFinished(time=1.5, status="done", ran=1, cached=2, failed=0, blocked=0, wall=3.0),
+        events.StageProgress(time=1.5, stage=StageId("build[py311]"), message="[1/2]", done=1, total=2),
+        events.StageFinished(time=1.5, stage=StageId("build[py311]"), status="failed", cause=("error: x",)),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_events_are_valid(event: events.Event) -> None:
+    validate(json.loads(msgspec.json.encode(event)), event_schema())

@@ -1,0 +1,55 @@
+"""Sizes as text, both ways."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axletree.recipe.sizes import format_size, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1.6 GB", 1_600_000_000),
+        ("512 MiB", 512 * 1024**2),
+        ("2 GB", 2_000_000_000),
+        ("2GB", 2_000_000_000),
+        ("1.5 KiB", 1536),
+        ("0 B", 0),
+        ("0.1 TB", 100_000_000_000),
+        (" 3 kB ", 3000),
+    ],
+)
+def test_parse(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "1", "-1 GB", "1,5 GB", "1e9 B", "1 gb", "1  GB", "٣ GB", "1" * 20 + " B"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="is no size"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (1_600_000_000, "1.6 GB"),
+        (1_634_000_000, "1.63 GB"),
+        (999_499, "999 kB"),
+        (999_501, "1 MB"),
+        (99_960_000, "100 MB"),
+        (5 * 10**15, "5000 TB"),
+    ],
+)
+def test_format(size: int, text: str) -> None:
+    assert format_size(size) == text
+
+
+@given(st.integers(0, 10**15))
+def test_there_and_back_is_exact_to_three_digits(size: int) -> None:
+    assert parse_size(format_size(size)) == pytest.approx(size, rel=0.0051)
