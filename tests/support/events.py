@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axletree.core.events import (
+    Download,
     Event,
     MemorySampled,
     Published,
@@ -52,7 +53,7 @@ class Script:
     cause: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     variants: tuple[str, ...] = (VARIANT,)
-    why: tuple[str, ...] = ("it never ran before",)
+    why: tuple[str, ...] = ("it has not run yet",)
     estimate: float | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -71,6 +72,15 @@ COMPILE_STEPS = (
 )
 DOWNLOAD = tuple(
     ("torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", i * 19_000_000, 190_000_000) for i in range(1, 11)
+)
+TO_FETCH = (
+    Download(filename="torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", size=190_318_226),
+    Download(filename="numpy-2.3.5-cp311-cp311-manylinux_2_28_x86_64.whl", size=16_812_004),
+    Download(filename="sympy-1.14.0-py3-none-any.whl", size=6_299_353),
+    Download(filename="networkx-3.6-py3-none-any.whl", size=2_030_112),
+    Download(filename="setuptools-80.9.0-py3-none-any.whl", size=1_201_486),
+    Download(filename="torch_scatter-2.1.2.tar.gz", size=108_000),
+    Download(filename="filelock-3.20.0-py3-none-any.whl"),
 )
 AUDIT = (
     Finding(
@@ -96,23 +106,17 @@ AUDIT = (
         evidence=("memcpy@GLIBC_2.14", "clock_gettime@GLIBC_2.17"),
     ),
 )
-TESTS = {
-    "results": [
-        {"installer": "pip", "version": "26.1", "passed": 36, "failed": 0, "skipped": 2, "wall": 21.4},
-        {"installer": "uv", "version": "0.11.2", "passed": 36, "failed": 0, "skipped": 2, "wall": 14.8},
-    ]
-}
-PACKED = {"name": "torch-scatter", "version": "2.1.2+torch.2.13.cpu", "file": WHEEL, "size": 331_284}
+PACKED = {"filename": WHEEL, "size": 331_284, "sha256": digest_of(WHEEL.encode())}
 
 GREEN = (
     Script("fetch", "fetch", (), 0.1, 0.8, 31_000_000, steps=(("torch_scatter-2.1.2.tar.gz", 108_000, 108_000),)),
     Script("patch", "patch", ("fetch",), 1.0, 0.1, 30_000_000),
-    Script(v("environment.build"), "environment", (), 0.1, 24.0, 410_000_000, steps=DOWNLOAD),
-    Script(v("environment.test"), "environment", (), 0.2, 29.0, 430_000_000, steps=DOWNLOAD),
+    Script(v("environment:build"), "environment", (), 0.1, 24.0, 410_000_000, steps=DOWNLOAD),
+    Script(v("environment:test"), "environment", (), 0.2, 29.0, 430_000_000, steps=DOWNLOAD),
     Script(
         v("build"),
         "build",
-        ("patch", v("environment.build")),
+        ("patch", v("environment:build")),
         24.3,
         96.0,
         2_950_000_000,
@@ -129,47 +133,40 @@ GREEN = (
             ),
         ),
     ),
-    Script(v("install"), "install", (v("build"),), 120.5, 0.6, 48_000_000),
+    Script(v("install:build"), "install", (v("build"),), 120.5, 0.6, 48_000_000),
     Script(
-        v("pack.torch-scatter"),
+        v("pack:torch-scatter"),
         "pack",
-        (v("install"),),
+        (v("install:build"),),
         121.2,
         0.4,
         52_000_000,
-        facts={**PACKED, "sha256": digest_of(WHEEL.encode()), "index": "torch-2.13/cpu"},
+        facts=PACKED,
     ),
-    Script(v("audit.torch-scatter"), "audit", (v("pack.torch-scatter"),), 121.7, 0.5, 55_000_000, findings=AUDIT),
-    Script(v("index.torch-scatter"), "index", (v("audit.torch-scatter"),), 122.3, 0.1, 40_000_000),
-    Script(
-        v("test.operators"),
-        "test",
-        (v("index.torch-scatter"), v("environment.test")),
-        122.5,
-        38.0,
-        910_000_000,
-        facts=TESTS,
-        steps=(("pip: installing", None, None), ("pip: pytest", None, None), ("uv: installing", None, None)),
-    ),
-    Script(
-        v("test.import"),
-        "test",
-        (v("index.torch-scatter"), v("environment.test")),
-        122.5,
-        19.0,
-        480_000_000,
-        facts={
-            "results": [
-                {"installer": "pip", "version": "26.1", "passed": 1, "failed": 0, "skipped": 0, "wall": 9.1},
-                {"installer": "uv", "version": "0.11.2", "passed": 1, "failed": 0, "skipped": 0, "wall": 5.2},
-            ]
-        },
+    Script(v("audit:torch-scatter"), "audit", (v("pack:torch-scatter"),), 121.7, 0.5, 55_000_000, findings=AUDIT),
+    Script(v("index:torch-2.13/cpu"), "index", (v("audit:torch-scatter"),), 122.3, 0.1, 40_000_000),
+    *(
+        Script(
+            v(f"test:operators:{installer}"),
+            "test",
+            (v("index:torch-2.13/cpu"), v("environment:test")),
+            122.5,
+            wall,
+            peak,
+            facts={"passed": 36, "failed": 0, "skipped": 2},
+            steps=(("installing", None, None), ("python -m pytest -q test_operators.py", None, None)),
+        )
+        for installer, wall, peak in (("pip", 38.0, 910_000_000), ("uv", 29.0, 880_000_000))
     ),
 )
 
 
 def play(
-    scripts: tuple[Script, ...], *, recipe: str = "torch-scatter", variants: tuple[str, ...] = (VARIANT,)
+    scripts: tuple[Script, ...],
+    *,
+    downloads: tuple[Download, ...] = (),
+    recipe: str = "torch-scatter",
+    variants: tuple[str, ...] = (VARIANT,),
 ) -> tuple[Event, ...]:
     """All events of a run in time order, without the published files."""
     planned = tuple(
@@ -200,7 +197,11 @@ def play(
         blocked=counts["blocked"],
         wall=wall,
     )
-    return (RunStarted(time=START, recipe=recipe, variants=variants, stages=planned), *events, finish)
+    return (
+        RunStarted(time=START, recipe=recipe, variants=variants, stages=planned, downloads=downloads),
+        *events,
+        finish,
+    )
 
 
 def _stage(s: Script) -> list[Event]:
@@ -255,7 +256,7 @@ def records(scripts: tuple[Script, ...]) -> dict[StageId, StageRecord]:
             stage=StageId(s.id),
             key=Key(key_of(s.id)),
             tree=_tree(s),
-            ingredients={"action": s.action},
+            ingredients=_ingredients(s),
             findings=s.findings,
             facts=s.facts,
             metrics=metrics(s),
@@ -264,6 +265,17 @@ def records(scripts: tuple[Script, ...]) -> dict[StageId, StageRecord]:
         for s in scripts
         if s.status in ("done", "cached")
     }
+
+
+def _ingredients(s: Script) -> dict[str, Any]:
+    parts = s.id.partition("[")[0].split(":")
+    parameters: dict[str, Any] = {}
+    if s.action == "pack":
+        version = "2.1.2+torch.2.13.cpu" if parts[1] == "torch-scatter" else "1.0"
+        parameters = {"package": {"name": parts[1], "version": version}}
+    elif s.action == "test":
+        parameters = {"installer": parts[2], "client": {"pip": "26.1", "uv": "0.11.2"}[parts[2]]}
+    return {"action": {"name": s.action, "revision": 1}, "parameters": parameters}
 
 
 def published(*, fresh: bool, time: float) -> tuple[Event, ...]:
@@ -281,7 +293,8 @@ def published(*, fresh: bool, time: float) -> tuple[Event, ...]:
 
 def green_run() -> tuple[Event, ...]:
     """Everything is built for the first time, and works."""
-    head, last = play(GREEN)[:-1], play(GREEN)[-1]
+    events = play(GREEN, downloads=TO_FETCH)
+    head, last = events[:-1], events[-1]
     return (*head, *published(fresh=True, time=last.time), last)
 
 
@@ -304,7 +317,7 @@ def failing_scripts() -> tuple[Script, ...]:
     """The sources come from the store, a compile error stops the build, what needs it is not reached."""
     scripts = []
     for s in GREEN:
-        if s.id in ("fetch", v("environment.build")):
+        if s.id in ("fetch", v("environment:build")):
             scripts.append(changed(s, status="cached", begin=0.05, wall=0.0, why=()))
         elif s.id == "patch":
             scripts.append(
@@ -324,7 +337,7 @@ def failing_scripts() -> tuple[Script, ...]:
                     why=("source: the tree of patch changed", "env: CFLAGS changed from '' to '-O1'"),
                 )
             )
-        elif s.id == v("environment.test"):
+        elif s.id == v("environment:test"):
             scripts.append(s)
         else:
             scripts.append(changed(s, status="blocked", begin=41.6, wall=0.0, message=f"{v('build')} failed"))
@@ -368,11 +381,11 @@ def matrix_scripts(variants: int) -> tuple[Script, ...]:
         build = 30.0 + 25.0 * abs(math.sin(number * 1.7))
         broken = number == 7
         chain = (
-            ("environment.build", "environment", (), 6.0, 300_000_000),
-            ("build", "build", ("fetch", f"environment.build[{name}]"), build, 2_400_000_000),
-            ("pack.demo", "pack", (f"build[{name}]",), 0.8, 60_000_000),
-            ("audit.demo", "audit", (f"pack.demo[{name}]",), 0.5, 60_000_000),
-            ("test.demo", "test", (f"audit.demo[{name}]",), 9.0, 500_000_000),
+            ("environment:build", "environment", (), 6.0, 300_000_000),
+            ("build", "build", ("fetch", f"environment:build[{name}]"), build, 2_400_000_000),
+            ("pack:demo", "pack", (f"build[{name}]",), 0.8, 60_000_000),
+            ("audit:demo", "audit", (f"pack:demo[{name}]",), 0.5, 60_000_000),
+            ("test:demo:uv", "test", (f"audit:demo[{name}]",), 9.0, 500_000_000),
         )
         for step, action, needs, wall, peak in chain:
             status: Status = "cached" if number % 5 == 4 else "done"
@@ -400,13 +413,25 @@ def _facts(action: str, name: str) -> dict[str, Any]:
     if action == "pack":
         file = f"demo-1.0+{name.replace('-', '.')}-cp{name[2:5]}-cp{name[2:5]}-manylinux_2_28_x86_64.whl"
         size = 1_000_000 + 90_000 * (len(name) + int(name[-5:-4] == "m")) + int(name[2:5]) * 4_000
-        return {"name": "demo", "version": "1.0", "file": file, "size": size, "sha256": digest_of(file.encode())}
+        return {"filename": file, "size": size, "sha256": digest_of(file.encode())}
     if action == "test":
-        return {"results": [{"installer": "uv", "version": "0.11.2", "passed": 12, "failed": 0, "wall": 8.0}]}
+        return {"passed": 12, "failed": 0, "skipped": 0}
     return {}
 
 
 def matrix_run(variants: int) -> tuple[Event, ...]:
     scripts = matrix_scripts(variants)
     names = tuple(name for name in scripts[0].variants)
-    return play(scripts, recipe="demo", variants=names)
+    events = play(scripts, recipe="demo", variants=names)
+    files = [s.facts for s in scripts if s.action == "pack" and s.facts]
+    out = [
+        Published(
+            time=events[-1].time,
+            path=f"simple/demo/{file['filename']}",
+            size=file["size"],
+            sha256=file["sha256"],
+            fresh=number % 5 != 4,
+        )
+        for number, file in enumerate(files)
+    ]
+    return (*events[:-1], *out, events[-1])

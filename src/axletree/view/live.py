@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageStarted, Status
-from axletree.view.plain import failure_lines, outcome_text, step_text
+from axletree.view.plain import download_lines, failure_lines, outcome_text, step_text
 from axletree.view.state import RunView, StageView, apply
 from axletree.view.tables import format_bytes, format_clock, format_duration, printable
 
@@ -160,6 +160,9 @@ class LiveView:
         self.state = apply(self.state, event)
         if isinstance(event, StageFinished) and self._worth_a_line(self.state.stages[event.stage]):
             self._console.print(finished_line(self.state.stages[event.stage]), soft_wrap=True, highlight=False)
+        if isinstance(event, RunStarted):
+            for line in download_lines(event.downloads):
+                self._console.print(Text(line, "dim"), soft_wrap=True)
         at_once = isinstance(event, RunStarted | StageStarted)
         if at_once or now - self._drawn >= REFRESH:
             self._draw(now)

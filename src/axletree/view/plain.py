@@ -10,11 +10,16 @@ from axletree.view.state import BYTES_FROM, RunView, StageView, apply
 from axletree.view.tables import format_bytes, format_clock, format_duration, plural, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
+
+    from axletree.core.events import Download
 
 MAX_CAUSE = 20
 """Lines of a failure's cause that are shown; the log has all."""
+
+MAX_DOWNLOADS = 5
+"""Files to download that are named, largest first."""
 
 _COUNT_PREFIX = re.compile(r"^\[\s*\d+/\d+\]\s*")
 _NAME_COLUMNS = 44
@@ -59,6 +64,20 @@ def failure_lines(stage: StageView, indent: str) -> list[str]:
     return [*lines, f"{indent}log: {stage.log}"] if stage.log else lines
 
 
+def download_lines(downloads: Sequence[Download]) -> list[str]:
+    """What will be fetched, before it is: the total, and the largest files."""
+    if not downloads:
+        return []
+    known = [file.size for file in downloads if file.size is not None]
+    unknown = f", {len(downloads) - len(known)} of unknown size" if len(known) < len(downloads) else ""
+    lines = [f"to download: {plural(len(downloads), 'file')}, {format_bytes(sum(known))}{unknown}"]
+    for file in downloads[:MAX_DOWNLOADS]:
+        size = "?" if file.size is None else format_bytes(file.size)
+        lines.append(f"  {size:>8}  {printable(file.filename)}")
+    rest = len(downloads) - MAX_DOWNLOADS
+    return [*lines, f"  ... {rest:,} more"] if rest > 0 else lines
+
+
 def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
     """The lines, mostly one or none, that an event is worth; ``before`` and ``after`` are the states around it.
 
@@ -66,7 +85,7 @@ def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
     tenth of a known total (a quarter of a download), each leading digit of a count without one, each new phase.
     """
     if isinstance(event, RunStarted):
-        return [_head(after)]
+        return [_head(after), *download_lines(event.downloads)]
     if isinstance(event, StageStarted):
         again = "started again" if event.stage in before.stages and before.stages[event.stage].started else "started"
         jobs = f" ({event.jobs} jobs)" if event.jobs > 1 else ""

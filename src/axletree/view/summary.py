@@ -5,16 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from axletree.core.findings import SEVERITIES
+from axletree.view.findings import group_findings
 from axletree.view.plain import failure_lines, outcome_text
 from axletree.view.tables import format_bytes, format_duration, plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.core.findings import Finding
-    from axletree.core.values import StageId
-    from axletree.view.state import RunView, StageView
+    from axletree.view.state import RunView
 
 MAX_LISTED = 10
 """Wheels, findings and unreached stages that are listed before the rest is only counted."""
@@ -103,37 +101,24 @@ def _published(view: RunView, out: str) -> list[str]:
     lines = ["", f"in {out}: {plural(len(wheels), 'wheel')}, {plural(others, 'other file')}"]
     # New ones first: they are what this run is about.
     ordered = sorted(wheels, key=lambda file: not file.fresh)
-    for file in ordered[:MAX_LISTED]:
-        lines.append(f"  {file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}")
+    lines += [
+        f"  {file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}"
+        for file in ordered[:MAX_LISTED]
+    ]
     if len(wheels) > MAX_LISTED:
         lines.append(f"  ... {len(wheels) - MAX_LISTED:,} more")
     return lines
 
 
-def group_findings(stages: Sequence[StageView]) -> list[tuple[Finding, tuple[StageId, ...]]]:
-    """Findings of all stages, those that say the same about several stages once, worst first."""
-    groups: dict[tuple[str, str, str], tuple[Finding, list[StageId]]] = {}
-    for stage in stages:
-        for finding in stage.findings:
-            identity = (finding.severity, finding.rule, finding.message)
-            groups.setdefault(identity, (finding, []))[1].append(stage.stage)
-    ordered = sorted(groups.values(), key=lambda group: SEVERITIES.index(group[0].severity))
-    return [(finding, tuple(where)) for finding, where in ordered]
-
-
 def _findings(view: RunView) -> list[str]:
     # The errors of a failed stage stand with it already.
-    groups = [
-        (finding, where)
-        for finding, where in group_findings(view.having("done", "cached", "failed"))
-        if finding.severity == "warning"
-    ]
+    groups = [group for group in group_findings(view.stages.values()) if group.finding.severity == "warning"]
     lines = [
         printable(
-            f"  {finding.severity}: {finding.message} ({finding.rule}"
-            + (f", {len(where)} times)" if len(where) > 1 else f", {finding.where})")
+            f"  warning: {group.finding.message} ({group.finding.rule}, "
+            + (f"{len(group.places)} places)" if len(group.places) > 1 else f"{group.finding.where})")
         )
-        for finding, where in groups[:MAX_LISTED]
+        for group in groups[:MAX_LISTED]
     ]
     if len(groups) > MAX_LISTED:
         lines.append(f"  ... {len(groups) - MAX_LISTED:,} more")

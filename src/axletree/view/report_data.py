@@ -1,0 +1,215 @@
+"""What the HTML report shows, as one value made from a run's events and the records of its stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from axletree.core.events import Event, Published, Status
+from axletree.core.values import Digest, StageId
+from axletree.recipe.locks import PyLock
+from axletree.view.findings import FindingGroup, group_findings
+from axletree.view.state import RunView, StageView, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from axletree.core.records import StageRecord
+
+PackageStatus = Literal["new", "unchanged", "refused", "not published", "failed", "not reached", "cancelled"]
+"""``refused``: it was built, but its audit failed, so it is not in the index."""
+
+_UNMADE: dict[Status, PackageStatus] = {"failed": "failed", "blocked": "not reached"}
+
+
+class PackageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel that the run made, found in the store, or did not get to."""
+
+    name: str
+    version: str
+    variants: tuple[str, ...]
+    stage: StageId
+    """The stage that packs it."""
+    status: PackageStatus
+    filename: str | None = None
+    path: str | None = None
+    """Relative to the output folder, where it was published."""
+    tag: str | None = None
+    size: int | None = None
+    """Bytes."""
+    sha256: Digest | None = None
+
+
+class RanTest(msgspec.Struct, frozen=True, kw_only=True):
+    """A test with one installer. Counts are ``None`` where the test does not say."""
+
+    name: str
+    installer: str
+    client: str
+    """The installer's version."""
+    variants: tuple[str, ...]
+    stage: StageId
+    status: Status
+    wall: float | None
+    passed: int | None = None
+    failed: int | None = None
+    skipped: int | None = None
+    message: str | None = None
+
+
+class InstallCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A command line that installs the result."""
+
+    tool: str
+    """``pip`` or ``uv``."""
+    what: str
+    """What it installs: a variant, an index root."""
+    command: str
+
+
+class ReportData(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the report shows."""
+
+    recipe: str
+    version: str
+    run: RunView
+    host: dict[str, str]
+    """What the host is, label -> value, in the order shown."""
+    toolchain: dict[str, str]
+    """Tool -> version."""
+    packages: tuple[PackageRow, ...]
+    tests: tuple[RanTest, ...]
+    findings: tuple[FindingGroup, ...]
+    """Worst first."""
+    environments: dict[str, PyLock]
+    """Name of the lock file -> its content."""
+    install: tuple[InstallCommand, ...]
+
+
+def report_data(
+    events: Iterable[Event],
+    *,
+    records: Mapping[StageId, StageRecord],
+    recipe_name: str,
+    recipe_version: str,
+    host: Mapping[str, str],
+    toolchain: Mapping[str, str] | None = None,
+    environments: Mapping[str, PyLock] | None = None,
+    install: Sequence[InstallCommand] = (),
+) -> ReportData:
+    """Put a report together.
+
+    Of a record's facts it reads, where they are there: ``filename``, ``size``, ``sha256`` of a ``pack`` stage and
+    ``passed``, ``failed``, ``skipped`` of a ``test`` stage.
+
+    Args:
+        events: The run from its start to its end.
+        records: Results of the stages that have one, those found in the store included.
+        recipe_name: Name of the recipe.
+        recipe_version: Version of what it builds.
+        host: What the host is, label -> value.
+        toolchain: Tool -> version.
+        environments: Name of a lock file -> its content.
+        install: Command lines that install the result.
+    """
+    run = fold(events)
+    stages = {name: _with_record(stage, records.get(name)) for name, stage in run.stages.items()}
+    run = msgspec.structs.replace(run, stages=stages)
+    return ReportData(
+        recipe=recipe_name,
+        version=recipe_version,
+        run=run,
+        host=dict(host),
+        toolchain=dict(toolchain or {}),
+        packages=tuple(_packages(run, records)),
+        tests=tuple(
+            _test(stage, records.get(name)) for name, stage in stages.items() if stage.planned.action == "test"
+        ),
+        findings=group_findings(stages.values()),
+        environments=dict(environments or {}),
+        install=tuple(install),
+    )
+
+
+def _with_record(stage: StageView, record: StageRecord | None) -> StageView:
+    """A stage found in the store, with what it found and used when it ran."""
+    if record is None or stage.status != "cached":
+        return stage
+    return msgspec.structs.replace(
+        stage,
+        findings=stage.findings or record.findings,
+        metrics=stage.metrics or record.metrics,
+        peak_memory=stage.peak_memory or record.metrics.peak_memory,
+    )
+
+
+def _packages(run: RunView, records: Mapping[StageId, StageRecord]) -> Iterable[PackageRow]:
+    files = {file.path.rpartition("/")[2]: file for file in run.published}
+    refused = {
+        need
+        for stage in run.having("failed")
+        if stage.planned.action in ("audit", "index")
+        for need in stage.planned.needs
+    }
+    for name, stage in run.stages.items():
+        if stage.planned.action != "pack":
+            continue
+        record = records.get(name)
+        package = _parameters(record).get("package", {})
+        facts = record.facts if record is not None else {}
+        filename: str | None = facts.get("filename")
+        file = files.get(filename or "")
+        yield PackageRow(
+            name=package.get("name", _step_parts(name)[-1]),
+            version=package.get("version", ""),
+            variants=stage.planned.variants,
+            stage=name,
+            status=_package_status(stage, file, refused=name in refused),
+            filename=filename,
+            path=None if file is None else file.path,
+            tag=None if filename is None else "-".join(filename.removesuffix(".whl").split("-")[-3:]),
+            size=facts.get("size") if file is None else file.size,
+            sha256=facts.get("sha256") if file is None else file.sha256,
+        )
+
+
+def _package_status(stage: StageView, file: Published | None, *, refused: bool) -> PackageStatus:
+    if stage.status not in ("done", "cached"):
+        return _UNMADE.get(stage.status, "cancelled")
+    if refused:
+        return "refused"
+    if file is None:
+        return "not published"
+    return "new" if file.fresh else "unchanged"
+
+
+def _test(stage: StageView, record: StageRecord | None) -> RanTest:
+    parts = _step_parts(stage.stage)
+    parameters = _parameters(record)
+    facts = record.facts if record is not None else {}
+    wall = stage.elapsed(0.0) if stage.started is not None else None
+    if stage.status == "cached" and stage.metrics is not None:
+        wall = stage.metrics.wall
+    return RanTest(
+        name=":".join(parts[1:-1]) or parts[0],
+        installer=parameters.get("installer", parts[-1]),
+        client=parameters.get("client", ""),
+        variants=stage.planned.variants,
+        stage=stage.stage,
+        status=stage.status,
+        wall=wall,
+        passed=facts.get("passed"),
+        failed=facts.get("failed"),
+        skipped=facts.get("skipped"),
+        message=stage.message,
+    )
+
+
+def _parameters(record: StageRecord | None) -> dict[str, Any]:
+    return {} if record is None else record.ingredients.get("parameters", {})
+
+
+def _step_parts(stage: StageId) -> list[str]:
+    """``test:operators:pip[py311]`` -> ``test``, ``operators``, ``pip``."""
+    return stage.partition("[")[0].split(":")
