@@ -265,3 +265,32 @@ def _show_size(size: int | None) -> str:
     if size is None:
         return "size unknown"
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size} bytes"
+
+
+def measure(url: str) -> tuple[str, int]:
+    """Digest and size of a file that no index describes; reads all of it and keeps nothing.
+
+    Raises:
+        HostError: no answer, or it cannot be read.
+    """
+    local = local_path(url)
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        if local is not None:
+            with local.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest(), os.fstat(stream.fileno()).st_size
+        answer, final = web.get(url)
+        try:
+            if answer.status != 200:
+                raise HostError(f"status {answer.status} for {redact(final)}")
+            for chunk in _chunks(answer):
+                digest.update(chunk)
+                size += len(chunk)
+        finally:
+            answer.close()
+    except HTTPError as error:
+        raise web.no_answer(url, error) from error
+    except OSError as error:
+        raise HostError(f"cannot read {local or redact(url)}: {error.strerror or error}") from error
+    return digest.hexdigest(), size

@@ -1,0 +1,260 @@
+"""Makes virtual environments and installs into them: from a lock with its wheels, or as a user's client would.
+
+Nothing here asks a network, reads a configuration file or looks elsewhere than where it is told to. pip is never put
+into an environment: ours installs from outside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import tomli_w
+from packaging.utils import canonicalize_name
+
+from axletree.core.errors import IntegrityError, StageError
+from axletree.host.indexes import uv_program
+from axletree.recipe.locks import parse_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from axletree.host.interpreters import Interpreter
+    from axletree.recipe.locks import PyLock
+
+    Say = Callable[[bytes], object]
+
+_FOREIGN = ("UV_", "PIP_", "PYTHON", "VIRTUAL_ENV", "CONDA_")
+"""Beginnings of variables that would change what an installer does."""
+_LAST_LINES = 20
+_SHELF = "axletree-wheels"
+_VERIFY = "a wheel is not the one that was locked; `axletree store verify` looks for more"
+
+
+def create_venv(
+    dest: Path,
+    *,
+    interpreter: Interpreter,
+    uv_cache: Path,
+    environ: Mapping[str, str],
+    lock_folder: Path | None = None,
+    installer: Literal["uv", "pip"] = "uv",
+    say: Say | None = None,
+) -> None:
+    """Make a relocatable virtual environment at ``dest``, which must not exist; it appears complete or not at all.
+
+    Args:
+        dest: folder of the environment.
+        interpreter: its Python.
+        uv_cache: uv's cache, on the file system of ``dest``: then files are linked, not copied.
+        environ: variables that the installer starts from; those of uv and pip in it are not passed on.
+        lock_folder: holds one ``pylock.*.toml`` and its wheels, which are installed; ``None`` for an empty environment.
+        installer: who installs the locked wheels.
+        say: gets each line that the programs print.
+
+    Raises:
+        IntegrityError: a wheel is missing beside its lock, or its content is not what the lock says.
+        StageError: uv or pip failed; holds its last lines.
+    """
+    dest.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{dest.name}.", dir=dest.parent) as folder:
+        venv = Path(folder) / "venv"
+        command = [*_uv(uv_cache), "venv", "--relocatable", "--no-project", f"--python={interpreter.path}", str(venv)]
+        _run(command, environ, what="uv venv", say=say)
+        if lock_folder is not None:
+            path, lock = _lock_in(lock_folder)
+            _require_wheels(lock, lock_folder)
+            if installer == "uv":
+                _sync(venv, lock, path, scratch=Path(folder), uv_cache=uv_cache, environ=environ, say=say)
+            else:
+                _install_hashed(venv, lock, lock_folder, scratch=Path(folder), environ=environ, say=say)
+        venv.rename(dest)
+
+
+def install_with_uv(
+    venv: Path,
+    requirements: Sequence[str],
+    *,
+    index_url: str,
+    find_links: Path,
+    cache: Path,
+    environ: Mapping[str, str],
+    say: Say | None = None,
+) -> dict[str, str]:
+    """Install requirements with uv: from an index of this machine (``file://``) and a folder of wheels only.
+
+    ``cache`` is uv's cache, on the file system of ``venv``. Returns what the environment then holds, name -> version.
+
+    Raises:
+        StageError: uv failed; holds its last lines.
+    """
+    # Wheels are shown to uv at paths that stay, so that it unpacks each only once.
+    shelves = {_shelve(wheel, cache).parent for wheel in sorted(find_links.glob("*.whl"))}
+    command = [*_uv(cache), "pip", "install", f"--python={_python(venv)}", "--only-binary=:all:", "--no-progress"]
+    command += [f"--default-index={index_url}", *(f"--find-links={shelf}" for shelf in sorted(shelves))]
+    _run([*command, *requirements], environ, what="uv pip install", say=say)
+    return installed(venv)
+
+
+def install_with_pip(
+    venv: Path,
+    requirements: Sequence[str],
+    *,
+    index_url: str,
+    find_links: Path,
+    environ: Mapping[str, str],
+    say: Say | None = None,
+) -> dict[str, str]:
+    """Install requirements with our pip: from an index of this machine (``file://``) and a folder of wheels only.
+
+    Returns what the environment then holds, name -> version.
+
+    Raises:
+        StageError: pip failed; holds its last lines.
+    """
+    command = [*_pip(venv), "--only-binary=:all:", f"--index-url={index_url}", f"--find-links={find_links}"]
+    _run([*command, *requirements], environ, what="pip install", say=say)
+    return installed(venv)
+
+
+def installed(venv: Path) -> dict[str, str]:
+    """The distributions in an environment: normalised name -> version, sorted."""
+    folders = [str(folder) for folder in venv.glob("lib/python*/site-packages")]
+    found = importlib.metadata.distributions(path=folders)
+    return dict(sorted((canonicalize_name(dist.metadata["Name"]), dist.version) for dist in found))
+
+
+def _python(venv: Path) -> Path:
+    return venv / "bin" / "python"
+
+
+def _uv(cache: Path) -> list[str]:
+    return [uv_program(), f"--cache-dir={cache}", "--no-config", "--offline", "--no-python-downloads"]
+
+
+def _pip(venv: Path) -> list[str]:
+    # Without -I a folder named pip where we are started would be taken for pip.
+    pip = [sys.executable, "-I", "-m", "pip", f"--python={_python(venv)}", "--isolated", "--no-input"]
+    quiet = ["--disable-pip-version-check", "--no-cache-dir", "--progress-bar=off", "--no-compile"]
+    return [*pip, "install", *quiet, "--root-user-action=ignore"]
+
+
+def _lock_in(folder: Path) -> tuple[Path, PyLock]:
+    paths = sorted(folder.glob("pylock.*.toml"))
+    if len(paths) != 1:
+        raise IntegrityError(f"{folder} holds {len(paths)} pylock files, not one")
+    return paths[0], parse_lock(paths[0].read_text(encoding="utf-8"), file=str(paths[0]))
+
+
+def _require_wheels(lock: PyLock, folder: Path) -> None:
+    missing = [wheel.filename for wheel in lock.wheels if not (folder / wheel.filename).is_file()]
+    if missing:
+        raise IntegrityError(*(f"a locked wheel is missing in {folder}: {name}" for name in missing))
+
+
+def _sync(
+    venv: Path,
+    lock: PyLock,
+    path: Path,
+    *,
+    scratch: Path,
+    uv_cache: Path,
+    environ: Mapping[str, str],
+    say: Say | None,
+) -> None:
+    """Install a lock with uv, which checks the digests. Its wheels are shown at paths that stay."""
+    document = _with_paths(
+        path,
+        {
+            wheel.filename: str(_shelve(path.parent / wheel.filename, uv_cache, sha256=wheel.sha256))
+            for wheel in lock.wheels
+        },
+    )
+    shown = scratch / path.name
+    shown.write_text(document, encoding="utf-8")
+    command = [*_uv(uv_cache), "pip", "sync", f"--python={_python(venv)}", "--no-index", "--no-progress"]
+    _run([*command, "--allow-empty-requirements", str(shown)], environ, what="uv pip sync", say=say)
+
+
+def _with_paths(path: Path, paths: Mapping[str, str]) -> str:
+    """A lock's text with other paths in place of the bare file names."""
+    import tomllib  # noqa: PLC0415 (only here)
+
+    data = tomllib.loads(path.read_text(encoding="utf-8"))
+    for package in data.get("packages", []):
+        for wheel in package["wheels"]:
+            wheel["path"] = paths[wheel["path"]]
+    return tomli_w.dumps(data)
+
+
+def _install_hashed(
+    venv: Path, lock: PyLock, folder: Path, *, scratch: Path, environ: Mapping[str, str], say: Say | None
+) -> None:
+    """Install a lock with pip, which checks the digests."""
+    lines = [f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in lock.wheels]
+    if not lines:
+        return
+    listing = scratch / "requirements.txt"
+    listing.write_text("".join(lines), encoding="utf-8")
+    command = [*_pip(venv), "--no-index", "--no-deps", "--require-hashes", f"--find-links={folder}", "-r", str(listing)]
+    _run(command, environ, what="pip install", say=say)
+
+
+def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
+    """A path of a wheel that stays the same wherever the wheel lies: in uv's cache, under its digest.
+
+    uv remembers by path what it has unpacked. Without this, each new folder of the same wheels would be unpacked anew.
+
+    Raises:
+        IntegrityError: the content has another digest than the one that was asked for.
+    """
+    if sha256 is not None and (known := cache / _SHELF / sha256 / wheel.name).is_file():
+        return known
+    with wheel.open("rb") as stream:
+        actual = hashlib.file_digest(stream, "sha256").hexdigest()
+    if sha256 is not None and actual != sha256:
+        raise IntegrityError(f"hash mismatch: {wheel} has sha256 {actual}, its lock says {sha256}", hint=_VERIFY)
+    shelved = cache / _SHELF / actual / wheel.name
+    if not shelved.is_file():
+        shelved.parent.mkdir(parents=True, exist_ok=True)
+        beside = shelved.with_name(f".{os.getpid()}")
+        beside.unlink(missing_ok=True)
+        try:
+            os.link(wheel, beside)
+        except OSError:
+            shutil.copyfile(wheel, beside)
+        beside.replace(shelved)
+    return shelved
+
+
+def _run(command: Sequence[str], environ: Mapping[str, str], *, what: str, say: Say | None) -> None:
+    """Run a client; its lines go to ``say``, the last of them into the error."""
+    variables = {name: value for name, value in environ.items() if not name.startswith(_FOREIGN)}
+    variables |= {"PIP_CONFIG_FILE": os.devnull, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    process = subprocess.Popen(
+        command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None  # noqa: S101 (asked for above)
+    with process.stdout as output:
+        for line in output:
+            last.append(line.decode(errors="replace").rstrip())
+            if say is not None:
+                say(line)
+    code = process.wait()
+    if code == 0:
+        return
+    text = "\n    ".join(line for line in last if line.strip()) or "it printed nothing"
+    outcome = f"{what} failed with exit code {code}:\n    {text}"
+    lowered = text.lower()
+    if "hash mismatch" in lowered or "do not match the hashes" in lowered:
+        raise IntegrityError(outcome, hint=_VERIFY)
+    raise StageError(outcome)
