@@ -72,7 +72,7 @@ def default_of(key: str, table_schema: dict[str, Any]) -> str:
     if key in table_schema["required"]:
         return "**required**"
     value = table_schema["properties"][key].get("default")
-    return "" if value in (None, "", ()) or isinstance(value, dict) else code(json.dumps(value))
+    return "" if value in (None, "", [], ()) or isinstance(value, dict) else code(json.dumps(value))
 
 
 def subtables(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
