@@ -42,6 +42,11 @@ def backend_of(gpu: str) -> Backend | None:
     return next((backend for backend in (*BACKENDS, *extra) if backend.owns(gpu)), None)
 
 
+def driver_libraries() -> tuple[str, ...]:
+    """Patterns of SONAMEs that the drivers of all backends bring."""
+    return tuple(pattern for backend in BACKENDS for pattern in backend.driver_libraries)
+
+
 def action_spec(name: str) -> ActionSpec:
     """What planning must know of an action.
 

@@ -167,8 +167,8 @@ def empty(tmp_path: Path, interpreter: Interpreter, cache: Path) -> Path:
 def install(client: str, venv: Path, *requirements: str, url: str, links: Path, cache: Path) -> dict[str, str]:
     environ = os.environ | {"PIP_FIND_LINKS": str(links.parent / "elsewhere"), "UV_FIND_LINKS": "elsewhere"}
     if client == "uv":
-        return install_with_uv(venv, requirements, index_url=url, find_links=links, cache=cache, environ=environ)
-    return install_with_pip(venv, requirements, index_url=url, find_links=links, environ=environ)
+        return install_with_uv(venv, requirements, index_urls=[url], find_links=links, cache=cache, environ=environ)
+    return install_with_pip(venv, requirements, index_urls=[url], find_links=links, environ=environ)
 
 
 @pytest.mark.parametrize("client", ["uv", "pip"])

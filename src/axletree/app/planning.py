@@ -25,7 +25,7 @@ from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import LockedEnvironment, PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_plan
 from axletree.recipe.axes import expand, select, variant_id
-from axletree.recipe.locks import SOURCE_LOCK, check_lock, check_source, parse_lock, parse_source
+from axletree.recipe.locks import SOURCE_LOCK, check_lock, check_source, make_lock, parse_lock, parse_source
 from axletree.recipe.target import Target, TargetSource, resolve
 
 if TYPE_CHECKING:
@@ -219,6 +219,7 @@ def _inputs(
         environments=_environments(loaded, targets, interpreters),
         files=_files(loaded, sorted(paths), store),
         compressor=f"zlib {zlib.ZLIB_RUNTIME_VERSION}",
+        driver_libraries=registry.driver_libraries(),
         policy=policy_digest(),
         clients={"pip": version("pip"), "uv": version("uv")},
     )
@@ -253,11 +254,16 @@ def _environments(
     for target in targets:
         for environment in target.environments:
             path = loaded.companion / environment.lock
-            if environment.lock in found or not path.exists():
+            if environment.lock in found:
                 continue
-            lock = parse_lock(path.read_text(encoding="utf-8"), file=str(path))
             interpreter = interpreters[environment.python]
-            problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
+            if path.exists():
+                lock = parse_lock(path.read_text(encoding="utf-8"), file=str(path))
+                problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
+            elif environment.requires:
+                continue
+            else:  # nothing to resolve, so nothing to lock
+                lock = make_lock((), python=environment.python, platform=interpreter.platform, wheels=())
             found[environment.lock] = LockedEnvironment(python=identity(interpreter), lock=lock)
     if problems:
         raise RecipeError(*problems)

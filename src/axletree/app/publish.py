@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from axletree.core.records import StageRecord
     from axletree.core.trees import Entry
     from axletree.store.store import Store
+
+
+_PROJECT_PAGE = re.compile(r"simple/[^/]+/index\.json")
 
 
 class PublishedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +169,7 @@ def _listed(root: Path) -> dict[str, IndexFile]:
 def _lines(entries: Sequence[Entry], store: Store) -> dict[str, IndexFile]:
     lines: dict[str, IndexFile] = {}
     for entry in entries:
-        if entry.path.startswith("simple/") and entry.path.endswith("/index.json") and entry.blob is not None:
+        if _PROJECT_PAGE.fullmatch(entry.path) and entry.blob is not None:
             for file in read_index(store.read_blob(entry.blob), file=entry.path):
                 lines[file.filename] = file
     return lines

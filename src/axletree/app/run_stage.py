@@ -7,7 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from axletree import registry
-from axletree.core.errors import UsageError
 from axletree.execute.stage import run_stage
 from axletree.host.sandbox import Isolation, run_isolated
 from axletree.store.layout import default_root
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from axletree.core.events import Event
     from axletree.core.values import Key
+    from axletree.execute.context import Context, Outcome
 
 
 def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[str, str]) -> int:
@@ -31,15 +31,12 @@ def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[s
     """
     store = Store.open(default_root(environ))
     request = store.get_request(key)
-    if request is None:
-        raise UsageError(
-            f"the store has no request {key}",
-            hint="requests are written by `axletree build`; look for the store's path",
-        )
     spec = registry.action_spec(request.action)
 
+    def action(context: Context) -> Outcome:
+        return registry.load_action(request.action)(context)
+
     def body(_isolation: Isolation) -> int:
-        action = registry.load_action(request.action)
         return 0 if run_stage(store, request, action, emit=emit, environ=environ) else 1
 
     parent = environ.get("AXLETREE_PARENT")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.execute.context import Context
 
+LOCK = "pylock.environment.toml"
+"""Member of an environment's tree that names its wheels, which lie beside it (PEP 751)."""
 DESCRIPTION = "environment.json"
 """Member of an environment's tree that says which interpreter it is for and what was asked of the resolver."""
 
@@ -65,8 +67,20 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
             return folder
         context.progress("making the environment")
         wheels = wheel_folder(context, digest, "wheels")
-        create_venv(folder, interpreter=interpreter, lock_folder=wheels, uv_cache=uv_cache(context))
+        create_venv(
+            folder,
+            interpreter=interpreter,
+            lock_folder=wheels,
+            uv_cache=uv_cache(context),
+            environ=client_environ(context),
+            say=context.log.write,
+        )
     return folder
+
+
+def client_environ(context: Context) -> dict[str, str]:
+    """Variables for pip and uv themselves: nothing of the user's shell, a home of the stage's own."""
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(context.work), "LC_ALL": "C.UTF-8"}
 
 
 def uv_cache(context: Context) -> Path:

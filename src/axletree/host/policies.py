@@ -8,6 +8,7 @@ from importlib.resources import files
 import msgspec
 
 from axletree.core.errors import HostError
+from axletree.core.values import Digest, digest_of
 from axletree.package.policy import Policy, parse_policies
 
 
@@ -18,11 +19,30 @@ def read_policies() -> tuple[Policy, ...]:
     Raises:
         HostError: the installed auditwheel has no such file.
     """
-    source = files("auditwheel") / "policy" / "manylinux-policy.json"
     try:
-        data = msgspec.json.decode(source.read_bytes())
-    except (OSError, msgspec.MsgspecError) as error:
-        raise HostError(
-            f"auditwheel's manylinux policies can't be read: {error}", hint="reinstall auditwheel"
-        ) from error
+        data = msgspec.json.decode(_text())
+    except msgspec.MsgspecError as error:
+        raise _unreadable(error) from error
     return parse_policies(data)
+
+
+@cache
+def policy_digest() -> Digest:
+    """What stands for the policies in keys.
+
+    Raises:
+        HostError: the installed auditwheel has no such file.
+    """
+    return digest_of(_text())
+
+
+@cache
+def _text() -> bytes:
+    try:
+        return (files("auditwheel") / "policy" / "manylinux-policy.json").read_bytes()
+    except OSError as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> HostError:
+    return HostError(f"auditwheel's manylinux policies can't be read: {error}", hint="reinstall auditwheel")

@@ -83,13 +83,13 @@ def install_with_uv(
     venv: Path,
     requirements: Sequence[str],
     *,
-    index_url: str,
+    index_urls: Sequence[str],
     find_links: Path,
     cache: Path,
     environ: Mapping[str, str],
     say: Say | None = None,
 ) -> dict[str, str]:
-    """Install requirements with uv: from an index of this machine (``file://``) and a folder of wheels only.
+    """Install requirements with uv: from indexes of this machine (``file://``, at least one) and a folder of wheels only.
 
     ``cache`` is uv's cache, on the file system of ``venv``. Returns what the environment then holds, name -> version.
 
@@ -99,7 +99,9 @@ def install_with_uv(
     # Wheels are shown to uv at paths that stay, so that it unpacks each only once.
     shelves = {_shelve(wheel, cache).parent for wheel in sorted(find_links.glob("*.whl"))}
     command = [*_uv(cache), "pip", "install", f"--python={_python(venv)}", "--only-binary=:all:", "--no-progress"]
-    command += [f"--default-index={index_url}", *(f"--find-links={shelf}" for shelf in sorted(shelves))]
+    first, *others = index_urls
+    command += [f"--default-index={first}", *(f"--index={url}" for url in others)]
+    command += [f"--find-links={shelf}" for shelf in sorted(shelves)]
     _run([*command, *requirements], environ, what="uv pip install", say=say)
     return installed(venv)
 
@@ -108,19 +110,21 @@ def install_with_pip(
     venv: Path,
     requirements: Sequence[str],
     *,
-    index_url: str,
+    index_urls: Sequence[str],
     find_links: Path,
     environ: Mapping[str, str],
     say: Say | None = None,
 ) -> dict[str, str]:
-    """Install requirements with our pip: from an index of this machine (``file://``) and a folder of wheels only.
+    """Install requirements with our pip: from indexes of this machine (``file://``, at least one) and a folder of wheels only.
 
     Returns what the environment then holds, name -> version.
 
     Raises:
         StageError: pip failed; holds its last lines.
     """
-    command = [*_pip(venv), "--only-binary=:all:", f"--index-url={index_url}", f"--find-links={find_links}"]
+    first, *others = index_urls
+    command = [*_pip(venv), "--only-binary=:all:", f"--index-url={first}"]
+    command += [*(f"--extra-index-url={url}" for url in others), f"--find-links={find_links}"]
     _run([*command, *requirements], environ, what="pip install", say=say)
     return installed(venv)
 

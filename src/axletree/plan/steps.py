@@ -196,6 +196,7 @@ def _package_steps(
         parameters={
             "glibc": package.glibc,
             "provided_by": {name: list(patterns) for name, patterns in package.provided_by.items()},
+            "driver": list(inputs.driver_libraries),
             "policy": inputs.policy,
         },
         needs={"wheel": f"pack:{package.name}"},

@@ -6,9 +6,12 @@ is resolved or fetched on the way. What it would ask for and the lock does not h
 
 from __future__ import annotations
 
+from importlib.metadata import Distribution, MetadataPathFinder
 from typing import TYPE_CHECKING, Any
 
 from build import BuildBackendException, BuildException, ProjectBuilder
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from axletree.core.errors import Problem, StageError
 from axletree.execute.context import Outcome
@@ -88,14 +91,6 @@ def _check_requirements(builder: ProjectBuilder, venv: Path, config: dict[str, A
 
 
 def _missing(requirements: set[str], venv: Path) -> list[str]:
-    from importlib.metadata import (
-        Distribution,
-        MetadataPathFinder,
-    )
-
-    from packaging.requirements import Requirement  # noqa: PLC0415
-    from packaging.utils import canonicalize_name  # noqa: PLC0415
-
     folders = [str(folder) for folder in venv.glob("lib/python*/site-packages")]
     found: dict[str, Distribution] = {
         canonicalize_name(dist.metadata["Name"]): dist

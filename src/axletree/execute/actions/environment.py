@@ -8,7 +8,7 @@ from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json
 from axletree.execute.actions.fetch import fetch_file
 from axletree.execute.context import Outcome
-from axletree.execute.environments import DESCRIPTION, ensure_environment
+from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment
 
 if TYPE_CHECKING:
     from axletree.execute.context import Context
@@ -26,7 +26,7 @@ def run(context: Context) -> Outcome:
     entries = [_wheel(context, wheel) for wheel in parameters["wheels"]]
     lock = parameters["lock"].encode()
     description = canonical_json({"version": parameters["version"], "python": parameters["python"]})
-    for path, data in (("pylock.toml", lock), (DESCRIPTION, description)):
+    for path, data in ((LOCK, lock), (DESCRIPTION, description)):
         entries.append(Entry(path=path, blob=context.store.put_bytes(data), size=len(data)))
     tree = context.store.put_tree(make_tree(entries))
     ensure_environment(context, tree)

@@ -13,7 +13,7 @@ from axletree.core.trees import is_safe_path
 from axletree.core.values import Digest
 from axletree.execute.context import Outcome
 from axletree.host.fetch import download
-from axletree.host.gitfetch import fetch_commit
+from axletree.host.gitfetch import fetch_git
 from axletree.host.indexes import IndexSettings, read_settings
 from axletree.host.simple_api import find_file
 
@@ -34,13 +34,14 @@ def run(context: Context) -> Outcome:
             return Outcome(tree=Digest(parameters["tree"]))
         case "git":
             folder = context.work / "source"
-            cache = context.store.cache / "git"
-            fetch_commit(
+            fetch_git(
                 parameters["url"],
                 parameters["commit"],
                 folder,
+                cache=context.store.cache / "git",
+                environ=context.environ,
                 submodules=parameters["submodules"],
-                cache=cache,
+                protocols=("https", "file"),
                 offline=offline(context),
             )
             return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=(".git",)))

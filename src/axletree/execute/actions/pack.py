@@ -14,7 +14,7 @@ from axletree.binary.elf import ElfFacts, is_elf, read_elf
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file, write_wheel_file
-from axletree.host.policies import manylinux_policies
+from axletree.host.policies import read_policies
 from axletree.package.metadata import Metadata, create_metadata, parse_metadata, with_requirement, with_version
 from axletree.package.names import WheelName, dist_info_folder
 from axletree.package.partition import Claim, partition
@@ -50,13 +50,15 @@ def run(context: Context) -> Outcome:
     original = parse_wheel_info(_read(context.store, entries[f"{brought}/WHEEL"])).tags if brought else ()
     tags = compute_tags(
         elfs,
-        manylinux_policies(),
+        read_policies(),
         original=original,
         python=context.request.ingredients["axes"].get("python"),
     )
     metadata = _metadata(context, package, brought, entries)
+    folder = context.work / "wheel"
+    folder.mkdir()
     written = write_wheel_file(
-        context.work / "wheel",
+        folder,
         _wheel_name(package, tags),
         [_member(context.store, entries[path], target) for path, target in targets.items()],
         metadata=metadata,
@@ -71,7 +73,7 @@ def run(context: Context) -> Outcome:
         "sha256": written.sha256,
         "requires": list(metadata.requires),
     }
-    return Outcome(tree=context.store.ingest(context.work / "wheel", adopt=True), facts=facts)
+    return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
 
 
 def _dist_info(paths: Iterable[str]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -13,7 +14,7 @@ from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json
 from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
-from axletree.execute.environments import describe, interpreter_for, uv_cache, wheel_folder
+from axletree.execute.environments import LOCK, client_environ, describe, interpreter_for, uv_cache, wheel_folder
 from axletree.execute.process import check_program
 from axletree.host.venvs import create_venv, install_with_pip, install_with_uv
 from axletree.recipe.locks import parse_lock
@@ -50,6 +51,8 @@ def run(context: Context) -> Outcome:
         interpreter=interpreter_for(context, description["version"]),
         lock_folder=None,
         uv_cache=uv_cache(context),
+        environ=client_environ(context),
+        say=context.log.write,
     )
     installed = _install(context, venv, roots=roots, wheels=wheels)
     folder = context.work / "tests"
@@ -67,18 +70,21 @@ def run(context: Context) -> Outcome:
 
 
 def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -> dict[str, str]:
-    lock = parse_lock((wheels / "pylock.toml").read_text(encoding="utf-8"), file="pylock.toml")
+    lock = parse_lock((wheels / LOCK).read_text(encoding="utf-8"), file=LOCK)
     built = [f"{package['name']}=={package['version']}" for package in context.parameters["packages"]]
     installer = context.parameters["installer"]
     context.progress(f"installing with {installer}")
     indexes = [(root / "simple").as_uri() for root in roots]
     requirements = [*built, *lock.requires]
-    if installer == "uv":
-        installed = install_with_uv(
-            venv, requirements, index_urls=indexes, find_links=wheels, cache=uv_cache(context), log=context.log.say
-        )
-    else:
-        installed = install_with_pip(venv, requirements, index_urls=indexes, find_links=wheels, log=context.log.say)
+    install = partial(install_with_uv, cache=uv_cache(context)) if installer == "uv" else install_with_pip
+    installed = install(
+        venv,
+        requirements,
+        index_urls=indexes,
+        find_links=wheels,
+        environ=client_environ(context),
+        say=context.log.write,
+    )
     locked = {canonicalize_name(wheel.name): wheel.version for wheel in lock.wheels}
     wanted = locked | {canonicalize_name(p["name"]): p["version"] for p in context.parameters["packages"]}
     wrong = [

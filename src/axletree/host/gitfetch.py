@@ -1,0 +1,239 @@
+"""Brings a commit of a git repository, with its submodules, into a folder: its files only, no ``.git``.
+
+Each repository has a bare one of its own in the cache, so what was fetched once is not fetched again. The files are
+written by git's plumbing with no configuration of the user's, so no hook, filter or attribute of a machine can change
+them. Submodules come at the commits that the parent's tree names, which is why one commit pins everything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+import filelock
+import msgspec
+
+from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.core.trees import is_safe_path
+from axletree.core.values import digest_of
+from axletree.host.indexes import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_COMMIT = re.compile(r"^[0-9a-f]{40}([0-9a-f]{24})?$")
+_MISLEADING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"})
+"""Variables that would point git at another repository, as they do inside a hook."""
+_DEPTH_LIMIT = 16
+
+
+class GitCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a ref of a repository is."""
+
+    commit: str
+    tree: str
+    """Git's digest of the commit's files."""
+
+
+class _Git(msgspec.Struct, frozen=True, kw_only=True):
+    """How git is run: for one repository, with one environment."""
+
+    url: str
+    folder: Path
+    environ: dict[str, str]
+    protocols: tuple[str, ...]
+
+    def run(self, *arguments: str, index: Path | None = None, network: bool = False) -> str:
+        """Run git on the bare repository and return what it prints."""
+        variables = self.environ | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        if not network:
+            variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        if index is not None:
+            variables["GIT_INDEX_FILE"] = str(index)
+        settings = ["protocol.allow=never", *(f"protocol.{name}.allow=always" for name in self.protocols)]
+        settings += ["gc.auto=0", "maintenance.auto=false"]
+        options = [part for setting in settings for part in ("-c", setting)]
+        command = ["git", f"--git-dir={self.folder}", *options, *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=self.folder)
+        except FileNotFoundError as error:
+            raise HostError("git is not installed", hint="install git, or use a source of another kind") from error
+        if done.returncode != 0:
+            raise self._failure(arguments[0], done.stderr)
+        return done.stdout
+
+    def _failure(self, what: str, stderr: str) -> HostError:
+        lines = [line for line in stderr.strip().splitlines() if line.strip()][-6:]
+        text = "\n    ".join(line.replace(self.url, redact(self.url)) for line in lines)
+        return HostError(Problem(message=f"git {what} failed for {redact(self.url)}: {text or 'it printed nothing'}"))
+
+
+def fetch_git(
+    url: str,
+    ref: str,
+    dest: Path,
+    *,
+    cache: Path,
+    environ: Mapping[str, str],
+    submodules: bool = False,
+    protocols: Sequence[str] = ("https",),
+    offline: bool = False,
+) -> GitCommit:
+    """Write the files of a ref to ``dest``, which must not exist; it appears complete or not at all.
+
+    Args:
+        url: address of the repository.
+        ref: tag, branch or full commit. A commit that the cache has is not asked for again.
+        dest: folder for the files.
+        cache: folder of the bare repositories.
+        environ: variables for git: proxies, certificates, credential helpers count while fetching.
+        submodules: whether submodules come too, recursively.
+        protocols: what git may use: ``https``, and ``file`` for repositories of this machine.
+        offline: whether the network must not be used.
+
+    Raises:
+        UsageError: an address or ref that git would take for an option.
+        HostError: git is missing or fails; the ref does not exist; offline and not in the cache.
+        IntegrityError: a submodule's path or address leads out of the repository.
+    """
+    dest.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{dest.name}.", dir=dest.parent) as folder:
+        beside = Path(folder) / "files"
+        git = _open(url, cache=cache, environ=environ, protocols=protocols)
+        found = _obtain(git, ref, offline=offline)
+        _export(git, found.commit, beside, scratch=Path(folder))
+        if submodules:
+            _submodules(git, found.commit, beside, cache=cache, offline=offline, depth=0)
+        beside.rename(dest)
+    return found
+
+
+def resolve_ref(
+    url: str, ref: str, *, cache: Path, environ: Mapping[str, str], protocols: Sequence[str] = ("https",)
+) -> GitCommit:
+    """What a ref is now; asks the repository, and keeps the commit in the cache.
+
+    Raises:
+        UsageError: an address or ref that git would take for an option.
+        HostError: git is missing or fails, or the ref does not exist.
+    """
+    return _obtain(_open(url, cache=cache, environ=environ, protocols=protocols), ref, offline=False)
+
+
+def _open(url: str, *, cache: Path, environ: Mapping[str, str], protocols: Sequence[str]) -> _Git:
+    """The bare repository of an address, made where there is none yet."""
+    scheme = urlsplit(url).scheme
+    if scheme not in protocols:
+        raise UsageError(f"git address with a protocol that is not allowed: {redact(url)}", hint="use https://")
+    variables = {name: value for name, value in environ.items() if name not in _MISLEADING}
+    folder = cache / f"{digest_of(redact(url).encode())[:24]}.git"
+    git = _Git(url=url, folder=folder, environ=variables, protocols=tuple(protocols))
+    if not (folder / "HEAD").is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        git.run("init", "--bare", "--quiet", "--template=", ".")
+    return git
+
+
+def _obtain(git: _Git, ref: str, *, offline: bool) -> GitCommit:
+    """Have a ref's commit in the bare repository: from there, else by a shallow fetch, else by a full one."""
+    if ref.startswith("-") or not ref:
+        raise UsageError(f"not a git ref: {ref!r}")
+    if _COMMIT.match(ref) and (known := _describe(git, ref)) is not None:
+        return known
+    if offline:
+        hint = "run once without --offline"
+        raise HostError(f"offline, and not in the cache: {ref} of {redact(git.url)}", hint=hint)
+    # Two processes would write over each other's FETCH_HEAD.
+    with filelock.FileLock(f"{git.folder}.lock"):
+        found = _fetch(git, ref)
+        if found is None:
+            raise HostError(f"no commit {ref} in {redact(git.url)}")
+        # Named, so that git's own cleaning keeps it.
+        git.run("update-ref", f"refs/axletree/kept/{found.commit}", found.commit)
+    return found
+
+
+def _fetch(git: _Git, ref: str) -> GitCommit | None:
+    fetch = ["fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules"]
+    try:
+        git.run(*fetch, "--depth=1", "--", git.url, ref, network=True)
+        return _describe(git, "FETCH_HEAD")
+    except HostError:
+        if not _COMMIT.match(ref):
+            raise
+    # Not every server gives a commit by its digest; then only the whole history has it.
+    if git.run("rev-parse", "--is-shallow-repository").strip() == "true":
+        fetch.append("--unshallow")
+    git.run(*fetch, "--", git.url, "+refs/*:refs/axletree/all/*", network=True)
+    return _describe(git, ref)
+
+
+def _describe(git: _Git, name: str) -> GitCommit | None:
+    try:
+        commit, tree = git.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", f"{name}^{{tree}}").split()
+    except (HostError, ValueError):
+        return None
+    return GitCommit(commit=commit, tree=tree)
+
+
+def _export(git: _Git, commit: str, dest: Path, *, scratch: Path) -> None:
+    """Write the files of a commit."""
+    index = scratch / f"{commit}.index"
+    dest.mkdir(parents=True, exist_ok=True)
+    git.run("read-tree", commit, index=index)
+    git.run(f"--work-tree={dest}", "checkout-index", "--all", "--force", f"--prefix={dest}/", index=index)
+    index.unlink(missing_ok=True)
+
+
+def _submodules(git: _Git, commit: str, dest: Path, *, cache: Path, offline: bool, depth: int) -> None:
+    """Write the submodules of a commit into its files, and theirs into them."""
+    links = _links(git, commit)
+    if not links:
+        return
+    if depth >= _DEPTH_LIMIT:
+        raise IntegrityError(f"submodules nested more than {_DEPTH_LIMIT} deep in {redact(git.url)}")
+    urls = _submodule_urls(git, commit)
+    for path, target in links.items():
+        folder = dest / path
+        if not is_safe_path(path) or path not in urls or not folder.resolve().is_relative_to(dest.resolve()):
+            raise IntegrityError(f"{redact(git.url)} has a submodule without an address or outside it: {path!r}")
+        inner = _open(urls[path], cache=cache, environ=git.environ, protocols=git.protocols)
+        found = _obtain(inner, target, offline=offline)
+        if folder.is_dir():
+            shutil.rmtree(folder)
+        _export(inner, found.commit, folder, scratch=dest.parent)
+        _submodules(inner, found.commit, folder, cache=cache, offline=offline, depth=depth + 1)
+
+
+def _links(git: _Git, commit: str) -> dict[str, str]:
+    """Path -> commit of the submodules in a commit's tree."""
+    found = {}
+    for entry in git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        head, _, path = entry.partition("\t")
+        if head.startswith("160000 "):
+            found[path] = head.split()[2]
+    return found
+
+
+def _submodule_urls(git: _Git, commit: str) -> dict[str, str]:
+    """Path -> address of the submodules that a commit's ``.gitmodules`` names; relative ones resolved as git does."""
+    pattern = r"^submodule\..*\.(path|url)$"
+    listing = git.run("config", f"--blob={commit}:.gitmodules", "--no-includes", "-z", "--get-regexp", pattern)
+    sections: dict[str, dict[str, str]] = {}
+    for entry in listing.split("\0"):
+        key, _, value = entry.partition("\n")
+        section, _, name = key.rpartition(".")
+        sections.setdefault(section, {})[name] = value
+    urls = {}
+    for values in sections.values():
+        path, url = values.get("path"), values.get("url")
+        if path and url:
+            relative = url.startswith(("./", "../"))
+            urls[path] = urljoin(f"{git.url.rstrip('/')}/", url).rstrip("/") if relative else url
+    return urls
