@@ -176,7 +176,7 @@ def _fetch(git: _Git, ref: str) -> GitCommit | None:
 
 def _describe(git: _Git, name: str) -> GitCommit | None:
     try:
-        commit, tree = git.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", f"{name}^{{tree}}").split()
+        commit, tree = git.run("rev-parse", f"{name}^{{commit}}", f"{name}^{{tree}}").split()
     except (HostError, ValueError):
         return None
     return GitCommit(commit=commit, tree=tree)
