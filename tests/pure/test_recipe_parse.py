@@ -163,6 +163,13 @@ def test_any_text_is_a_recipe_or_a_recipe_error(text: str) -> None:
         parse_recipe(text, filename="recipe.toml")
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_missing_lines_give_problems_and_no_crash(count: int) -> None:
+    lines = SMALL.splitlines(keepends=True)
+    for start in range(len(lines)):
+        problems_of("".join(lines[:start] + lines[start + count :]))
+
+
 @given(
     st.integers(0, len(SMALL) - 1), st.integers(1, 30), st.sampled_from(["", "x", '"', "[", "{", "}", "=", "1", "\n"])
 )

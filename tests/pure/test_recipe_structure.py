@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.recipe.faults import dotted, related
 from axletree.recipe.model import Recipe
 from axletree.recipe.structure import check_structure
-from support.recipes import SMALL
+from support.recipes import SMALL, problems_of, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +84,13 @@ def test_faults_are_found_where_msgspec_finds_one(document: dict[str, Any]) -> N
 def test_anything_gives_a_copy_that_converts(document: dict[str, Any]) -> None:
     _, repaired = check_structure(document, Recipe)
     msgspec.convert(repaired, Recipe)
+
+
+@given(damaged())
+def test_what_is_accepted_resolves_at_every_variant(document: dict[str, Any]) -> None:
+    text = tomli_w.dumps(document)
+    if not problems_of(text):
+        assert targets_of(text)
 
 
 @pytest.mark.parametrize(

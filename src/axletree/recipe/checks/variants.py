@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from axletree.recipe.checks.texts import Slot
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Package, Recipe
+    from axletree.recipe.placeholders import Template
 
 MAX_COMBINATIONS = 20_000
 """More than any real matrix; keeps a hostile recipe from filling the memory."""
@@ -63,13 +64,17 @@ def _values(recipe: Recipe, values: dict[str, str]) -> dict[str, str]:
     return {**values, "name": recipe.name, "version": recipe.version}
 
 
+def _has_values(recipe: Recipe, template: Template) -> bool:
+    """Whether a text reads existing axes only; if not, that is told where they are declared."""
+    return all(placeholder.name in (*recipe.axes, *ALWAYS) for placeholder in template.placeholders)
+
+
 def _filled(recipe: Recipe, slot: Slot, variants: Sequence[Variant]) -> Iterator[Fault]:
     """The first fault of a text at any variant."""
     template = scan(slot.text)
-    read = {placeholder.name for placeholder in template.placeholders}
-    if not read <= {*recipe.axes, *ALWAYS}:
-        return  # a default that reads an axis that the recipe lacks: said where it is declared
-    read &= set(slot.axes)
+    if not _has_values(recipe, template):
+        return
+    read = {placeholder.name for placeholder in template.placeholders} & set(slot.axes)
     distinct = {tuple(project(variant.values, read).items()): variant for variant in reversed(variants)}
     for variant in reversed(distinct.values()):
         try:
@@ -106,12 +111,15 @@ def _same_locks(recipe: Recipe, variants: Sequence[Variant]) -> Iterator[Fault]:
 
 def _same_wheels(recipe: Recipe, name: str, package: Package, variants: Sequence[Variant]) -> Iterator[Fault]:
     """Variants of a package must not meet in one index with the same version: pip and uv could not tell them apart."""
+    index, local = scan(package.index), scan(package.local or "")
+    if not (_has_values(recipe, index) and _has_values(recipe, local)):
+        return
     axes = [axis for axis in axes_of_package(recipe, package) if axis not in _TOLD_BY_TAG]
     seen: dict[tuple[str, str], tuple[dict[str, str], Variant]] = {}
     for variant in variants:
         values = _values(recipe, variant.values)
         try:
-            place = (fill(scan(package.index), values), fill(scan(package.local or ""), values))
+            place = (fill(index, values), fill(local, values))
         except RecipeError:
             return  # said where the text stands
         mine = project(variant.values, axes)
