@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import secrets
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
@@ -132,7 +131,7 @@ class Intake:
         return Digest(name), size, status.st_mode
 
     def _copy_large(self, source: int) -> tuple[Digest, int]:
-        path = f"{self._work}/{secrets.token_hex(8)}"
+        path = f"{self._work}/{os.urandom(8).hex()}"
         target = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, BLOB_MODE)
         try:
             self._clone = self._clone and clone(source, target)
@@ -246,7 +245,7 @@ def read_blob(layout: Layout, digest: Digest) -> bytes:
 def set_aside(layout: Layout, digest: Digest) -> None:
     """Move what is no longer what its name says into quarantine, so that it can be made anew and looked at."""
     with disk_errors(layout), contextlib.suppress(FileNotFoundError):
-        layout.blob_path(digest).rename(layout.quarantine / f"{digest}.{secrets.token_hex(4)}")
+        layout.blob_path(digest).rename(layout.quarantine / f"{digest}.{os.urandom(4).hex()}")
 
 
 def lost_blobs(layout: Layout, digests: Sequence[Digest]) -> CorruptBlob:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -56,6 +55,8 @@ def verify(layout: Layout) -> VerifyReport:
     Raises:
         StoreError: the store cannot be read or written.
     """
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (start-up time: every command imports the store)
+
     leftovers = clean_scratch(layout)
     with disk_errors(layout):
         strays = tuple(_set_strays_aside(layout))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import shutil
@@ -117,6 +116,8 @@ def sync_files(folder: str, files: Iterable[str]) -> None:
 
     One ``syncfs`` (Linux) instead of an ``fsync`` a file: each of those would wait for a journal commit of its own.
     """
+    import ctypes  # noqa: PLC0415 (start-up time: every command imports the store)
+
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

@@ -132,7 +132,7 @@ def _note_special(found: _Found, child: os.DirEntry[str], path: str) -> None:
     if not child.is_symlink():
         found.problems.append(_refused(child, "it is neither a file nor a folder nor a link"))
         return
-    target = str(Path(child.path).readlink())
+    target = os.readlink(child.path)  # noqa: PTH115 (a Path would drop the "./" of a target)
     if is_safe_link(target):
         found.entries.append(Entry(path=path, kind="link", target=target))
     else:

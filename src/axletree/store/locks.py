@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import re
-import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -93,4 +92,4 @@ def _sign(descriptor: int) -> None:
     """Say who holds the lock, for the message of whoever waits in vain; a full disk must not matter here."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)

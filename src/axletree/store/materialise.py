@@ -10,7 +10,6 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import PublishError
@@ -62,7 +61,7 @@ def materialise(layout: Layout, digest: Digest, folder: Path, *, writable: bool 
             raise PublishError(f"{folder} exists already", hint="remove it or choose another folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(folder)
-        part = folder.with_name(f".{folder.name[:200]}.{os.getpid()}.{secrets.token_hex(4)}.{_PART}")
+        part = folder.with_name(f".{folder.name[:200]}.{os.getpid()}.{os.urandom(4).hex()}.{_PART}")
         part.mkdir()
         try:
             writer = _Writer(layout, part, writable=writable, link=link)

@@ -11,8 +11,6 @@ import contextlib
 import fcntl
 import os
 import re
-import secrets
-import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +39,7 @@ def scratch(layout: Layout, label: str) -> Path:
     stem = re.sub(r"[^A-Za-z0-9_.+=-]+", "-", label).strip("-.")[:60] or "scratch"
     with disk_errors(layout):
         while True:
-            folder = layout.scratches / f"{stem}-{secrets.token_hex(6)}"
+            folder = layout.scratches / f"{stem}-{os.urandom(6).hex()}"
             descriptor = _claim(_sidecar(folder))
             if descriptor is not None:
                 break
@@ -112,7 +110,7 @@ def _claim(sidecar: Path) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(descriptor).st_nlink == 1:
-            owner = {"process": os.getpid(), "started": _process_start(), "host": socket.gethostname()}
+            owner = {"process": os.getpid(), "started": _process_start(), "host": os.uname().nodename}
             os.write(descriptor, canonical_json({**owner, "made": int(time.time())}) + b"\n")
             return descriptor
     except BlockingIOError:
