@@ -1,0 +1,279 @@
+"""Pin a recipe: its source, and one lock for each distinct environment of the chosen variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from axletree import registry
+from axletree.app.recipes import LoadedRecipe, load_recipe
+from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem, RecipeError
+from axletree.host.fetch import measure
+from axletree.host.files import replace_file
+from axletree.host.gitfetch import resolve_ref
+from axletree.host.indexes import IndexSettings, Layer, read_settings
+from axletree.host.interpreters import find_interpreter
+from axletree.host.resolve import resolve_environment
+from axletree.host.simple_api import list_files
+from axletree.recipe.axes import expand, select
+from axletree.recipe.locks import (
+    SOURCE_LOCK,
+    PyLock,
+    SourceLock,
+    check_lock,
+    check_source,
+    parse_lock,
+    parse_source,
+    render_lock,
+    render_source,
+    sdist_of,
+)
+from axletree.recipe.target import TargetEnvironment, TargetSource, resolve
+
+Outcome = Literal["written", "unchanged"]
+_Lock = TypeVar("_Lock", PyLock, SourceLock)
+
+
+class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A lock file as it now is."""
+
+    path: str
+    outcome: Outcome
+    packages: int
+    """Wheels of an environment; 1 for a source."""
+    size: int | None
+    """Bytes to download for it; ``None`` where unknown."""
+    what: str
+    """What it pins: the source's file or commit, or the environment's name."""
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What locking needs of this machine."""
+
+    environ: Mapping[str, str]
+    home: Path
+    cwd: Path
+    cache: Path
+    """Folder for git repositories and for what is known of interpreters."""
+
+
+def lock_recipe(
+    name_or_path: str,
+    surroundings: Surroundings,
+    *,
+    patterns: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    upgrade: bool = False,
+    given: Layer | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> tuple[LockedFile, ...]:
+    """Write the locks of a recipe into its companion folder: all of them, or none where one cannot be made.
+
+    Args:
+        name_or_path: the recipe.
+        surroundings: what is needed of this machine.
+        patterns: which variants; none means all.
+        skip: which variants not.
+        upgrade: take the newest versions that fit, instead of keeping locks that fit and versions that still do.
+        given: index settings from the command line.
+        note: told what is being worked on.
+
+    Raises:
+        RecipeError: the recipe is wrong, or its requirements cannot be met; all environments are tried.
+        HostError: no network, an interpreter is missing, or the folder cannot be written.
+    """
+    loaded = load_recipe(name_or_path)
+    targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, skip)]
+    settings = read_settings(surroundings.environ, home=surroundings.home, cwd=surroundings.cwd, given=given)
+    texts: dict[str, str] = {}
+    files: list[LockedFile] = []
+    failures: list[AxletreeError] = []
+    source = targets[0].source
+    if _has_lock(source):
+        try:
+            text, file = _lock_source(loaded, source, settings, surroundings, upgrade=upgrade, note=note)
+            texts[SOURCE_LOCK] = text
+            files.append(file)
+        except AxletreeError as error:
+            failures.append(error)
+    for environment in _distinct([each for target in targets for each in target.environments]):
+        try:
+            text, file = _lock_environment(loaded, environment, settings, surroundings, upgrade=upgrade, note=note)
+            texts[environment.lock] = text
+            files.append(file)
+        except AxletreeError as error:
+            failures.append(_in_environment(error, environment, loaded))
+    if failures:
+        problems = [problem for failure in failures for problem in failure.problems]
+        raise type(failures[0])(*problems)
+    _write(loaded.companion, {file: text for file, text in texts.items() if _changed(loaded.companion / file, text)})
+    return tuple(files)
+
+
+def _has_lock(source: TargetSource) -> bool:
+    """A folder, or a wheel beside the recipe, is its own content."""
+    return source.kind != "path" and not (source.kind == "wheel" and "://" not in source.location)
+
+
+def _distinct(environments: Sequence[TargetEnvironment]) -> list[TargetEnvironment]:
+    """One of each lock; without requirements there is nothing to lock."""
+    return list({each.lock: each for each in environments if each.requires}.values())
+
+
+def _lock_environment(
+    loaded: LoadedRecipe,
+    environment: TargetEnvironment,
+    settings: IndexSettings,
+    surroundings: Surroundings,
+    *,
+    upgrade: bool,
+    note: Callable[[str], None],
+) -> tuple[str, LockedFile]:
+    path = loaded.companion / environment.lock
+    interpreter = find_interpreter(
+        environment.python, environ=surroundings.environ, cache=surroundings.cache / "interpreters.json"
+    )
+    previous = None if upgrade else _read(path, parse_lock)
+    lock = previous
+    if lock is None or check_lock(lock, environment, file=str(path), platform=interpreter.platform):
+        note(f"resolving {environment.name} for Python {environment.python}")
+        backend = registry.backend_of(environment.axes.get("gpu", ""))
+        lock = resolve_environment(
+            environment.requires,
+            interpreter,
+            settings,
+            python=environment.python,
+            environ=surroundings.environ,
+            extra_indexes=[backend.torch_index(environment.axes["gpu"])] if backend is not None else [],
+            previous=_same_place(previous, environment, interpreter.platform),
+        )
+    text = render_lock(lock)
+    return text, LockedFile(
+        path=str(path),
+        outcome="written" if _changed(path, text) else "unchanged",
+        packages=len(lock.wheels),
+        size=lock.size,
+        what=environment.name,
+    )
+
+
+def _same_place(previous: PyLock | None, environment: TargetEnvironment, platform: str) -> PyLock | None:
+    """The lock whose versions are kept: not one of another Python or platform."""
+    same = previous is not None and (previous.python, previous.platform) == (environment.python, platform)
+    return previous if same else None
+
+
+def _lock_source(
+    loaded: LoadedRecipe,
+    source: TargetSource,
+    settings: IndexSettings,
+    surroundings: Surroundings,
+    *,
+    upgrade: bool,
+    note: Callable[[str], None],
+) -> tuple[str, LockedFile]:
+    path = loaded.companion / SOURCE_LOCK
+    lock = None if upgrade else _read(path, parse_source)
+    if lock is None or check_source(lock, source, file=str(path)):
+        note(f"looking for the source of {loaded.recipe.name} {source.version}")
+        lock = _find_source(source, settings, surroundings)
+    text = render_source(lock)
+    return text, LockedFile(
+        path=str(path),
+        outcome="written" if _changed(path, text) else "unchanged",
+        packages=1,
+        size=lock.size,
+        what=lock.filename or f"commit {lock.commit}",
+    )
+
+
+def _find_source(source: TargetSource, settings: IndexSettings, surroundings: Surroundings) -> SourceLock:
+    if source.kind == "pypi":
+        return _find_sdist(source, settings)
+    if source.kind == "git":
+        ref = source.ref or "HEAD"
+        git = surroundings.cache / "git"
+        protocols = ("file", "https") if source.location.startswith("file:") else ("https",)
+        found = resolve_ref(source.location, ref, cache=git, environ=surroundings.environ, protocols=protocols)
+        return SourceLock(
+            kind="git",
+            location=source.location,
+            version=source.version,
+            ref=source.ref,
+            commit=found.commit,
+            tree=found.tree,
+        )
+    assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
+    sha256, size = measure(source.location)
+    if source.sha256 not in {None, sha256}:
+        raise IntegrityError(
+            f"{source.location} has sha256 {sha256} ({size} bytes), the recipe says {source.sha256}",
+            hint="correct `sha256` in the recipe, if this is the file that you mean",
+        )
+    return SourceLock(
+        kind="wheel" if source.kind == "wheel" else "url",
+        location=source.location,
+        version=source.version,
+        filename=unquote(urlsplit(source.location).path).rpartition("/")[2],
+        sha256=sha256,
+        size=size,
+    )
+
+
+def _find_sdist(source: TargetSource, settings: IndexSettings) -> SourceLock:
+    files = list_files(source.location, settings)
+    filename = sdist_of((file.filename for file in files), source.version)
+    if filename is None:
+        seen = f"{len(files)} files of other versions or kinds" if files else "no file at all"
+        raise RecipeError(
+            Problem(
+                message=f"no sdist of {source.location} {source.version} on the package index: {seen}",
+                key="source.pypi",
+                hint="correct `version` or the name; or name another index with --index-url or --find-links",
+            )
+        )
+    same = [file for file in files if file.filename == filename]
+    file = next((each for each in same if each.sha256 and each.size is not None), same[0])
+    sha256, size = (file.sha256, file.size) if file.sha256 and file.size is not None else measure(file.url)
+    return SourceLock(
+        kind="pypi",
+        location=source.location,
+        version=source.version,
+        filename=filename,
+        sha256=sha256,
+        size=size,
+    )
+
+
+def _read(path: Path, parse: Callable[..., _Lock]) -> _Lock | None:
+    """A lock that exists and can be read; a broken one is made anew."""
+    try:
+        return parse(path.read_text(encoding="utf-8"), file=str(path))
+    except (OSError, UnicodeDecodeError, RecipeError):
+        return None
+
+
+def _changed(path: Path, text: str) -> bool:
+    try:
+        return path.read_text(encoding="utf-8") != text
+    except (OSError, UnicodeDecodeError):
+        return True
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    try:
+        for name, text in texts.items():
+            replace_file(folder / name, text.encode())
+    except OSError as error:
+        hint = "copy the recipe to a folder of yours and lock it there"
+        raise HostError(f"cannot write {error.filename or folder}: {error.strerror}", hint=hint) from error
+
+
+def _in_environment(error: AxletreeError, environment: TargetEnvironment, loaded: LoadedRecipe) -> AxletreeError:
+    """The same error, saying which environment it is about."""
+    key = f"environments.{environment.name}"
+    return type(error)(*(msgspec.structs.replace(each, file=str(loaded.path), key=key) for each in error.problems))
