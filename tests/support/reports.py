@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from axletree.core.values import digest_of
 from axletree.recipe.locks import LockedWheel, PyLock
 from axletree.view.report import InstallCommand, ReportData, report_data
-from support import events
+from support import events, matrix_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def green() -> ReportData:
 
 
 def noop() -> ReportData:
-    return scatter(events.noop_run(), events.noop_scripts(), works=True)
+    return scatter(events.noop_run(), events.GREEN, works=True)
 
 
 def failing() -> ReportData:
@@ -80,9 +80,9 @@ def cancelled() -> ReportData:
 
 
 def big(variants: int = 200) -> ReportData:
-    scripts = events.matrix_scripts(variants)
+    scripts = matrix_events.matrix_scripts(variants)
     return report_data(
-        events.matrix_run(variants),
+        matrix_events.matrix_run(variants),
         records=events.records(scripts),
         recipe_name="demo",
         recipe_version="1.0",

@@ -87,7 +87,7 @@ def _row(stage: StageView, now: float, columns: int) -> Text:
     failed = stage.status == "failed"
     words = printable(stage.message or "failed") if failed else step_text(stage)
     memory = "" if failed or not stage.memory else format_bytes(stage.memory)
-    return Text.assemble(
+    row = Text.assemble(
         (f"{mark} ", style),
         (f"{stage.stage:<{columns}}", "bold" if failed else ""),
         f" {format_clock(stage.elapsed(now)):>7}",
@@ -96,6 +96,8 @@ def _row(stage: StageView, now: float, columns: int) -> Text:
         no_wrap=True,
         overflow="ellipsis",
     )
+    row.rstrip()
+    return row
 
 
 def _overall(view: RunView, now: float, *, width: int, machine: Machine | None) -> Text:
@@ -116,7 +118,7 @@ def _overall(view: RunView, now: float, *, width: int, machine: Machine | None) 
         )
     if width >= 100:
         filled = round(_BAR * over / max(total, 1))
-        words = Text.assemble(("━" * filled, "cyan"), ("━" * (_BAR - filled), "bright_black"), "  ", words)
+        words = Text.assemble(("━" * filled, "cyan"), ("─" * (_BAR - filled), "bright_black"), "  ", words)
     words.truncate(width, overflow="ellipsis")
     return words
 

@@ -120,7 +120,7 @@ def plan_text(report: PlanReport, *, width: int, explain: bool = False) -> str:
         explain: All reasons of each stage, one a line, instead of the first; and who shares what some share.
     """
     if report.totals.cached == report.totals.stages:
-        return f"{report.recipe}: nothing to run, all of {plural(report.totals.stages, 'stage')} are in the store"
+        return f"{report.recipe}: nothing to run: {plural(report.totals.stages, 'stage')} in the store"
     several = len(report.variants) > 1
     headers = ["STAGE", "STATUS", *(["VARIANTS"] if several else []), "LAST TIME", "WHY"]
     rows = []

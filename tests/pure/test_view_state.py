@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axletree.core.errors import IntegrityError
+from axletree.core.events import MemorySampled, RunStarted, StageFinished, StagePlanned, StageProgress, StageStarted
+from axletree.core.values import Key, StageId
+from axletree.view.choose import choose_view
+from axletree.view.jsonl import JsonView, decode, encode
+from axletree.view.state import MAX_SAMPLES, RunView, apply, fold
+from support import events, matrix_events
+
+if TYPE_CHECKING:
+    from axletree.core.events import Event
+
+BUILD = StageId(events.v("build"))
+
+
+def test_fold_is_apply_event_by_event() -> None:
+    view = RunView()
+    for event in events.failing_run():
+        view = apply(view, event)
+    assert view == fold(events.failing_run())
+
+
+def test_apply_leaves_the_state_before_as_it_was() -> None:
+    states = list(itertools.accumulate(events.green_run(), apply, initial=RunView()))
+    again = list(itertools.accumulate(events.green_run(), apply, initial=RunView()))
+    assert states == again
+    assert states[1].stages[BUILD].status == "waiting"
+
+
+def test_a_green_run() -> None:
+    run = fold(events.green_run())
+    build = run.stages[BUILD]
+    assert run.status == "done"
+    assert {stage.status for stage in run.stages.values()} == {"done"}
+    assert build.elapsed(0.0) == pytest.approx(96.0)
+    assert build.peak_memory == 2_950_000_000
+    assert build.started == events.START + 24.3
+    assert build.finished == pytest.approx(events.START + 120.3)
+    assert len(run.published) == 4
+
+
+def test_a_failing_run_keeps_cause_and_log() -> None:
+    run = fold(events.failing_run())
+    (failed,) = run.having("failed")
+    assert failed.cause == events.CAUSE
+    assert failed.log is not None
+    assert failed.log.startswith(events.LOGS)
+    assert len(run.having("blocked")) == 6
+
+
+def test_elapsed_grows_while_a_stage_runs() -> None:
+    run = fold(e for e in events.green_run() if not (isinstance(e, StageFinished) and e.stage == BUILD))
+    assert run.stages[BUILD].elapsed(events.START + 30.3) == pytest.approx(6.0)
+
+
+def test_a_second_start_forgets_what_the_first_said() -> None:
+    stage = StageId("build")
+    planned = StagePlanned(stage=stage, action="build", needs=(), variants=("a",), cached=False)
+    run = fold(
+        [
+            RunStarted(time=0.0, recipe="x", variants=("a",), stages=(planned,)),
+            StageStarted(time=1.0, stage=stage, key=Key("k"), jobs=8, log="l"),
+            StageProgress(time=2.0, stage=stage, message="c++", done=5, total=9),
+            MemorySampled(time=2.0, stage=stage, memory=100, processes=9),
+            StageStarted(time=3.0, stage=stage, key=Key("k"), jobs=1, log="l"),
+        ]
+    ).stages[stage]
+    assert (run.done, run.progress, run.jobs, run.started) == (None, "", 1, 3.0)
+    assert run.peak_memory == 100
+
+
+def test_events_of_a_stage_that_was_not_planned_are_shown() -> None:
+    stage = StageId("late")
+    run = fold([StageStarted(time=1.0, stage=stage, key=Key("k"), jobs=1, log="l")])
+    assert run.stages[stage].status == "running"
+
+
+@given(st.lists(st.integers(min_value=0, max_value=10**12), min_size=1, max_size=4 * MAX_SAMPLES))
+def test_samples_stay_few_in_order_and_keep_their_peak(memory: list[int]) -> None:
+    stage = StageId("s")
+    view = fold(MemorySampled(time=float(i), stage=stage, memory=m, processes=1) for i, m in enumerate(memory))
+    samples = view.stages[stage].samples
+    assert len(samples) <= MAX_SAMPLES
+    assert max(m for _, m in samples) == max(memory) == view.stages[stage].peak_memory
+    assert [t for t, _ in samples] == sorted(t for t, _ in samples)
+    assert samples[-1] == (float(len(memory) - 1), memory[-1])
+
+
+@pytest.mark.parametrize("run", [events.green_run(), events.noop_run(), events.failing_run(), events.cancelled_run()])
+def test_events_survive_json(run: tuple[Event, ...]) -> None:
+    assert tuple(decode(encode(event)) for event in run) == run
+
+
+def test_json_lines_are_lines_and_the_first_has_the_schema() -> None:
+    lines: list[str] = []
+    with JsonView(lines.append) as view:
+        for event in matrix_events.matrix_run(3):
+            view.handle(event, 0.0)
+            view.tick(0.0)
+    assert len(lines) == len(matrix_events.matrix_run(3))
+    assert not any("\n" in line for line in lines)
+    assert '"event":"run-started"' in lines[0]
+    assert '"schema":1' in lines[0]
+
+
+@pytest.mark.parametrize("line", ["", "{}", '{"event":"unheard-of","time":1}', "[1]", '{"event":"run-started"}'])
+def test_what_is_no_event_is_refused(line: str) -> None:
+    with pytest.raises(IntegrityError, match="not an event"):
+        decode(line)
+
+
+@pytest.mark.parametrize(
+    ("environ", "terminal", "json", "kind"),
+    [
+        ({"TERM": "xterm-256color"}, True, False, "live"),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, True, False, "live"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, True, False, "plain"),
+        ({"TERM": "dumb"}, True, False, "plain"),
+        ({}, True, False, "plain"),
+        ({"TERM": "xterm-256color"}, False, False, "plain"),
+        ({"TERM": "xterm-256color"}, True, True, "json"),
+        ({"TERM": "dumb"}, False, True, "json"),
+    ],
+)
+def test_choice_of_the_view(environ: dict[str, str], kind: str, *, terminal: bool, json: bool) -> None:
+    assert choose_view(environ, is_terminal=terminal, json=json) == kind
