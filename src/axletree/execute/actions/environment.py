@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json
-from axletree.execute.actions.fetch import fetch_file
+from axletree.execute.actions.fetch import fetch_blob
 from axletree.execute.context import Outcome
 from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from axletree.execute.context import Context
 
 
@@ -23,7 +25,7 @@ def run(context: Context) -> Outcome:
         StageError: the environment cannot be made.
     """
     parameters = context.parameters
-    entries = [_wheel(context, wheel) for wheel in parameters["wheels"]]
+    entries = list(_wheels(context, parameters["wheels"]))
     lock = parameters["lock"].encode()
     description = canonical_json({"version": parameters["version"], "python": parameters["python"]})
     for path, data in ((LOCK, lock), (DESCRIPTION, description)):
@@ -35,9 +37,14 @@ def run(context: Context) -> Outcome:
     return Outcome(tree=tree, facts={"packages": packages, "size": size, "python": parameters["python"]})
 
 
-def _wheel(context: Context, wheel: dict[str, object]) -> Entry:
-    digest = Digest(str(wheel["sha256"]))
-    size = int(str(wheel["size"]))
-    if not context.store.has_blob(digest):
-        digest, size = context.store.put_file(fetch_file(context, wheel), adopt=True)
-    return Entry(path=str(wheel["filename"]), blob=digest, size=size)
+def _wheels(context: Context, wheels: list[dict[str, Any]]) -> Iterator[Entry]:
+    """Fetch the wheels that the store lacks, with one progress over all of them."""
+    missing = [wheel for wheel in wheels if not context.store.has_blob(Digest(wheel["sha256"]))]
+    total = sum(wheel["size"] for wheel in missing)
+    done = 0
+    for wheel in wheels:
+        digest = Digest(wheel["sha256"])
+        if wheel in missing:
+            digest = fetch_blob(context, wheel, before=done, total=total)
+            done += wheel["size"]
+        yield Entry(path=wheel["filename"], blob=digest, size=wheel["size"])

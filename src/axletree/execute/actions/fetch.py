@@ -6,10 +6,10 @@ import os
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import IntegrityError
-from axletree.core.trees import is_safe_path
+from axletree.core.trees import Entry, is_safe_path, make_tree
 from axletree.core.values import Digest
 from axletree.execute.context import Outcome
 from axletree.host.fetch import download
@@ -18,6 +18,8 @@ from axletree.host.indexes import IndexSettings, read_settings
 from axletree.host.simple_api import find_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from axletree.execute.context import Context
 
 
@@ -46,15 +48,17 @@ def run(context: Context) -> Outcome:
             )
             return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=(".git",)))
         case _:
-            archive = fetch_file(context, parameters)
-            folder = context.work / "source"
-            if archive.suffix == ".whl":
-                folder.mkdir()
-                archive.rename(folder / archive.name)
+            filename = parameters["filename"]
+            digest = fetch_blob(context, parameters)
+            if filename.endswith(".whl"):
+                size = context.store.blob_path(digest).stat().st_size
+                tree = context.store.put_tree(make_tree([Entry(path=filename, blob=digest, size=size)]))
             else:
-                context.progress(f"unpacking {archive.name}")
-                unpack(archive, folder)
-            return Outcome(tree=context.store.ingest(folder, adopt=True), facts={"file": parameters["filename"]})
+                context.progress(f"unpacking {filename}")
+                folder = context.work / "source"
+                unpack(context.store.blob_path(digest), folder, name=filename)
+                tree = context.store.ingest(folder, adopt=True)
+            return Outcome(tree=tree, facts={"file": filename})
 
 
 def offline(context: Context) -> bool:
@@ -67,32 +71,48 @@ def settings_of(context: Context) -> IndexSettings:
     return read_settings(context.environ, home=Path(context.environ.get("HOME", "/")), cwd=Path.cwd())
 
 
-def fetch_file(context: Context, wanted: dict[str, object]) -> Path:
-    """Bring one locked file (``filename``, ``sha256``, ``size``, perhaps ``url``) into the stage's folder."""
-    filename, sha256 = str(wanted["filename"]), str(wanted["sha256"])
-    target = context.work / filename
-    if context.store.has_blob(Digest(sha256)):
-        target.write_bytes(context.store.read_blob(Digest(sha256)))
-        return target
-    url = wanted.get("url")
-    if url is None:
-        extra = context.request.local.get("extra_indexes", ())
-        url = find_file(filename, sha256, settings_of(context), extra=extra, offline=offline(context)).url
-    context.progress(f"fetching {filename}")
-    download(
-        str(url),
-        target,
-        sha256=sha256,
-        size=int(str(wanted["size"])) if wanted.get("size") is not None else None,
-        partial_folder=context.store.cache / "downloads",
-        progress=lambda done, total: context.progress(f"fetching {filename}", done=done, total=total),
-        offline=offline(context),
-    )
-    return target
+def fetch_blob(context: Context, wanted: Mapping[str, Any], *, before: int = 0, total: int | None = None) -> Digest:
+    """Bring one locked file into the store, unless it is there.
+
+    Stages that want the same file take turns, so that it is downloaded once.
+
+    Args:
+        context: The stage's surroundings.
+        wanted: ``filename``, ``sha256``, ``size`` (or ``None``) and perhaps ``url``; without one, the user's indexes
+            are asked for the file.
+        before: Bytes that count as done already, where the file is one of several.
+        total: Bytes of all of them; default is the file's own size.
+    """
+    filename, digest, size = wanted["filename"], Digest(wanted["sha256"]), wanted.get("size")
+    message = f"fetching {filename}"
+    whole = total or size
+
+    def tell(done: int, _total: int | None) -> None:
+        context.progress(message, done=before + done, total=whole)
+
+    with context.store.lock(f"fetch-{digest}"):
+        if context.store.has_blob(digest):
+            return digest
+        url = wanted.get("url")
+        if url is None:
+            extra = context.request.local.get("extra_indexes", ())
+            url = find_file(filename, digest, settings_of(context), extra=extra, offline=offline(context)).url
+        context.progress(message, done=before, total=whole)
+        target = context.work / filename
+        download(
+            url,
+            target,
+            sha256=digest,
+            size=size,
+            partial_folder=context.store.cache / "downloads",
+            progress=tell,
+            offline=offline(context),
+        )
+        return context.store.put_file(target, adopt=True)[0]
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive and leave its single top folder out, as sdists and releases have one.
+def unpack(archive: Path, folder: Path, *, name: str) -> None:
+    """Unpack an archive, called ``name`` in errors, without its single top folder, which sdists and releases have.
 
     Raises:
         IntegrityError: it is no archive, or a member would land outside of the folder.
@@ -101,22 +121,22 @@ def unpack(archive: Path, folder: Path) -> None:
     raw.mkdir()
     try:
         if zipfile.is_zipfile(archive):
-            _unpack_zip(archive, raw)
+            _unpack_zip(archive, raw, name)
         else:
             with tarfile.open(archive) as tar:
                 tar.extractall(raw, filter="data")
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise IntegrityError(f"cannot unpack {archive.name}: {error}") from error
+        raise IntegrityError(f"cannot unpack {name}: {error}") from error
     inside = list(raw.iterdir())
     top = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else raw
     top.rename(folder)
 
 
-def _unpack_zip(archive: Path, folder: Path) -> None:
+def _unpack_zip(archive: Path, folder: Path, name: str) -> None:
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             if not is_safe_path(member.filename.rstrip("/")):
-                raise IntegrityError(f"{archive.name}: member outside of its folder: {member.filename!r}")
+                raise IntegrityError(f"{name}: member outside of its folder: {member.filename!r}")
             path = Path(opened.extract(member, folder))
             mode = member.external_attr >> 16
             if path.is_file() and mode & 0o100:
