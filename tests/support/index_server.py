@@ -39,12 +39,12 @@ class Server:
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Method, path and headers (lower-case names) of what was asked."""
 
-    def add_project(self, name: str, files: dict[str, bytes], *, as_json: bool = True) -> None:
-        """Offer files of a project on its index page."""
+    def add_project(self, name: str, files: dict[str, bytes], *, as_json: bool = True, root: str = "/simple") -> None:
+        """Offer files of a project on its page of the index at ``root``."""
         digests = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
         for file, data in files.items():
             self.files[f"/files/{file}"] = data
-        page = f"/simple/{name}/"
+        page = f"{root}/{name}/"
         if as_json:
             rows = [
                 {"filename": file, "url": f"../../files/{file}", "hashes": {"sha256": digests[file]}, "size": len(data)}

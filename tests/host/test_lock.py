@@ -1,0 +1,241 @@
+"""``axletree lock``: writes all locks or none, keeps what fits, and says what it did."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.pylock import Pylock, is_valid_pylock_path
+
+from axletree.app.lock import LockedFile, Surroundings, lock_recipe
+from axletree.app.recipes import load_recipe
+from axletree.core.errors import HostError, IntegrityError, RecipeError
+from axletree.recipe.locks import parse_lock, parse_source
+from support.index_server import Server, make_wheel, serve, write_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '').strip('dm')}"
+RECIPE = f"""
+name = "tiny"
+version = "1.0"
+[source]
+pypi = "tiny"
+[axes]
+python = ["{PYTHON}"]
+flavour = ["a", "b"]
+[environments.build]
+axes = ["python", "flavour"]
+requires = ["dep-{{flavour}}", "tool<2"]
+[environments.shared]
+axes = ["python"]
+requires = ["tool"]
+[environments.bare]
+axes = ["python"]
+[stages.build]
+action = "build"
+axes = ["python", "flavour"]
+environment = "build"
+[packages.tiny]
+from = "build"
+local = "{{flavour}}"
+"""
+SDIST = b"not really an archive"
+
+
+class Project:
+    """A recipe of a test, a folder of wheels, and an index."""
+
+    def __init__(self, folder: Path, server: Server) -> None:
+        self.server = server
+        self.path = folder / "tiny.toml"
+        self.companion = folder / "tiny"
+        self.wheels = folder / "wheels"
+        self.path.write_text(RECIPE)
+        for name, version in [("dep-a", "1.0"), ("dep-b", "1.0"), ("tool", "1.0"), ("tool", "2.0")]:
+            write_wheel(self.wheels, name, version)
+        server.add_project("tiny", {"tiny-1.0.tar.gz": SDIST, "tiny-0.9.tar.gz": b""})
+        index, links = f"{server.address}/simple", str(self.wheels)
+        variables = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index, "PIP_FIND_LINKS": links}
+        self.surroundings = Surroundings(
+            environ={**os.environ, **variables, "UV_CACHE_DIR": str(folder / "uv")},
+            home=folder,
+            cwd=folder,
+            cache=folder / "cache",
+        )
+
+    def lock(self, *patterns: str, upgrade: bool = False) -> tuple[LockedFile, ...]:
+        return lock_recipe(str(self.path), self.surroundings, patterns=patterns, upgrade=upgrade)
+
+    def pins(self, name: str) -> dict[str, str]:
+        path = self.companion / name
+        lock = parse_lock(path.read_text(), file=str(path))
+        return {wheel.name: wheel.version for wheel in lock.wheels}
+
+    def edit(self, old: str, new: str) -> None:
+        text = self.path.read_text()
+        assert old in text
+        self.path.write_text(text.replace(old, new))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serve() as server:
+        yield Project(tmp_path, server)
+
+
+def build_lock(flavour: str) -> str:
+    return f"pylock.build-py{PYTHON.replace('.', '')}-flavour{flavour}.toml"
+
+
+SHARED = f"pylock.shared-py{PYTHON.replace('.', '')}.toml"
+
+
+def test_each_distinct_environment_and_the_source_get_a_lock(project: Project) -> None:
+    files = project.lock()
+    names = sorted(path.name for path in project.companion.iterdir())
+    assert names == sorted([build_lock("a"), build_lock("b"), SHARED, "source.lock.toml"])
+    assert project.pins(build_lock("a")) == {"dep-a": "1.0", "tool": "1.0"}
+    assert project.pins(SHARED) == {"tool": "2.0"}
+    assert {file.outcome for file in files} == {"written"}
+    source = parse_source((project.companion / "source.lock.toml").read_text(), file="s")
+    assert (source.filename, source.size) == ("tiny-1.0.tar.gz", len(SDIST))
+    assert source.sha256 == hashlib.sha256(SDIST).hexdigest()
+
+
+def test_locks_are_valid_and_hold_no_place(project: Project, tmp_path: Path) -> None:
+    project.lock()
+    for path in project.companion.iterdir():
+        text = path.read_text()
+        assert str(tmp_path) not in text
+        assert "127.0.0.1" not in text
+        if path.name != "source.lock.toml":
+            assert is_valid_pylock_path(path)
+            Pylock.from_dict(tomllib.loads(text)).validate()
+
+
+def test_a_second_time_nothing_is_asked_and_nothing_written(project: Project) -> None:
+    project.lock()
+    before = {path: path.stat().st_mtime_ns for path in project.companion.iterdir()}
+    project.server.requests.clear()
+    assert {file.outcome for file in project.lock()} == {"unchanged"}
+    assert {path: path.stat().st_mtime_ns for path in project.companion.iterdir()} == before
+    assert not project.server.requests
+
+
+def test_only_the_locks_of_chosen_variants_are_written(project: Project) -> None:
+    project.lock("*flavourb")
+    assert not (project.companion / build_lock("a")).exists()
+    assert (project.companion / build_lock("b")).exists()
+
+
+def test_pins_are_kept_until_an_upgrade(project: Project) -> None:
+    project.lock()
+    write_wheel(project.wheels, "dep-a", "2.0")
+    write_wheel(project.wheels, "tool", "1.5")
+    project.edit('"tool<2"', '"tool<2", "dep-b"')
+    project.lock()
+    assert project.pins(build_lock("a")) == {"dep-a": "1.0", "dep-b": "1.0", "tool": "1.0"}
+    project.lock(upgrade=True)
+    assert project.pins(build_lock("a")) == {"dep-a": "2.0", "dep-b": "1.0", "tool": "1.5"}
+
+
+def test_a_broken_lock_is_made_anew(project: Project) -> None:
+    project.lock()
+    (project.companion / SHARED).write_text("broken")
+    (project.companion / "source.lock.toml").write_text("broken")
+    outcomes = {file.path.rpartition("/")[2]: file.outcome for file in project.lock()}
+    assert outcomes == {
+        "source.lock.toml": "written", build_lock("a"): "unchanged", build_lock("b"): "unchanged", SHARED: "written",
+    }  # fmt: skip
+
+
+def test_all_that_cannot_be_locked_is_told_at_once_and_nothing_is_written(project: Project) -> None:
+    project.edit('version = "1.0"', 'version = "1.1"')
+    project.edit('requires = ["tool"]', 'requires = ["absent"]')
+    with pytest.raises(RecipeError) as caught:
+        project.lock()
+    text = str(caught.value)
+    assert "no sdist of tiny 1.1" in text
+    assert "environments.shared" in text
+    assert "absent" in text
+    assert not project.companion.exists()
+
+
+def test_an_interpreter_that_is_missing_is_named(project: Project) -> None:
+    project.edit(f'python = ["{PYTHON}"]', 'python = ["3.97"]')
+    with pytest.raises(HostError, match=r"no CPython 3\.97"):
+        project.lock()
+
+
+def test_the_digest_of_an_address_is_checked(project: Project) -> None:
+    address = f"{project.server.address}/files/tiny-1.0.tar.gz"
+    project.edit('pypi = "tiny"', f'url = "{address}"\nsha256 = "{hashlib.sha256(SDIST).hexdigest()}"')
+    project.lock()
+    source = parse_source((project.companion / "source.lock.toml").read_text(), file="s")
+    assert (source.kind, source.filename, source.size) == ("url", "tiny-1.0.tar.gz", len(SDIST))
+    project.server.files["/files/tiny-1.0.tar.gz"] = b"another"
+    with pytest.raises(IntegrityError, match="the recipe says"):
+        project.lock(upgrade=True)
+
+
+def test_a_git_source_is_pinned_to_its_commit(project: Project, tmp_path: Path) -> None:
+    there = tmp_path / "repository"
+    there.mkdir()
+    for arguments in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "c"]):
+        who = ["-c", "user.name=t", "-c", "user.email=t@t.example"]
+        subprocess.run(["git", "-C", str(there), *who, *arguments], check=True)
+    project.edit('pypi = "tiny"', f'git = "{there.as_uri()}"\nref = "main"')
+    project.lock("*flavoura")
+    source = parse_source((project.companion / "source.lock.toml").read_text(), file="s")
+    asked = subprocess.run(["git", "-C", str(there), "rev-parse", "main"], capture_output=True, text=True, check=True)
+    assert source.commit == asked.stdout.strip()
+    assert source.ref == "main"
+
+
+def test_a_folder_has_no_lock(project: Project) -> None:
+    project.edit('pypi = "tiny"', 'path = "."')
+    assert {file.packages for file in project.lock("*flavoura")} == {1, 2}
+    assert not (project.companion / "source.lock.toml").exists()
+
+
+def test_an_unwritable_folder_is_one_error(project: Project) -> None:
+    project.companion.write_text("a file where the folder would be")
+    with pytest.raises(HostError, match="cannot write"):
+        project.lock()
+
+
+def test_the_command_prints_what_it_wrote(project: Project, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "axletree.cli.main", "lock", "tiny.toml"]
+    given = [f"--find-links={project.wheels}", f"--index-url={project.server.address}/simple"]
+    environ = {**project.surroundings.environ, "AXLETREE_STORE": str(tmp_path / "store"), "COLUMNS": "200"}
+    done = subprocess.run([*command, *given], capture_output=True, text=True, check=True, cwd=tmp_path, env=environ)
+    assert f"written  tiny/{build_lock('a')}" in done.stdout
+    assert "2 wheels" in done.stdout
+    assert "4 locks, 4 written" in done.stdout
+    again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True, cwd=tmp_path, env=environ)
+    document = json.loads(again.stdout)
+    assert document["schema"] == 1
+    assert {file["outcome"] for file in document["files"]} == {"unchanged"}
+
+
+def test_the_shipped_locks_fit_their_recipe() -> None:
+    loaded = load_recipe("torch-scatter")
+    for path in sorted(loaded.companion.glob("pylock.*.toml")):
+        lock = parse_lock(path.read_text(), file=str(path))
+        assert "torch==2.13.0+cpu" in lock.requires
+        assert ("torch", "2.13.0+cpu") in {(wheel.name, wheel.version) for wheel in lock.wheels}
+        Pylock.from_dict(tomllib.loads(path.read_text())).validate()
+
+
+def test_wheels_of_tests_are_made_the_same_each_time() -> None:
+    assert make_wheel("tiny-one", "1.0") == make_wheel("tiny-one", "1.0")
