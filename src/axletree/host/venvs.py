@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -190,8 +191,6 @@ def _sync(
 
 def _with_paths(path: Path, paths: Mapping[str, str]) -> str:
     """A lock's text with other paths in place of the bare file names."""
-    import tomllib  # noqa: PLC0415 (only here)
-
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     for package in data.get("packages", []):
         for wheel in package["wheels"]:
