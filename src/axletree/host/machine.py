@@ -22,8 +22,10 @@ def budget(folder: Path) -> Budget:
     """
     available = min([psutil.virtual_memory().available, *_cgroup_room()])
     reserve = max(int(available * _RESERVE), _RESERVE_LEAST)
+    cores = usable_cores()
     return Budget(
-        cores=usable_cores(),
+        cores=cores,
+        slots=cores,
         memory=max(available - reserve, available // 2),
         disk=shutil.disk_usage(folder).free,
     )

@@ -25,17 +25,25 @@ _HEADROOM = 1.15
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What the machine has for us: cores, bytes of memory, bytes of disk."""
+    """What the machine has for us.
+
+    Cores are for stages that compile; all others run in ``slots`` beside them. A download or a test that starts first
+    must not leave a compile of an hour with one core less, nor wait for an hour behind it.
+    """
 
     cores: int
+    slots: int
     memory: int
+    """Bytes."""
     disk: int
+    """Bytes."""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage takes while it runs."""
+    """What a stage takes while it runs; either cores or slots."""
 
-    cores: int
+    cores: int = 0
+    slots: int = 0
     memory: int
     disk: int
     jobs: int = 1
@@ -58,7 +66,7 @@ def cost_of(resources: TargetResources, *, compiles: bool, last: Metrics | None,
     if not compiles:
         measured = int(last.peak_memory * _HEADROOM) if last is not None else 0
         return Cost(
-            cores=min(resources.cores, machine.cores), memory=measured or resources.memory or DEFAULT_STAGE, disk=disk
+            slots=min(resources.cores, machine.slots), memory=measured or resources.memory or DEFAULT_STAGE, disk=disk
         )
     per_job = job_memory(resources, last)
     by_memory = max(1, free.memory // per_job)
@@ -73,14 +81,26 @@ def cost_of(resources: TargetResources, *, compiles: bool, last: Metrics | None,
 
 def fits(cost: Cost, free: Budget) -> bool:
     """Whether a stage may start beside what runs already."""
-    return cost.cores <= free.cores and cost.memory <= free.memory and cost.disk <= free.disk
+    return (
+        cost.cores <= free.cores and cost.slots <= free.slots and cost.memory <= free.memory and cost.disk <= free.disk
+    )
 
 
 def take(free: Budget, cost: Cost) -> Budget:
     """What is left after a stage started."""
-    return Budget(cores=free.cores - cost.cores, memory=free.memory - cost.memory, disk=free.disk - cost.disk)
+    return Budget(
+        cores=free.cores - cost.cores,
+        slots=free.slots - cost.slots,
+        memory=free.memory - cost.memory,
+        disk=free.disk - cost.disk,
+    )
 
 
 def give_back(free: Budget, cost: Cost) -> Budget:
     """What is free after a stage ended. Its disk space stays taken: the result is in the store."""
-    return Budget(cores=free.cores + cost.cores, memory=free.memory + cost.memory, disk=free.disk)
+    return Budget(
+        cores=free.cores + cost.cores,
+        slots=free.slots + cost.slots,
+        memory=free.memory + cost.memory,
+        disk=free.disk,
+    )
