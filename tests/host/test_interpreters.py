@@ -117,7 +117,7 @@ def test_programs_are_run_once_and_again_when_their_file_changes(tmp_path: Path)
 def test_shims_are_asked_each_time(tmp_path: Path) -> None:
     log, cache = tmp_path / "log", tmp_path / "cache.json"
     where = environ(tmp_path, tmp_path / "shims")
-    fake(tmp_path / "shims", "python3.95", version="3.95.0", log=log, path="/opt/python3.95")
+    fake(tmp_path / "shims", "python3.95", version="3.95.0", log=log, path="/srv/python3.95")
     for _ in range(2):
         find_interpreter("3.95", environ=where, cache=cache)
     assert log.read_text().count("run") == 2

@@ -66,12 +66,12 @@ def test_no_index_silences_the_indexes_of_its_place_and_below_but_no_folders() -
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("/opt/wheels", "/opt/wheels"),
-        ("/opt/wheels/", "/opt/wheels"),
+        ("/srv/wheels", "/srv/wheels"),
+        ("/srv/wheels/", "/srv/wheels"),
         ("wheels", "/work/here/wheels"),
         ("../wheels", "/work/wheels"),
         ("~/wheels", "/home/u/wheels"),
-        ("file:///opt/my%20wheels", "/opt/my wheels"),
+        ("file:///srv/my%20wheels", "/srv/my wheels"),
         ("https://files.example/page.html", "https://files.example/page.html"),
     ],
 )
@@ -84,7 +84,7 @@ def test_find_links_become_absolute_paths_or_stay_addresses(written: str, meant:
     [
         ("https://one.example/simple/", "https://one.example/simple"),
         ("mirror/simple", "file:///work/here/mirror/simple"),
-        ("file:///opt/a%20b/simple/", "file:///opt/a%20b/simple"),
+        ("file:///srv/a%20b/simple/", "file:///srv/a%20b/simple"),
     ],
 )
 def test_indexes_become_addresses(written: str, meant: str) -> None:

@@ -90,7 +90,7 @@ def install_with_uv(
     environ: Mapping[str, str],
     say: Say | None = None,
 ) -> dict[str, str]:
-    """Install requirements with uv: from indexes of this machine (``file://``, at least one) and a folder of wheels only.
+    """Install requirements with uv, from indexes of this machine (``file://``, one or more) and a folder of wheels.
 
     ``cache`` is uv's cache, on the file system of ``venv``. Returns what the environment then holds, name -> version.
 
@@ -116,7 +116,7 @@ def install_with_pip(
     environ: Mapping[str, str],
     say: Say | None = None,
 ) -> dict[str, str]:
-    """Install requirements with our pip: from indexes of this machine (``file://``, at least one) and a folder of wheels only.
+    """Install requirements with our pip, from indexes of this machine (``file://``, one or more) and a folder.
 
     Returns what the environment then holds, name -> version.
 
