@@ -68,11 +68,12 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
     published: list[PublishedFile] = []
     try:
         with filelock.FileLock(out / ".axletree.lock"):
-            plans = [_Merge(out, record, store) for record in records]
-            conflicts = [problem for merge in plans for problem in merge.conflicts]
+            roots = dict.fromkeys(record.facts["root"] for record in records)
+            merges = [_Merge(out, root, [r for r in records if r.facts["root"] == root], store) for root in roots]
+            conflicts = [problem for merge in merges for problem in merge.conflicts]
             if conflicts:
                 raise PublishError(*conflicts)
-            for merge in plans:
+            for merge in merges:
                 published += merge.apply()
     except OSError as error:
         what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
@@ -99,22 +100,28 @@ def up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
 
 
 class _Merge:
-    """What publishing one index tree would change."""
+    """What publishing the trees of one index root would change."""
 
-    def __init__(self, out: Path, record: StageRecord, store: Store) -> None:
+    def __init__(self, out: Path, root: str, records: Sequence[StageRecord], store: Store) -> None:
         self.out = out
-        self.root = out / record.facts["root"]
+        self.root = out / root
         self.store = store
-        self.tree = store.get_tree(record.tree)
         self.listed = _listed(self.root)
-        self.fresh = _lines(self.tree.entries, store)
-        self.conflicts = self._conflicts()
+        self.entries: dict[str, Entry] = {}
+        self.fresh: dict[str, IndexFile] = {}
+        self.conflicts: list[Problem] = []
+        for record in records:
+            entries = store.get_tree(record.tree).entries
+            fresh = _lines(entries, store)
+            self.conflicts += self._conflicts({**self.listed, **self.fresh}, fresh)
+            self.fresh |= fresh
+            self.entries |= {entry.path: entry for entry in entries}
 
-    def _conflicts(self) -> list[Problem]:
+    def _conflicts(self, known: Mapping[str, IndexFile], fresh: Mapping[str, IndexFile]) -> list[Problem]:
         problems: list[Problem] = []
-        for name, line in self.fresh.items():
+        for name, line in fresh.items():
             path = self.root / name
-            present = self.listed[name].sha256 if name in self.listed else None
+            present = known[name].sha256 if name in known else None
             if present is None and path.exists():
                 present = digest_of(path.read_bytes())
             if present is not None and present != line.sha256:
@@ -131,7 +138,7 @@ class _Merge:
 
     def apply(self) -> list[PublishedFile]:
         published: list[PublishedFile] = []
-        for entry in self.tree.entries:
+        for entry in self.entries.values():
             if entry.path in self.fresh or entry.path.endswith(".whl.metadata"):
                 fresh = self._place(entry)
                 if entry.path in self.fresh:

@@ -10,8 +10,8 @@ import click
 from axletree.app import planning
 from axletree.store.layout import default_root
 from axletree.store.store import Store
+from axletree.view.plain import download_lines
 from axletree.view.plan import plan_json, plan_report, plan_text
-from axletree.view.tables import format_bytes
 
 
 @click.command(help="Show the stages of a build: what is shared, cached, run again and why.")
@@ -34,9 +34,5 @@ def command(recipe: str, patterns: tuple[str, ...], skip: tuple[str, ...], expla
         click.echo(plan_json(report))
         return
     click.echo(plan_text(report, width=shutil.get_terminal_size((100, 24)).columns, explain=explain))
-    downloads = planning.downloads(prepared, store)
-    if downloads:
-        total = format_bytes(sum(item.size or 0 for item in downloads))
-        click.echo(f"\nto fetch: {len(downloads)} files, {total}")
-        for item in downloads[:5]:
-            click.echo(f"  {item.filename} ({format_bytes(item.size) if item.size is not None else 'size unknown'})")
+    for line in download_lines(planning.downloads(prepared, store)):
+        click.echo(line)
