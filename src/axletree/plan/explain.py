@@ -15,6 +15,8 @@ _WORDS = {
     "epoch": "SOURCE_DATE_EPOCH",
 }
 _LIMIT = 8
+_ITEMS = 4
+_WIDTH = 60
 
 
 def why(now: dict[str, Any], last: dict[str, Any] | None, *, present: bool = True) -> tuple[str, ...]:
@@ -38,11 +40,18 @@ def _part_reasons(part: str, now: Any, last: Any) -> list[str]:
     if now == last:
         return []
     word = _WORDS[part]
-    if part == "action" and isinstance(now, dict) and isinstance(last, dict):
-        return [f"the code of {word} {now['name']!r} is newer: revision {last['revision']} -> {now['revision']}"]
     if isinstance(now, dict) and isinstance(last, dict):
-        return [reason for path, old, new in _differences(now, last) for reason in [_reason(word, path, old, new)]]
+        if part == "action" and now["name"] == last["name"]:
+            return [_newer(now, last)]
+        # A long text mostly repeats what a list beside it says shorter, as a lock does with its wheels.
+        found = sorted(_differences(now, last), key=lambda difference: _is_text(*difference[1:]))
+        return [_reason(word, path, old, new) for path, old, new in found]
     return [_reason(word, "", last, now)]
+
+
+def _newer(now: dict[str, Any], last: dict[str, Any]) -> str:
+    order = "newer" if now["revision"] > last["revision"] else "older"
+    return f"the code of the action {now['name']!r} is {order}: revision {last['revision']} -> {now['revision']}"
 
 
 def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:
@@ -58,28 +67,38 @@ def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") ->
     return found
 
 
+def _is_text(old: Any, new: Any) -> bool:
+    return isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new)
+
+
 def _reason(word: str, path: str, old: Any, new: Any) -> str:
     subject = f"{word} {path}".strip()
     if word == "input":
         return f"{subject} is another one" if old is not None and new is not None else f"{subject} was added or removed"
     if isinstance(old, list) and isinstance(new, list):
         return f"{subject}: {_list_change(old, new)}"
-    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
+    if _is_text(old, new):
         return f"{subject}: {_list_change(old.splitlines(), new.splitlines())}"
     return f"{subject}: {_short(old)} -> {_short(new)}"
 
 
 def _list_change(old: list[Any], new: list[Any]) -> str:
-    added = [item for item in new if item not in old]
-    removed = [item for item in old if item not in new]
-    parts = [f"+ {_short(item)}" for item in added[:2]] + [f"- {_short(item)}" for item in removed[:2]]
-    return ", ".join(parts) if parts else "another order"
+    added = [_short(item) for item in new if item not in old]
+    removed = [_short(item) for item in old if item not in new]
+    both = [item for item in added if item in removed]  # a file of the same name with other content
+    parts = [f"{item} has other content" for item in both]
+    parts += [f"+ {item}" for item in added if item not in both]
+    parts += [f"- {item}" for item in removed if item not in both]
+    if not parts:
+        return "another order, or another number of the same"
+    rest = len(parts) - _ITEMS
+    return ", ".join(parts[:_ITEMS]) + (f", and {rest} more" if rest > 0 else "")
 
 
 def _short(value: Any) -> str:
     if value is None:
         return "(none)"
     if isinstance(value, dict):
-        value = value.get("file") or value.get("path") or value.get("name") or value
+        value = next((value[name] for name in ("file", "path", "filename", "name") if value.get(name)), value)
     text = str(value).strip()
-    return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"
+    return text if len(text) <= _WIDTH else f"{text[:28]}...{text[-28:]}"

@@ -69,7 +69,7 @@ def build_plan(targets: Iterable[Target], inputs: PlanInputs, *, label: Callable
     therefore never guessed: what a step cannot see cannot make it differ.
 
     Raises:
-        RecipeError: there is no target, or a lock or file that a step needs is missing or stale.
+        RecipeError: there is no target, an environment has no lock, or two stages could not be told apart.
     """
     builder = _Builder(inputs, label)
     targets = tuple(targets)
