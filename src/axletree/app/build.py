@@ -68,8 +68,8 @@ def build(
         events.append(event)
         emit(event)
 
-    check_writable(out)
     prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
+    check_writable(out)
     result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
     for _ in range(_MOST_ROUNDS - 1):
         if not result.met_corruption:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree import registry
-from axletree.app.recipes import LoadedRecipe, load_recipe
+from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
 from axletree.core.errors import Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import StageRecord
@@ -29,7 +30,7 @@ from axletree.recipe.locks import SOURCE_LOCK, check_lock, check_source, make_lo
 from axletree.recipe.target import Target, TargetSource, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.store.store import Store
@@ -72,8 +73,9 @@ def prepare(
     targets = tuple(resolve(loaded.recipe, variant) for variant in variants)
     _refuse_secrets(targets, loaded)
     interpreters = _interpreters(targets, store, environ)
-    inputs = _inputs(loaded, targets, store, interpreters)
-    plan = build_plan(targets, inputs, label=lambda values: variant_id(values, loaded.recipe.axes))
+    with _naming(loaded):
+        inputs = _inputs(loaded, targets, store, interpreters)
+        plan = build_plan(targets, inputs, label=lambda values: variant_id(values, loaded.recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
     tools = find_tools(wanted, environ=environ, cache=store.cache / "tools.json")
@@ -91,6 +93,25 @@ def prepare(
         tools=tools,
         inputs=inputs,
     )
+
+
+@contextmanager
+def _naming(loaded: LoadedRecipe) -> Iterator[None]:
+    """Give problems the recipe's file where they name none, and commands that can be pasted."""
+    try:
+        yield
+    except RecipeError as error:
+        path = str(loaded.path)
+        raise RecipeError(
+            *(
+                msgspec.structs.replace(
+                    problem,
+                    file=problem.file or path,
+                    hint=problem.hint and problem.hint.replace("RECIPE", path),
+                )
+                for problem in error.problems
+            )
+        ) from error
 
 
 def planned_stages(prepared: Prepared) -> tuple[StagePlanned, ...]:
@@ -178,18 +199,18 @@ def _own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
 
 def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
     """A passed variable's value lies in records and reports, so it must not be a secret."""
-    names = {name for target in targets for stage in target.stages for name in stage.pass_env if looks_secret(name)}
-    if names:
-        raise RecipeError(
-            *(
-                Problem(
-                    message=f"pass-env names {name}, which looks like a secret",
-                    file=str(loaded.path),
-                    hint="values of passed variables are kept in the store; fetch what needs a secret beforehand",
-                )
-                for name in sorted(names)
-            )
+    hint = "values of passed variables are kept in the store; fetch what needs a secret beforehand"
+    problems = {
+        (stage.name, number): problem_at(
+            loaded, ("stages", stage.name, "pass-env", number), f"{name} looks like a secret", hint=hint
         )
+        for target in targets
+        for stage in target.stages
+        for number, name in enumerate(stage.pass_env)
+        if looks_secret(name)
+    }
+    if problems:
+        raise RecipeError(*problems.values())
 
 
 def _interpreters(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) -> dict[str, Interpreter]:
@@ -233,16 +254,24 @@ def _files(loaded: LoadedRecipe, paths: Iterable[str], store: Store) -> dict[str
         try:
             found[path] = store.put_bytes((loaded.path.parent / path).read_bytes())
         except OSError as error:
+            hint = f"paths are relative to the recipe: {(loaded.path.parent / path).absolute()}"
             problems.append(
-                Problem(
-                    message=f"cannot read {path}: {error.strerror}",
-                    file=str(loaded.path),
-                    hint=f"paths are relative to the recipe: {loaded.path.parent / path}",
-                )
+                problem_at(loaded, _named_in(loaded, path), f"cannot read {path}: {error.strerror}", hint=hint)
             )
     if problems:
         raise RecipeError(*problems)
     return found
+
+
+def _named_in(loaded: LoadedRecipe, file: str) -> tuple[str | int, ...]:
+    """The key that names a patch or a test's file."""
+    for number, patch in enumerate(loaded.recipe.patches):
+        if patch.file == file:
+            return ("patches", number, "file")
+    for name, test in loaded.recipe.tests.items():
+        if file in test.files:
+            return ("tests", name, "files", test.files.index(file))
+    return ()
 
 
 def _environments(
@@ -275,14 +304,9 @@ def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store) -> di
     if source.kind == "path":
         folder = loaded.path.parent / source.location
         if not folder.is_dir():
-            raise RecipeError(
-                Problem(
-                    message=f"the source folder does not exist: {source.location}",
-                    file=str(loaded.path),
-                    key="source.path",
-                    hint=f"paths are relative to the recipe: {folder}",
-                )
-            )
+            message = f"the source folder does not exist: {source.location}"
+            hint = f"paths are relative to the recipe: {folder.absolute()}"
+            raise RecipeError(problem_at(loaded, ("source", "path"), message, hint=hint))
         return {"tree": store.ingest(folder, exclude=(*source.exclude, ".git", "__pycache__"))}
     local = loaded.path.parent / source.location
     if source.kind == "wheel" and "://" not in source.location:
@@ -294,23 +318,17 @@ def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> dict[str, An
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise RecipeError(
-            Problem(message=f"cannot read the wheel: {error.strerror}", file=str(loaded.path), key="source.wheel")
-        ) from error
+        message = f"cannot read the wheel: {error.strerror}"
+        hint = f"paths are relative to the recipe: {path.absolute()}"
+        raise RecipeError(problem_at(loaded, ("source", "wheel"), message, hint=hint)) from error
     return {"filename": path.name, "sha256": store.put_bytes(data), "size": len(data)}
 
 
 def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]:
     path = loaded.companion / SOURCE_LOCK
     if not path.exists():
-        raise RecipeError(
-            Problem(
-                message=f"the source is not locked: there is no {SOURCE_LOCK} in {loaded.companion}",
-                file=str(loaded.path),
-                key="source",
-                hint=f"run `axletree lock {loaded.path}`",
-            )
-        )
+        message = f"the source is not locked: there is no {path}"
+        raise RecipeError(problem_at(loaded, ("source",), message, hint=f"run `axletree lock {loaded.path}`"))
     lock = parse_source(path.read_text(encoding="utf-8"), file=str(path))
     problems = check_source(lock, source, file=str(path))
     if problems:

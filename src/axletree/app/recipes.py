@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError, UsageError
+from axletree.recipe import faults
 from axletree.recipe.axes import expand
+from axletree.recipe.locate import line_of, locate, source_lines
 from axletree.recipe.model import Recipe
 from axletree.recipe.parse import parse_recipe
 
@@ -49,6 +51,20 @@ def load_recipe(name_or_path: str | Path) -> LoadedRecipe:
     path = _find(name_or_path)
     recipe = parse_recipe(_read(path), filename=str(path))
     return LoadedRecipe(recipe=recipe, path=path, companion=path.parent / path.stem)
+
+
+def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: str | None = None) -> Problem:
+    """A problem of what a valid recipe asks for, with the place in the file that asks for it."""
+    text = _read(loaded.path)
+    line = line_of(locate(text), path)
+    return Problem(
+        message=message,
+        file=str(loaded.path),
+        line=line,
+        key=faults.dotted(path),
+        excerpt=source_lines(text)[line - 1].strip() if line is not None else None,
+        hint=hint,
+    )
 
 
 def shipped_recipes() -> tuple[LoadedRecipe, ...]:

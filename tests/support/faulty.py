@@ -1,0 +1,274 @@
+"""Small projects for tests of what goes wrong: built by the real command, in folders that a test can look into."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from axletree.store import verify
+from axletree.store.layout import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+LIBRARY = """\
+name = "small"
+version = "1.0"
+summary = "A library."
+
+[source]
+path = "src"
+
+[stages.lib]
+action = "run"
+tools = ["c++"]
+commands = [
+  "mkdir -p $AXLETREE_OUT/lib",
+  "c++ $CXXFLAGS -shared -fPIC -o $AXLETREE_OUT/lib/libsmall.so -Wl,-soname,libsmall.so small.cpp",
+]
+
+[packages.libsmall]
+from = "lib"
+prefix = "libsmall"
+"""
+"""One library in one package: five stages, no Python."""
+
+BOUND = (
+    LIBRARY.replace("[stages.lib]", f'[axes]\npython = ["{PYTHON}"]\n\n[environments.plain]\n\n[stages.lib]')
+    + """
+[stages.bind]
+action = "run"
+axes = ["python"]
+environment = "plain"
+inputs = ["lib"]
+tools = ["c++"]
+commands = [
+  "mkdir $AXLETREE_OUT/small; cp __init__.py $AXLETREE_OUT/small/",
+  "include=$(python -c 'import sysconfig; print(sysconfig.get_path(\\"include\\"))')",
+  "suffix=$(python -c 'import sysconfig; print(sysconfig.get_config_var(\\"EXT_SUFFIX\\"))')",
+  "c++ $CXXFLAGS -shared -fPIC -I$include -o $AXLETREE_OUT/small/_small$suffix bind.cpp \
+-L$AXLETREE_IN_LIB/lib -lsmall '-Wl,-rpath,$ORIGIN/../libsmall/lib'",
+]
+
+[packages.small]
+from = "bind"
+requires = ["libsmall=={version}"]
+provided-by = { libsmall = ["libsmall.so"] }
+
+[tests.smoke]
+packages = ["libsmall", "small"]
+environment = "plain"
+installers = ["uv"]
+imports = ["small"]
+commands = ["python -c 'import small; assert small.answer() == 42'"]
+"""
+)
+"""A library, a binding to it, a package of each, and a test that uses both: eleven stages."""
+
+SOURCES = {
+    "small.cpp": 'extern "C" int small_answer() { return 42; }\n',
+    "bind.cpp": """\
+#include <Python.h>
+extern "C" int small_answer();
+static PyObject* answer(PyObject*, PyObject*) { return PyLong_FromLong(small_answer()); }
+static PyMethodDef methods[] = {{"answer", answer, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_small", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit__small() { return PyModule_Create(&module); }
+""",
+    "__init__.py": "from small._small import answer\n",
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that is over."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What ``--json`` printed."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def statuses(self) -> dict[str, str]:
+        """Stage -> how it ended, from ``--json``."""
+        return {event["stage"]: event["status"] for event in self.events if event["event"] == "stage-finished"}
+
+    def finished(self, stage: str) -> dict[str, Any]:
+        """The last event about a stage's end, from ``--json``."""
+        return [e for e in self.events if e["event"] == "stage-finished" and e["stage"] == stage][-1]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A recipe with its sources, and the store and output folder that its builds use."""
+
+    folder: Path
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Variables beyond the few that every command gets."""
+
+    @property
+    def recipe(self) -> Path:
+        return self.folder / "small.toml"
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "src"
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "dist"
+
+    def having(self, **environ: str) -> Project:
+        """The same project with other variables in the shell."""
+        return replace(self, environ={**self.environ, **environ})
+
+    def edit(self, old: str, new: str, *, file: str = "small.toml") -> None:
+        """Replace a text that must be there."""
+        path = self.folder / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{file} has no {old!r}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def variables(self) -> dict[str, str]:
+        """The environment of a command: a home of its own, no index, nothing of the shell that runs the tests."""
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        base = Path(getattr(sys, "_base_executable", sys.executable)).parent
+        return {
+            "PATH": f"{base}:{os.environ['PATH']}",
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+            "AXLETREE_STORE": str(self.store),
+            "AXLETREE_NO_INDEX": "1",
+            "PIP_CONFIG_FILE": os.devnull,
+            **self.environ,
+        }
+
+    def start(self, *arguments: str | Path, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Start a command; its folder is the project's, so that what it starts can be recognised."""
+        return subprocess.Popen(
+            [*prefix, sys.executable, "-P", "-m", "axletree", *map(str, arguments)],
+            cwd=self.folder,
+            env=self.variables(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str | Path, prefix: Sequence[str] = ()) -> Ended:
+        """Run a command to its end."""
+        process = self.start(*arguments, prefix=prefix)
+        out, err = process.communicate(timeout=300)
+        return Ended(process.returncode, out, err)
+
+    def build(self, *arguments: str | Path, prefix: Sequence[str] = ()) -> Ended:
+        """Build the recipe."""
+        return self.run("build", "small.toml", "--out", "dist", *arguments, prefix=prefix)
+
+    def wheels(self) -> dict[str, str]:
+        """Wheels in the output folder: name -> SHA-256."""
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(self.out.rglob("*.whl"))}
+
+    def published(self) -> list[str]:
+        """Every file in the output folder that says of itself that it is a result, or is a half of one."""
+        own = {"report.html", ".axletree.lock"}
+        return sorted(str(path.relative_to(self.out)) for path in self.out.rglob("*") if path.name not in own)
+
+    def sound(self) -> bool:
+        """Whether the store is in order, and nothing was left in it by somebody who is gone."""
+        report = verify(Layout(self.store))
+        return report.sound and not report.leftovers
+
+    def records(self) -> dict[str, Path]:
+        """Stage -> its record in the store."""
+        paths = (self.store / "results").rglob("*.json")
+        return {json.loads(path.read_bytes())["stage"]: path for path in paths}
+
+    def tree_of(self, stage: str) -> str:
+        """Digest of the tree that a stage made."""
+        tree: str = json.loads(self.records()[stage].read_bytes())["tree"]
+        return tree
+
+    def blob(self, digest: str) -> Path:
+        """Where the store has a content."""
+        return self.store / "blobs" / digest[:2] / digest[2:]
+
+    def contents_of(self, stage: str) -> dict[str, Path]:
+        """Files of a stage's tree: path -> its content in the store."""
+        entries = json.loads(self.blob(self.tree_of(stage)).read_bytes())["entries"]
+        return {entry["path"]: self.blob(entry["blob"]) for entry in entries if entry.get("blob")}
+
+    def processes(self) -> list[str]:
+        """Living processes that have to do with this project: by folder, command line or environment."""
+        mark = str(self.folder)
+        found = []
+        for process in psutil.process_iter():
+            try:
+                with process.oneshot():
+                    if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                        continue
+                    words = [process.cwd(), *process.cmdline(), *process.environ().values()]
+                    if any(mark in word for word in words):
+                        found.append(f"{process.pid} {' '.join(process.cmdline())}")
+            except psutil.Error:
+                continue
+        return found
+
+    def plain(self, text: str) -> str:
+        """A text without what differs from run to run: folders, times, sizes, digests."""
+        text = text.replace(str(self.folder), "<project>")
+        text = text.replace(PYTHON, "3.N").replace(PYTHON.replace(".", ""), "3N")
+        text = re.sub(r"\b[0-9a-f]{24,64}\b", "<digest>", text)
+        text = re.sub(
+            r"sha256 [0-9a-f]{12}\.\.\.|now: [0-9a-f]{12}\.\.\.", lambda m: m[0].split()[0] + " <digest>", text
+        )
+        text = re.sub(r"^ +\d+:\d\d  ", "   0:00  ", text, flags=re.MULTILINE)
+        text = re.sub(r"(in|after|took) \d+(\.\d+)? (s|min|ms)\b", r"\1 0 s", text)
+        text = re.sub(r", peak memory [\d.]+ \w+", "", text)
+        text = re.sub(r"\(\d+ jobs\)", "(n jobs)", text)
+        return re.sub(r"\d+(\.\d+)? (bytes|kB|MB|GB)\b", "<size>", text)
+
+    def account(self, ended: Ended) -> str:
+        """How a command ended, for a golden file: exit code, what it said at the end, where."""
+        summary = ended.out[match.start() :] if (match := _SUMMARY.search(ended.out)) else ended.out
+        return self.plain(f"exit code {ended.code}\n{summary}{ended.err}")
+
+
+_SUMMARY = re.compile(r"^(done|failed|cancelled) (in|after) ", re.MULTILINE)
+
+
+def make_project(
+    folder: Path, recipe: str = LIBRARY, *, files: Mapping[str, str] | None = None, **environ: str
+) -> Project:
+    """Lay a project out; ``files`` are more files beside the recipe."""
+    folder.mkdir(parents=True, exist_ok=True)
+    project = Project(folder, environ)
+    project.source.mkdir()
+    for name, text in SOURCES.items():
+        (project.source / name).write_text(text, encoding="utf-8")
+    project.recipe.write_text(recipe, encoding="utf-8")
+    for name, text in (files or {}).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return project
