@@ -11,7 +11,7 @@ import msgspec
 
 from axletree.app import planning
 from axletree.app.planning import Prepared
-from axletree.app.publish import check_writable, install_commands, publish, up_to_date
+from axletree.app.publish import check_writable, install_commands, publish
 from axletree.core.events import Event, Published, RunStarted
 from axletree.execute.driver import Job, Result, execute
 from axletree.execute.runner import LocalRunner
@@ -77,17 +77,16 @@ def build(
         prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
         result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
     records = publishable(prepared, result)
-    fresh = False
-    if not up_to_date(out, records):
-        for file in publish(out, records, store):
-            fresh = fresh or file.fresh
-            tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
+    files = publish(out, records, store)
+    for file in files:
+        tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
     return Built(
         result=result,
         events=tuple(events),
         install=install_commands(out, records, _requirements(prepared)),
         prepared=prepared,
-        untouched=not fresh and all(resolved.record is not None for resolved in prepared.resolved.values()),
+        untouched=not any(file.fresh for file in files)
+        and all(resolved.record is not None for resolved in prepared.resolved.values()),
     )
 
 

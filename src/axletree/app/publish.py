@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import filelock
@@ -18,7 +18,7 @@ from axletree.package.index import IndexFile, read_index, render_index
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.core.records import StageRecord
     from axletree.core.trees import Entry
@@ -65,6 +65,8 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
         PublishError: a root already has another file of that name; nothing was changed then.
         HostError: the folder cannot be written, or its disk is full.
     """
+    if _up_to_date(out, records):
+        return tuple(dict.fromkeys(file for record in records for file in _standing(record)))
     published: list[PublishedFile] = []
     try:
         with filelock.FileLock(out / ".axletree.lock"):
@@ -81,7 +83,7 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
     return tuple(published)
 
 
-def up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
+def _up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
     """Whether the output folder holds what index stages made: by its own pages and by size, without hashing."""
     for record in records:
         root = out / record.facts["root"]
@@ -97,6 +99,13 @@ def up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
             if path.stat().st_size != file["size"]:
                 return False
     return True
+
+
+def _standing(record: StageRecord) -> Iterator[PublishedFile]:
+    """The wheels of an index stage, as files that were there already."""
+    for file in record.facts["files"]:
+        path = PurePosixPath(record.facts["root"], file["filename"]).as_posix()
+        yield PublishedFile(path=path, size=file["size"], sha256=Digest(file["sha256"]), fresh=False)
 
 
 class _Merge:
