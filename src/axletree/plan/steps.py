@@ -250,7 +250,7 @@ def _index_steps(target: Target) -> Iterator[Step]:
 
 
 def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterator[Step]:
-    packages = [package for package in target.packages if package.name in test.packages]
+    packages = sorted((package for package in target.packages if package.name in test.packages), key=_name_of)
     roots = {package.index for package in packages}
     axes = dict(test.axes)
     for package in target.packages:
@@ -274,6 +274,10 @@ def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterato
             needs=needs,
             resources=test.resources,
         )
+
+
+def _name_of(package: TargetPackage) -> str:
+    return package.name
 
 
 def _in_target_order(axes: AxisValues, target: Target) -> AxisValues:
