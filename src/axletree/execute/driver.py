@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from axletree.core.errors import AxletreeError, StageError
 from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, StageStarted
 from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import StageId
@@ -56,6 +58,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     resolved: dict[StageId, Resolved]
     """The stages that are done or cached, with their records."""
     failures: tuple[StageFinished, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """What a run that failed ends with. A stage's own failure says most; bad input more than a lacking host."""
+        return min((failure.exit_code or StageError.exit_code for failure in self.failures), default=0)
 
     @property
     def met_corruption(self) -> bool:
@@ -150,9 +157,9 @@ class _Driver:
 
     def _follow(self, instructions: list[Instruction]) -> None:
         """Carry out instructions, and those that follow from them; a queue, since chains of hits can be long."""
-        queue = list(instructions)
+        queue = deque(instructions)
         while queue:
-            instruction = queue.pop(0)
+            instruction = queue.popleft()
             match instruction:
                 case Resolve(stage):
                     queue.extend(self.scheduler.handle(self._resolve(stage)))
@@ -216,6 +223,9 @@ class _Driver:
         stage_id = self.tasks.pop(task)
         if task.cancelled():
             finished = StageFinished(time=time.time(), stage=stage_id, status="cancelled")
+        elif isinstance(error := task.exception(), AxletreeError):  # it could not even be asked for: a full disk
+            message, code = str(error), error.exit_code
+            finished = StageFinished(time=time.time(), stage=stage_id, status="failed", message=message, exit_code=code)
         else:
             finished = self._confirmed(stage_id, task.result())
         if finished.status == "failed":

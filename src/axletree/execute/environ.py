@@ -88,7 +88,7 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path) -> list[s
     ccache = context.request.local.get("ccache")
     if ccache is None:
         return []
-    folder = context.store.root / "tools" / "ccache"
+    folder = context.store.cache / "tools" / "ccache"
     folder.mkdir(parents=True, exist_ok=True)
     for name in _WRAPPED_COMPILERS:
         link = folder / name
@@ -96,7 +96,7 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path) -> list[s
             fresh = folder / f".{name}.{os.getpid()}"
             fresh.symlink_to(ccache)
             fresh.replace(link)
-    env["CCACHE_DIR"] = str(context.store.root / "ccache")
+    env["CCACHE_DIR"] = str(context.store.cache / "ccache")
     env["CCACHE_BASEDIR"] = str(root)
     env["CCACHE_COMPILERCHECK"] = "content"
     env["CCACHE_NOHASHDIR"] = "1"

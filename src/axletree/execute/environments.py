@@ -7,6 +7,7 @@ when a stage needs one, and kept as long as the store pleases; deleting it costs
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import HostError
@@ -64,6 +65,7 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
     folder = context.store.environments / digest[:24]
     with context.store.lock(f"environment-{digest}"):
         if _works(folder, interpreter):
+            os.utime(folder)  # it is in use: `store gc` goes by that
             return folder
         context.progress("making the environment")
         wheels = wheel_folder(context, digest, "wheels")

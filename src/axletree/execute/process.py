@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections import deque
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from axletree.core.errors import StageError
 
@@ -18,7 +19,8 @@ _PROGRESS = re.compile(rb"^\[\s*(\d+)/(\d+)\]\s*(.*)")
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
 _SHORTEST_SECRET = 6
 _RECENT_LINES = 300
-_URL_PASSWORD = re.compile(rb"(://[^/\s:@]*:)[^/\s@]+@")
+_LOGIN = re.compile(r"://([^/\s:@]*)(:?)([^/\s@]*)@")
+_URL_LOGIN = re.compile(rb"(://)[^/\s@]+@")
 
 
 def looks_secret(name: str) -> bool:
@@ -28,8 +30,19 @@ def looks_secret(name: str) -> bool:
 
 def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:
     """Values of an environment that must not be shown, longest first."""
-    values = {value for name, value in environ.items() if looks_secret(name) and len(value) >= _SHORTEST_SECRET}
+    found = {line.strip() for name, value in environ.items() if looks_secret(name) for line in value.splitlines()}
+    for value in environ.values():
+        for name, colon, password in _LOGIN.findall(value):
+            found |= {password, unquote(password)} if colon else {name}
+    values = {value for value in found if len(value) >= _SHORTEST_SECRET}
     return tuple(value.encode() for value in sorted(values, key=len, reverse=True))
+
+
+def redact(data: bytes, secrets: Iterable[bytes]) -> bytes:
+    """Data with ``***`` in the place of secrets, and of the user and password in any address."""
+    for secret in secrets:
+        data = data.replace(secret, b"***")
+    return _URL_LOGIN.sub(rb"\1***@", data)
 
 
 class Log:
@@ -40,11 +53,13 @@ class Log:
         self._secrets = tuple(secrets)
         self._recent: deque[str] = deque(maxlen=_RECENT_LINES)
 
+    def redact(self, text: str) -> str:
+        """A text that may leave the stage: in an event, say."""
+        return redact(text.encode(errors="surrogateescape"), self._secrets).decode(errors="replace")
+
     def write(self, line: bytes) -> None:
         """Write one line, redacted."""
-        for secret in self._secrets:
-            line = line.replace(secret, b"***")
-        line = _URL_PASSWORD.sub(rb"\1***@", line)
+        line = redact(line, self._secrets)
         self._stream.write(line)
         self._stream.flush()
         self._recent.append(line.decode(errors="replace").rstrip())

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from axletree.core.events import Event, StageFinished
+from axletree.core.errors import StageError
+from axletree.core.events import Event, MemorySampled, StageFinished, StageProgress
+from axletree.execute.process import redact, secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,14 +66,21 @@ class LocalRunner:
         noise = asyncio.ensure_future(process.stderr.read())
         finished: StageFinished | None = None
         async for line in process.stdout:
-            event = msgspec.json.decode(line, type=Event)
+            event = _named(msgspec.json.decode(line, type=Event), request)
             if isinstance(event, StageFinished):
                 finished = event
             else:
                 emit(event)
         code = await process.wait()
-        said = (await noise).decode(errors="replace").strip()
+        said = redact(await noise, secrets_of(self._environ)).decode(errors="replace").strip()
         return finished or _vanished(request, code, said)
+
+
+def _named(event: Event, request: StageRequest) -> Event:
+    """An event under the name that we know the stage by: two stages with one key share a request, the last one's."""
+    if isinstance(event, StageProgress | MemorySampled | StageFinished):
+        return msgspec.structs.replace(event, stage=request.stage)
+    return event
 
 
 def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
@@ -88,6 +97,7 @@ def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
         key=request.key,
         message=message,
         cause=tuple(said.splitlines()[-6:]),
+        exit_code=StageError.exit_code,
     )
 
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import shutil
 import threading
 import time
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psutil
 
 from axletree.check.cause import root_cause
-from axletree.core.errors import AxletreeError, StageError
+from axletree.core.errors import AxletreeError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.execute.context import ActionFunction, Context, Outcome
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob
+from axletree.store.disk import mount_point
+from axletree.store.layout import STORE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,12 +40,12 @@ CORRUPT = "corrupt input"
 
 def work_folder(store: Store, key: Key) -> Path:
     """Where a stage works. One path for each key, so that paths in compiler output do not vary between attempts."""
-    return store.root / "work" / key[:24]
+    return store.work / key[:24]
 
 
 def log_file(store: Store, key: Key) -> Path:
     """The log of a stage's latest attempt."""
-    return store.root / "logs" / f"{key[:24]}.log"
+    return store.logs / f"{key[:24]}.log"
 
 
 def run_stage(
@@ -86,7 +89,8 @@ def _attempt(
     started = time.monotonic()
 
     def progress(message: str, *, done: int | None = None, total: int | None = None) -> None:
-        emit(StageProgress(time=time.time(), stage=request.stage, message=message, done=done, total=total))
+        words = log.redact(message)
+        emit(StageProgress(time=time.time(), stage=request.stage, message=words, done=done, total=total))
 
     try:
         _clear(work)
@@ -95,13 +99,14 @@ def _attempt(
             outcome = action(context)
         record = _record(request, outcome, started=started, peak=peak[0])
         record = store.put_record(record)
-    except AxletreeError as error:
-        log.say(f"error: {error}")
-        emit(_failure(request, error, log_path=log_path))
-        return False
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
-        log.write(traceback.format_exc().encode())
-        emit(_failure(request, error, log_path=log_path))
+        failure = _explained(store, error, log_path)
+        with suppress(OSError):  # a full disk takes no more lines
+            if isinstance(failure, AxletreeError):
+                log.say(f"error: {failure}")
+            else:
+                log.write(traceback.format_exc().encode())
+        emit(_failure(request, failure, log_path=log_path, redact=log.redact))
         return False
     shutil.rmtree(work, ignore_errors=True)
     emit(_finished(request, record, log_path=log_path))
@@ -155,19 +160,32 @@ def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | No
     )
 
 
-def _failure(request: StageRequest, error: Exception, *, log_path: Path) -> StageFinished:
-    message = str(error) if isinstance(error, AxletreeError) else f"{type(error).__name__}: {error}"
+def _cause(log_path: Path) -> tuple[str, ...]:
     with log_path.open(encoding="utf-8", errors="replace") as lines:
-        cause = root_cause(lines)
+        return root_cause(lines)
+
+
+def _explained(store: Store, error: Exception, log_path: Path) -> Exception:
+    """The error itself, or that the disk is full where this is what is behind it, be it in a program's words."""
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    if full or any(os.strerror(errno.ENOSPC) in line for line in _cause(log_path)):
+        hint = f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`"
+        return StoreError(f"no space left on {mount_point(store.root)}", hint=hint)
+    return error
+
+
+def _failure(request: StageRequest, error: Exception, *, log_path: Path, redact: Callable[[str], str]) -> StageFinished:
+    message = redact(str(error) if isinstance(error, AxletreeError) else f"{type(error).__name__}: {error}")
     return StageFinished(
         time=time.time(),
         stage=request.stage,
         status="failed",
         key=request.key,
         message=f"{CORRUPT}: {message}" if isinstance(error, CorruptBlob) else message,
-        cause=cause,
+        cause=_cause(log_path),
         findings=error.findings if isinstance(error, StageError) else (),
         log=str(log_path),
+        exit_code=error.exit_code if isinstance(error, AxletreeError) else StageError.exit_code,
     )
 
 

@@ -7,6 +7,7 @@ long as their content is the same, so that make and ninja see exactly what chang
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ def open_workspace(context: Context) -> Iterator[tuple[Path | None, Path | None]
     with context.store.lock(f"workspace-{name}"):
         state = folder / "state"
         state.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)  # it is in use: `store gc` goes by that
         source = folder / "source"
         if has_source:
             _sync(context, source, folder / _LISTING)

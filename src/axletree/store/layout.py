@@ -8,6 +8,7 @@
 ``requests``    ``<key>.json``: what ``run-stage`` was asked
 ``scratch``     private folders of running processes, each with a lock that ends with its owner
 ``quarantine``  content that was not what its name says
+``work``        the folder of each stage that runs, or that failed and waits for somebody to look inside
 others          ``logs``, ``workspaces``, ``environments``, ``cache``: their owners decide what is in them
 =============== ====================================================================================================
 """
@@ -39,6 +40,7 @@ FOLDERS = (
     "requests",
     "logs",
     "scratch",
+    "work",
     "workspaces",
     "environments",
     "locks",
@@ -87,6 +89,11 @@ class Layout(msgspec.Struct, frozen=True):
     def scratches(self) -> Path:
         """Private folders of running processes, and what is being written."""
         return self.root / "scratch"
+
+    @property
+    def work(self) -> Path:
+        """Folders of stages, by key."""
+        return self.root / "work"
 
     @property
     def workspaces(self) -> Path:

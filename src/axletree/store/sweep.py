@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from axletree.store.layout import Layout
 
 _BY_AGE = ("last", "requests", "logs", "quarantine")
-_FOLDERS_BY_AGE = ("workspaces", "environments")
+_FOLDERS_BY_AGE = ("work", "workspaces", "environments")
 
 
 class GcReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class GcReport(msgspec.Struct, frozen=True, kw_only=True):
     blobs: int
     """Removed contents."""
     folders: tuple[str, ...]
-    """Removed workspaces, environments and scratch folders, relative to the root."""
+    """Removed work folders, workspaces, environments and scratch folders, relative to the root."""
     files: int
     """Removed requests, logs, last records and files in quarantine."""
     freed: int
@@ -49,8 +49,8 @@ def gc(layout: Layout, *, keep: float, grace: float, dry_run: bool = False, now:
 
     Kept are: records that were used, or remembered as a stage's last, within ``keep``, with all their contents; what
     was written or used within ``grace``; what was written or used since the oldest living scratch folder was made.
-    Workspaces, environments, logs, requests and quarantine go by ``keep`` too (who uses a workspace or an environment
-    touches its folder); ``cache`` is left to the tools that own it. Waits for those who write into the store.
+    Folders of failed stages, workspaces, environments, logs, requests and quarantine go by ``keep`` too (who uses a
+    workspace or an environment touches its folder); ``cache`` is left to the tools that own it. Waits for those who write into the store.
 
     Args:
         layout: the store.

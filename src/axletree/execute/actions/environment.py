@@ -9,11 +9,13 @@ from axletree.core.values import Digest, canonical_json
 from axletree.execute.actions.fetch import fetch_blob
 from axletree.execute.context import Outcome
 from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment
+from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from axletree.execute.context import Context
+    from axletree.recipe.locks import PyLock
 
 
 def run(context: Context) -> Outcome:
@@ -26,7 +28,7 @@ def run(context: Context) -> Outcome:
     """
     parameters = context.parameters
     entries = list(_wheels(context, parameters["wheels"]))
-    lock = parameters["lock"].encode()
+    lock = render_lock(_lock(parameters)).encode()
     description = canonical_json({"version": parameters["version"], "python": parameters["python"]})
     for path, data in ((LOCK, lock), (DESCRIPTION, description)):
         entries.append(Entry(path=path, blob=context.store.put_bytes(data), size=len(data)))
@@ -35,6 +37,15 @@ def run(context: Context) -> Outcome:
     size = sum(wheel["size"] for wheel in parameters["wheels"])
     packages = [[wheel["name"], wheel["version"]] for wheel in parameters["wheels"]]
     return Outcome(tree=tree, facts={"packages": packages, "size": size, "python": parameters["python"]})
+
+
+def _lock(parameters: dict[str, Any]) -> PyLock:
+    return make_lock(
+        parameters["requires"],
+        python=parameters["version"],
+        platform=parameters["platform"],
+        wheels=(LockedWheel(**wheel) for wheel in parameters["wheels"]),
+    )
 
 
 def _wheels(context: Context, wheels: list[dict[str, Any]]) -> Iterator[Entry]:
