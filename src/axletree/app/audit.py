@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.backends.cpu import Cpu
-from axletree.backends.cuda import Cuda
-from axletree.backends.rocm import Rocm
 from axletree.check.audit import AuditReport, audit_buffer
 from axletree.host.archive import map_file
 from axletree.host.policies import read_policies
+from axletree.registry import driver_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-
-DRIVER_LIBRARIES: tuple[str, ...] = tuple(
-    pattern for backend in (Cpu(), Cuda(), Rocm()) for pattern in backend.driver_libraries
-)
 
 
 def audit_wheel(
@@ -34,12 +28,11 @@ def audit_wheel(
         HostError: the file can't be read.
         IntegrityError: it is no wheel, or its archive is damaged or unsafe.
     """
-    with map_file(path) as view:
-        return audit_buffer(
-            view,
-            filename=path.name,
-            policies=read_policies(),
-            driver=DRIVER_LIBRARIES,
-            provided_by=provided_by,
-            glibc=glibc,
-        )
+    return audit_buffer(
+        map_file(path),
+        filename=path.name,
+        policies=read_policies(),
+        driver=driver_libraries(),
+        provided_by=provided_by,
+        glibc=glibc,
+    )

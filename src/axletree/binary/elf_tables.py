@@ -21,7 +21,8 @@ MAGIC = b"\x7fELF"
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _PN_XNUM, _SHN_XINDEX = 0xFFFF, 0xFFFF
 _MAX_TABLE = 64 << 20
-_MAX_STEPS = 500_000
+MAX_STEPS = 500_000
+"""Most entries, or stretches of 64 bytes of names, that are read of one file."""
 
 
 class Segment(NamedTuple):
@@ -77,7 +78,7 @@ class Reader:
         """Read from a source; the byte order is set once it is known."""
         self._source = source
         self._name = name
-        self._steps = _MAX_STEPS
+        self._steps = MAX_STEPS
         self.order = "<"
 
     @property

@@ -28,6 +28,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What to do about it, where it can be said better than in the rule."""
 
 
+def listing(places: Sequence[str]) -> tuple[str, ...]:
+    """The places of a finding as its evidence; none where the finding names the only one already."""
+    return tuple(places) if len(places) > 1 else ()
+
+
 class Case(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     """Facts that make a rule fire, or leave it silent."""
 

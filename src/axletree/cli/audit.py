@@ -11,6 +11,7 @@ import msgspec
 from axletree.app.audit import audit_wheel
 from axletree.core.errors import UsageError
 from axletree.package.policy import parse_glibc
+from axletree.view.tables import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,7 +67,7 @@ def _providers(options: Iterable[str]) -> dict[str, list[str]]:
 
 def _render(report: AuditReport) -> Iterator[str]:
     yield click.style(report.file, bold=True)
-    yield f"  {report.files} files, {report.elf_files} of them ELF, {report.size / 1e6:.1f} MB"
+    yield f"  {report.files} files, {report.elf_files} of them ELF, {format_bytes(report.size)}"
     floors = ", ".join(report.floors.values())
     if floors:
         yield f"  lowest platform tag for its symbols: {floors}; highest glibc version: {report.glibc or 'none named'}"

@@ -6,7 +6,7 @@ import hashlib
 import mmap
 import os
 import secrets
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from axletree.package.wheel import scan_wheel
 from axletree.package.writer import EARLIEST, WrittenWheel, write_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from axletree.package.metadata import Metadata
     from axletree.package.wheel_info import WheelInfo
@@ -35,8 +35,7 @@ class WheelFile(msgspec.Struct, frozen=True, kw_only=True):
     written: WrittenWheel
 
 
-@contextmanager
-def map_file(path: Path) -> Iterator[memoryview]:
+def map_file(path: Path) -> memoryview:
     """A file's bytes without reading them into memory.
 
     Raises:
@@ -47,10 +46,11 @@ def map_file(path: Path) -> Iterator[memoryview]:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise IntegrityError(Problem(file=str(path), message="is empty"))
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
-                yield view
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+    # Not closed here: the traceback of an error may still hold views. The mapping goes with the last of them.
+    return memoryview(mapped)
 
 
 def write_wheel_file(
@@ -92,13 +92,13 @@ def write_wheel_file(
 
 def _verify(path: Path, filename: str, written: WrittenWheel) -> Digest:
     """Read the whole wheel back as a stranger would; returns the digest of the file."""
-    with map_file(path) as view:
-        wheel = scan_wheel(view, filename=filename).wheel
-        trouble = [*wheel.unreadable, *(f"{issue.path} {issue.detail}" for issue in wheel.record_issues)]
-        if wheel.record != written.record or wheel.size != written.size or trouble:
-            detail = f": {trouble[0]}" if trouble else ""
-            raise IntegrityError(Problem(file=filename, message=f"what was written does not read back{detail}"))
-        return Digest(hashlib.sha256(view).hexdigest())
+    view = map_file(path)
+    wheel = scan_wheel(view, filename=filename).wheel
+    trouble = [*wheel.unreadable, *(f"{issue.path} {issue.detail}" for issue in wheel.record_issues)]
+    if wheel.record != written.record or wheel.size != written.size or trouble:
+        detail = f": {trouble[0]}" if trouble else ""
+        raise IntegrityError(Problem(file=filename, message=f"what was written does not read back{detail}"))
+    return Digest(hashlib.sha256(view).hexdigest())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from axletree.binary.elf import VersionNeed
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Case, Found, Rule, listing
 from axletree.check.rules.dist_sample import CORE, library, plain_library, sample
 from axletree.package.linkage import installed_path, library_paths, search_path
 from axletree.package.metadata import required_distributions
@@ -33,7 +33,7 @@ def _unresolved(facts: DistFacts) -> Iterator[Found]:
             yield Found(
                 where=need.files[0],
                 message=f"nobody brings {need.soname}, which {_subject(need.files, 'needs', 'need')}",
-                evidence=need.files,
+                evidence=listing(need.files),
             )
 
 
@@ -55,7 +55,7 @@ def _libpython(facts: DistFacts) -> Iterator[Found]:
     for need in facts.needs:
         if need.owner == "python":
             message = f"{_subject(need.files, 'is', 'are')} linked to {need.soname}"
-            yield Found(where=need.files[0], message=message, evidence=need.files)
+            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
 
 
 def _unreachable(facts: DistFacts) -> Iterator[Found]:
@@ -79,27 +79,30 @@ def _unreachable(facts: DistFacts) -> Iterator[Found]:
 def _outside(facts: DistFacts) -> Iterator[Found]:
     files: dict[tuple[str, ...], list[str]] = {}
     for path, elf in facts.elfs.items():
-        entries = tuple(entry.text for entry in search_path(path, elf) if entry.kind != "origin")
+        entries = tuple(dict.fromkeys(entry.text for entry in search_path(path, elf) if entry.kind != "origin"))
         if entries:
             files.setdefault(entries, []).append(path)
     for entries, paths in sorted(files.items()):
         places = ", ".join(text or "the current folder (an empty entry)" for text in entries)
         message = f"{_subject(paths, 'searches', 'search')} {places}"
-        yield Found(where=paths[0], message=message, evidence=tuple(paths))
+        yield Found(where=paths[0], message=message, evidence=listing(paths))
 
 
 def _dead(facts: DistFacts) -> Iterator[Found]:
     installed = {place for member in facts.wheel.members if (place := installed_path(member.path)) is not None}
     folders = {parent for place in installed for parent in _parents(place)}
+    foreign = {need.soname for need in facts.needs if need.owner == "distribution"}
     files: dict[tuple[str, str], list[str]] = {}
     for path, elf in facts.elfs.items():
+        if foreign.intersection(elf.needed):
+            continue  # the distribution that brings them may fill any folder
         for entry in search_path(path, elf):
             if entry.folder is not None and _is_dead(entry.folder, folders, installed):
                 files.setdefault((entry.text, entry.folder), []).append(path)
     for (text, folder), paths in sorted(files.items()):
         place = "leaves site-packages" if folder.startswith("..") else f"is no folder of the wheel ({folder})"
         message = f"{_subject(paths, 'searches', 'search')} {text}, which {place}"
-        yield Found(where=paths[0], message=message, evidence=tuple(paths))
+        yield Found(where=paths[0], message=message, evidence=listing(paths))
 
 
 def _is_dead(folder: str, folders: set[str], installed: set[str]) -> bool:
@@ -120,7 +123,9 @@ def _parents(path: str) -> Iterator[str]:
 
 def _stale_versions(facts: DistFacts) -> Iterator[Found]:
     elfs = facts.elfs
-    known = {need.soname for need in facts.needs} | library_paths(elfs).keys()
+    strictest = facts.strictest
+    system = strictest.policy.libraries if strictest and strictest.policy else frozenset[str]()
+    known = {need.soname for need in facts.needs} | library_paths(elfs).keys() | system
     for path, elf in elfs.items():
         for need in elf.versions_needed:
             if need.file not in known and not need.file.startswith(("ld-", "ld64", "ld.so")):
@@ -279,6 +284,15 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
             Case(
                 title="a folder of another distribution",
                 facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../nvidia/cudnn/lib",))}),
+                fires=False,
+            ),
+            Case(
+                title="a folder that a named provider may fill",
+                facts=sample(
+                    elfs={CORE: library(needed=("libc10.so",), runpath=("$ORIGIN/lib",))},
+                    provided_by=_TORCH,
+                    requires=("torch",),
+                ),
                 fires=False,
             ),
             Case(

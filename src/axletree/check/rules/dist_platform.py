@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Case, Found, Rule, listing
 from axletree.check.rules.dist_sample import CORE, glibc, library, plain_library, sample
 from axletree.package.policy import SymbolNeed, broken_needs, parse_glibc
 from axletree.package.tags import needs_cpython
@@ -41,7 +41,7 @@ def _above_tag(facts: DistFacts) -> Iterator[Found]:
         yield Found(
             where=path,
             message=f"it needs {', '.join(map(_text, needs[:3]))}, more than {platform.tag} promises",
-            evidence=tuple(map(_text, needs)),
+            evidence=listing([*map(_text, needs)]),
             fix=f"tag the wheel {floor}, or build it with an older toolchain or sysroot",
         )
 
@@ -58,7 +58,7 @@ def _above_promise(facts: DistFacts) -> Iterator[Found]:
     for path, needs in _by_file(above).items():
         worst = max(needs, key=lambda need: parse_glibc(need.version) or ())
         message = f"it needs {_text(worst)}; {facts.glibc} was promised to be enough"
-        yield Found(where=path, message=message, evidence=tuple(map(_text, needs)))
+        yield Found(where=path, message=message, evidence=listing([*map(_text, needs)]))
 
 
 def _unportable(facts: DistFacts) -> Iterator[Found]:
@@ -78,7 +78,7 @@ def _other_machine(facts: DistFacts) -> Iterator[Found]:
         message = (
             f"{len(files)} of its files are for {machine}, which the tag {facts.wheel.name.platform} does not name"
         )
-        yield Found(where=files[0], message=message, evidence=files)
+        yield Found(where=files[0], message=message, evidence=listing(files))
 
 
 def _damaged(facts: DistFacts) -> Iterator[Found]:
@@ -109,7 +109,7 @@ def _under_tagged(facts: DistFacts) -> Iterator[Found]:
     files = tuple(path for path, elf in facts.elfs.items() if elf.python_modules and elf.python_symbols)
     if files:
         message = f"{files[0]} is an extension module, yet the tags {name.python}-none fit every Python"
-        yield Found(where=files[0], message=message, evidence=files)
+        yield Found(where=files[0], message=message, evidence=listing(files))
 
 
 def _never_loaded(facts: DistFacts) -> Iterator[Found]:

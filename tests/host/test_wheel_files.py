@@ -1,0 +1,134 @@
+"""Wheels on disk: written whole or not at all, and accepted by unzip, zipfile, pip and uv."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from axletree.core.errors import HostError, IntegrityError
+from axletree.host import archive
+from axletree.host.archive import WheelFile, map_file, write_wheel_file
+from axletree.package import writer
+from axletree.package.writer import Member
+from support.wheels import demo_info, demo_metadata, demo_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BODY = b"ANSWER = 42\n\n\ndef main():\n    print(ANSWER)\n"
+VERSION = "1.0+torch.2.13.cpu"
+FOLDER = f"demo-{VERSION}.dist-info"
+MEMBERS = [
+    Member(path="demo/__init__.py", data=BODY),
+    Member(path="demo/data/é, with comma.txt", data=b"x" * 100_000),
+    Member(path="demo/big.bin", data=lambda: (bytes([n]) * (1 << 20) for n in range(10)), size=10 << 20),
+    Member(path=f"{FOLDER}/entry_points.txt", data=b"[console_scripts]\ndemo = demo:main\n"),
+    Member(path=f"{FOLDER}/licenses/LICENSE", data=b"MIT\n"),
+]
+
+
+def write(folder: Path, **options: int) -> WheelFile:
+    metadata = demo_metadata(VERSION, summary="A demo", requires_python=">=3.9")
+    return write_wheel_file(
+        folder, demo_name(version=VERSION), MEMBERS, metadata=metadata, wheel_info=demo_info(), **options
+    )
+
+
+def run(*command: str | Path) -> str:
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "UV_", "PYTHON"))}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_same_bytes_for_any_number_of_threads(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    first, second = write(one, threads=1), write(two, threads=2)
+    assert first.path.read_bytes() == second.path.read_bytes()
+    assert first.sha256 == second.sha256
+    assert first.path.name == f"demo-{VERSION}-py3-none-any.whl"
+    assert first.size == first.path.stat().st_size
+
+
+def test_other_readers_find_nothing_wrong(tmp_path: Path) -> None:
+    path = write(tmp_path).path
+    assert "Done testing" in run(sys.executable, "-m", "zipfile", "-t", path)
+    with zipfile.ZipFile(path) as opened:
+        assert opened.read("demo/__init__.py") == BODY
+    if shutil.which("unzip"):
+        assert "No errors detected" in run("unzip", "-tq", path)
+
+
+@pytest.mark.parametrize("client", ["pip", "uv"])
+def test_clients_install_it(tmp_path: Path, client: str) -> None:
+    path = write(tmp_path).path
+    home = tmp_path / "env"
+    run(sys.executable, "-m", "uv", "venv", "--offline", "--python", sys.executable, home)
+    python = home / "bin" / "python"
+    if client == "pip":
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps", path)
+    else:
+        cache = tmp_path / "cache"
+        run(sys.executable, "-m", "uv", "pip", "install", "--offline", "--cache-dir", cache, "--python", python, path)
+    assert run(home / "bin" / "demo") == "42\n"
+    code = "import importlib.metadata as m; d = m.distribution('demo'); print(d.version, d.metadata['Summary'])"
+    assert run(python, "-c", code) == f"{VERSION} A demo\n"
+    installed = next(home.rglob(FOLDER))
+    assert (installed / "licenses" / "LICENSE").read_bytes() == b"MIT\n"
+
+
+def test_a_wheel_of_that_name_is_replaced(tmp_path: Path) -> None:
+    first = write(tmp_path)
+    first.path.write_bytes(b"old")
+    assert write(tmp_path).sha256 == first.sha256
+    assert list(tmp_path.iterdir()) == [first.path]
+
+
+def test_nothing_is_left_when_the_source_fails(tmp_path: Path) -> None:
+    def broken() -> Iterator[bytes]:
+        yield bytes(1 << 20)
+        raise OSError(28, "No space left on device")
+
+    members = [Member(path="a", data=broken, size=2 << 20)]
+    with pytest.raises(HostError, match="can't be written: No space left on device"):
+        write_wheel_file(tmp_path, demo_name(), members, metadata=demo_metadata(), wheel_info=demo_info())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_when_what_was_written_is_not_what_was_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = writer.write_wheel
+
+    def flips_a_bit(sink, *args, **options):  # type: ignore[no-untyped-def]
+        written = real(sink, *args, **options)
+        sink.seek(60)  # inside the content of the first member
+        sink.write(b"\xff")
+        return written
+
+    monkeypatch.setattr(archive, "write_wheel", flips_a_bit)
+    with pytest.raises(IntegrityError):
+        write(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="can't be written: No such file or directory"):
+        write(tmp_path / "missing")
+
+
+def test_files_that_can_not_be_mapped(tmp_path: Path) -> None:
+    (tmp_path / "empty.whl").touch()
+    with pytest.raises(IntegrityError, match="is empty"):
+        map_file(tmp_path / "empty.whl")
+    with pytest.raises(HostError, match="can't be read: No such file"):
+        map_file(tmp_path / "none.whl")

@@ -1,0 +1,104 @@
+"""Each rule fires and stays silent in the cases that it carries, and says enough when it fires."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from axletree.check.audit import audit_buffer
+from axletree.check.document import render_rules
+from axletree.check.engine import Case, Rule, apply_rules
+from axletree.check.rules.dist import DIST_RULES
+from axletree.check.rules.dist_sample import CORE, POLICIES, library, sample
+from axletree.core.errors import IntegrityError
+from support.wheels import demo_metadata, make_elf, wheel_bytes
+
+if TYPE_CHECKING:
+    from axletree.check.dist import DistFacts
+
+CASES = [pytest.param(rule, case, id=f"{rule.id}: {case.title}") for rule in DIST_RULES for case in rule.cases]
+TAG = "cp311-cp311-manylinux_2_17_x86_64"
+NAME = f"demo-1.0-{TAG}.whl"
+
+
+@pytest.mark.parametrize(("rule", "case"), CASES)
+def test_case(rule: Rule[DistFacts], case: Case[DistFacts]) -> None:
+    found = list(rule.check(case.facts))
+    assert bool(found) == case.fires
+    for each in found:
+        assert each.where
+        assert each.message
+        assert not each.message.endswith(".")
+
+
+@pytest.mark.parametrize("rule", DIST_RULES, ids=lambda rule: rule.id)
+def test_rule_is_complete(rule: Rule[DistFacts]) -> None:
+    assert re.fullmatch(r"dist/[a-z-]+", rule.id)
+    assert {case.fires for case in rule.cases} == {True, False}
+    assert rule.title
+    assert rule.why.endswith(".")
+    assert rule.fix
+
+
+def test_ids_are_unique() -> None:
+    assert len({rule.id for rule in DIST_RULES}) == len(DIST_RULES)
+
+
+def test_a_silent_case_breaks_no_other_rule() -> None:
+    """A good wheel gets no finding above info."""
+    assert apply_rules(DIST_RULES, sample()) == ()
+
+
+def test_findings_come_worst_first_with_the_rules_fix() -> None:
+    facts = sample(
+        filename="demo-1.0-cp311-cp311-linux_x86_64.whl",
+        elfs={CORE: library(symbol_table=5 << 20, needed=("libx.so", "libc.so.6"), runpath=("/opt",))},
+    )
+    findings = apply_rules(DIST_RULES, facts)
+    assert [(finding.severity, finding.rule) for finding in findings] == [
+        ("error", "dist/needed-unresolved"),
+        ("error", "dist/rpath-absolute"),
+        ("warning", "dist/platform-unportable"),
+        ("info", "dist/never-loaded"),
+    ]
+    assert findings[0].where == CORE
+    assert "libx.so" in findings[0].message
+    assert findings[0].fix is not None
+
+
+def test_the_page_names_every_rule_and_case() -> None:
+    page = render_rules(DIST_RULES)
+    for rule in DIST_RULES:
+        assert f"## {rule.id} " in page
+        assert all(case.title in page for case in rule.cases)
+
+
+def test_an_audit_from_bytes_to_findings() -> None:
+    core = make_elf(
+        needed=("libc10.so", "libc.so.6"),
+        needs={"libc.so.6": ("GLIBC_2.17", "GLIBC_2.2.5")},
+        undefined=("PyModule_Create2",),
+        exported=("PyInit__core",),
+    )
+    files = {"demo/__init__.py": b"", "demo/_core.so": core}
+    providers = {"torch": ["libc10*.so"]}
+    bare = audit_buffer(wheel_bytes(files, tag=TAG), filename=NAME, policies=POLICIES, provided_by=providers)
+    assert [finding.rule for finding in bare.findings] == ["dist/provider-undeclared"]
+    assert bare.failed
+    data = wheel_bytes(files, tag=TAG, metadata=demo_metadata(requires=("torch==2.13.0",)))
+    good = audit_buffer(data, filename=NAME, policies=POLICIES, provided_by=providers)
+    assert good.findings == ()
+    assert not good.failed
+    assert (good.project, good.version, good.elf_files, good.glibc) == ("demo", "1.0", 1, "2.17")
+    assert good.floors == {"x86_64": "manylinux_2_17_x86_64"}
+    assert [(need.soname, need.owner) for need in good.needs] == [
+        ("libc.so.6", "system"),
+        ("libc10.so", "distribution"),
+    ]
+
+
+def test_what_is_no_wheel_is_an_error_not_a_finding() -> None:
+    with pytest.raises(IntegrityError):
+        audit_buffer(b"PK", filename=NAME, policies=POLICIES)

@@ -1,0 +1,144 @@
+"""Static indexes: pages, links, order, reading back, conflicts."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from urllib.parse import unquote, urljoin
+
+import pytest
+
+from axletree.core.errors import IntegrityError, PublishError
+from axletree.package.index import IndexFile, merge_files, read_index, render_index
+
+A = IndexFile(
+    filename="torch_scatter-2.1.2+torch.2.13.cpu-cp311-cp311-manylinux_2_34_x86_64.whl",
+    size=1234,
+    sha256="a" * 64,
+    requires_python=">=3.8, <4",
+    metadata_sha256="b" * 64,
+    upload_time="2026-01-31T12:00:00Z",
+)
+B = IndexFile(filename="torch_scatter-2.1.10-py3-none-any.whl", size=5, sha256="c" * 64, yanked='broken <on> "x"')
+C = IndexFile(filename="Zope.Interface-1.0-py3-none-any.whl", size=6, sha256="d" * 64)
+
+
+class Anchors(HTMLParser):
+    """The attributes and texts of the links of a page."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.found: list[dict[str, str | None]] = []
+        self.texts: list[str] = []
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.found.append(dict(attrs))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_the_pages() -> None:
+    assert sorted(render_index([A, B, C])) == [
+        "simple/index.html",
+        "simple/index.json",
+        "simple/torch-scatter/index.html",
+        "simple/torch-scatter/index.json",
+        "simple/zope-interface/index.html",
+        "simple/zope-interface/index.json",
+    ]
+    assert sorted(render_index([])) == ["simple/index.html", "simple/index.json"]
+
+
+def test_html_with_all_attributes() -> None:
+    page = Anchors(render_index([A, B])["simple/torch-scatter/index.html"])
+    yanked, full = page.found
+    assert full["href"] == f"../../{A.filename.replace('+', '%2B')}#sha256={'a' * 64}"
+    assert full["data-requires-python"] == ">=3.8, <4"
+    assert full["data-core-metadata"] == full["data-dist-info-metadata"] == f"sha256={'b' * 64}"
+    assert yanked["data-yanked"] == 'broken <on> "x"'
+    assert "data-requires-python" not in yanked
+    assert A.filename in page.texts
+
+
+def test_links_lead_to_the_files_beside_simple() -> None:
+    href = Anchors(render_index([A])["simple/torch-scatter/index.html"]).found[0]["href"]
+    address = urljoin("http://wheels.example/torch-2.13/cpu/simple/torch-scatter/", href)
+    assert unquote(address.partition("#")[0]) == f"http://wheels.example/torch-2.13/cpu/{A.filename}"
+
+
+def test_json_with_all_fields() -> None:
+    page = json.loads(render_index([A, B])["simple/torch-scatter/index.json"])
+    assert page["meta"] == {"api-version": "1.1"}
+    assert page["name"] == "torch-scatter"
+    assert page["versions"] == ["2.1.2+torch.2.13.cpu", "2.1.10"]
+    assert page["files"][1] == {
+        "filename": A.filename,
+        "url": f"../../{A.filename.replace('+', '%2B')}",
+        "hashes": {"sha256": "a" * 64},
+        "size": 1234,
+        "requires-python": ">=3.8, <4",
+        "core-metadata": {"sha256": "b" * 64},
+        "dist-info-metadata": {"sha256": "b" * 64},
+        "upload-time": "2026-01-31T12:00:00Z",
+    }
+    assert page["files"][0]["yanked"] == 'broken <on> "x"'
+
+
+def test_the_root_lists_projects_by_their_normal_names() -> None:
+    pages = render_index([C, A])
+    assert json.loads(pages["simple/index.json"])["projects"] == [{"name": "torch-scatter"}, {"name": "zope-interface"}]
+    assert [anchor["href"] for anchor in Anchors(pages["simple/index.html"]).found] == [
+        "torch-scatter/",
+        "zope-interface/",
+    ]
+
+
+def test_the_order_of_the_files_changes_nothing() -> None:
+    assert render_index([A, B, C]) == render_index([C, B, A])
+
+
+def test_what_was_written_is_read_back() -> None:
+    assert read_index(render_index([A, B])["simple/torch-scatter/index.json"]) == (B, A)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b'{"meta": {}, "name": "a", "versions": [], "files": [{"filename": "x"}]}', b"\xff"],
+)
+def test_what_is_no_page(data: bytes) -> None:
+    with pytest.raises(IntegrityError, match=r"^index\.json: no project page"):
+        read_index(data)
+
+
+def test_fields_of_later_versions_are_passed_over() -> None:
+    page = json.loads(render_index([A])["simple/torch-scatter/index.json"])
+    page["project-status"] = {"status": "active"}
+    page["files"][0]["provenance"] = None
+    assert read_index(json.dumps(page).encode()) == (A,)
+
+
+def test_the_same_file_again_keeps_its_upload_time() -> None:
+    again = IndexFile(filename=A.filename, size=A.size, sha256=A.sha256, upload_time="2030-01-01T00:00:00Z")
+    assert merge_files([A], [again, B]) == (B, A)
+
+
+def test_the_same_name_with_other_content() -> None:
+    other = IndexFile(filename=A.filename, size=1, sha256="e" * 64)
+    with pytest.raises(PublishError) as caught:
+        merge_files([A], [other])
+    assert f"{A.filename}: is in the index with other content" in str(caught.value)
+    assert "hint: give the new one another version" in str(caught.value)
+
+
+def test_times_in_another_form() -> None:
+    wrong = IndexFile(filename=C.filename, size=1, sha256="d" * 64, upload_time="2026-01-31 12:00")
+    with pytest.raises(IntegrityError, match="is no time in UTC"):
+        render_index([wrong])
+
+
+def test_a_name_that_no_client_takes() -> None:
+    with pytest.raises(IntegrityError, match="no name of a wheel"):
+        render_index([IndexFile(filename="x.whl", size=1, sha256="d" * 64)])
