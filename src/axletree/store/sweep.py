@@ -50,7 +50,8 @@ def gc(layout: Layout, *, keep: float, grace: float, dry_run: bool = False, now:
     Kept are: records that were used, or remembered as a stage's last, within ``keep``, with all their contents; what
     was written or used within ``grace``; what was written or used since the oldest living scratch folder was made.
     Folders of failed stages, workspaces, environments, logs, requests and quarantine go by ``keep`` too (who uses a
-    workspace or an environment touches its folder); ``cache`` is left to the tools that own it. Waits for those who write into the store.
+    workspace or an environment touches its folder); ``cache`` is left to the tools that own it. Waits for those who
+    write into the store.
 
     Args:
         layout: the store.
