@@ -64,7 +64,7 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
     fresh = False
     for name, path in paths.items():
         assert path is not None  # noqa: S101 (checked above)
-        stamp = _stamp(name, path)
+        stamp = _stamp(name, path, environ)
         if stamp not in known:
             known[stamp] = _fingerprint(name, path)
             fresh = True
@@ -74,10 +74,14 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
     return tools
 
 
-def _stamp(name: str, path: str) -> str:
-    real = Path(path).resolve()
-    facts = real.stat()
-    return f"{name} {path} {real} {facts.st_size} {facts.st_mtime_ns}"
+def _stamp(name: str, path: str, environ: Mapping[str, str]) -> str:
+    """What changes when a program does, and for a compiler when the linker does."""
+    files = [Path(path).resolve()]
+    linker = shutil.which("ld", path=environ.get("PATH", os.defpath)) if name in _COMPILERS else None
+    if linker is not None:
+        files.append(Path(linker).resolve())
+    parts = [f"{file} {facts.st_size} {facts.st_mtime_ns}" for file in files for facts in [file.stat()]]
+    return " ".join([name, path, *parts])
 
 
 def _read_cache(cache: Path) -> dict[str, dict[str, str]]:
@@ -92,6 +96,10 @@ def _fingerprint(name: str, path: str) -> dict[str, str]:
     if name in _COMPILERS:
         facts["target"] = _ask(path, "-dumpmachine")
         facts["libc"] = "-".join(platform.libc_ver())
+        linker = _ask(path, "-print-prog-name=ld")
+        found = shutil.which(linker)
+        if found is not None:
+            facts["linker"] = _ask(found, "--version")
     return facts
 
 
