@@ -11,7 +11,7 @@ import msgspec
 
 from axletree import registry
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
-from axletree.core.errors import Problem, RecipeError
+from axletree.core.errors import AxletreeError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import StageRecord
 from axletree.core.values import Digest, StageId
@@ -39,6 +39,9 @@ EPOCH = 315532800
 """1980-01-01, the earliest date that a zip archive can hold: the default of ``SOURCE_DATE_EPOCH``."""
 
 
+_FETCH = StageId("fetch")
+
+
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A plan with all that is known before it runs."""
 
@@ -52,6 +55,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     interpreters: dict[str, Interpreter]
     tools: dict[str, Tool]
     inputs: PlanInputs
+    source_changes: tuple[list[Any], list[Any]] | None = None
+    """What differs in a source folder, last time and now: the digest of a folder tells people nothing."""
 
 
 def prepare(
@@ -92,6 +97,7 @@ def prepare(
         interpreters=interpreters,
         tools=tools,
         inputs=inputs,
+        source_changes=_source_changes(plan, last, store),
     )
 
 
@@ -194,7 +200,30 @@ def _own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
         name: last.ingredients["inputs"].get(name, value) if value.startswith("key:") else value
         for name, value in now["inputs"].items()
     }
-    return why(now, last.ingredients, present=not resolved.certain)
+    then = last.ingredients
+    if prepared.source_changes is not None and "tree" in now["parameters"]:
+        files = zip((then, now), prepared.source_changes, strict=True)
+        then, now = ({**part, "parameters": {"kind": "path", "files": changed}} for part, changed in files)
+    return why(now, then, present=not resolved.certain)
+
+
+def _source_changes(
+    plan: Plan, last: Mapping[StageId, StageRecord], store: Store
+) -> tuple[list[Any], list[Any]] | None:
+    """Files of a source folder that are new, gone or other than last time; ``None`` where nobody can tell."""
+    now = plan.stages[_FETCH].step.parameters.get("tree")
+    then = last[_FETCH].ingredients["parameters"].get("tree") if _FETCH in last else None
+    if now is None or then is None or now == then:
+        return None
+    try:
+        before, after = (frozenset(store.get_tree(Digest(digest)).entries) for digest in (then, now))
+    except AxletreeError:
+        return None  # the older listing may be gone from the store
+    old, new = (
+        [msgspec.to_builtins(entry) for entry in sorted(files, key=lambda entry: entry.path)]
+        for files in (before - after, after - before)
+    )
+    return old, new
 
 
 def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
