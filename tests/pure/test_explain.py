@@ -19,7 +19,7 @@ LAST: dict[str, Any] = {
         "commands": ["make", "make install"],
         "patches": [{"file": "a.patch", "strip": 1, "blob": "11"}, {"file": "b.patch", "strip": 1, "blob": "22"}],
         "wheels": [{"name": "numpy", "version": "2.3", "filename": "numpy-2.3-cp311.whl", "sha256": "33"}],
-        "lock": "lock-version = 1\nversion = 2.3\n",
+        "config": {"text": "one\ntwo\n"},
     },
     "inputs": {"source": "tree:aa", "in:lib": "tree:bb"},
     "tools": {"c++": {"version": "c++ 13.1"}},
@@ -70,7 +70,7 @@ PATCHES = LAST["parameters"]["patches"]
             "parameter patches: a.patch has other content",
         ),
         ("parameters/wheels", [NUMPY], "parameter wheels: + numpy-2.4-cp311.whl, - numpy-2.3-cp311.whl"),
-        ("parameters/lock", "lock-version = 1\nversion = 2.4\n", "parameter lock: + version = 2.4, - version = 2.3"),
+        ("parameters/config/text", "one\nthree\n", "parameter config.text: + three, - two"),
         ("inputs/source", "tree:cc", "input source is another one"),
         ("inputs/in:more", "tree:dd", "input in:more was added or removed"),
         ("inputs/in:lib", ..., "input in:lib was added or removed"),
@@ -101,14 +101,6 @@ def test_nothing_changed() -> None:
 
 def test_a_change_is_told_rather_than_that_the_old_result_is_gone() -> None:
     assert why(changed("epoch", 2), LAST, present=False) == ("SOURCE_DATE_EPOCH: 1 -> 2",)
-
-
-def test_a_lock_is_told_by_its_wheels_first() -> None:
-    now = changed("parameters/wheels", [NUMPY])
-    now["parameters"] = {"lock": "version = 2.4\n", **{k: v for k, v in now["parameters"].items() if k != "lock"}}
-    first, second = why(now, LAST)
-    assert first.startswith("parameter wheels:")
-    assert second.startswith("parameter lock:")
 
 
 def test_a_handful_of_reasons_at_most() -> None:

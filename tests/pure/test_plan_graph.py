@@ -12,7 +12,7 @@ from axletree.core.values import StageId
 from axletree.plan.graph import build_plan
 from support.targets import MANY, ids, inputs_of, plan_of, recipe_texts, targets_at
 
-CLOSED = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+CLOSED = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 PATCHED = """
 name = "s"

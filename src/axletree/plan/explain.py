@@ -43,9 +43,7 @@ def _part_reasons(part: str, now: Any, last: Any) -> list[str]:
     if isinstance(now, dict) and isinstance(last, dict):
         if part == "action" and now["name"] == last["name"]:
             return [_newer(now, last)]
-        # A long text mostly repeats what a list beside it says shorter, as a lock does with its wheels.
-        found = sorted(_differences(now, last), key=lambda difference: _is_text(*difference[1:]))
-        return [_reason(word, path, old, new) for path, old, new in found]
+        return [_reason(word, path, old, new) for path, old, new in _differences(now, last)]
     return [_reason(word, "", last, now)]
 
 
@@ -67,17 +65,13 @@ def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") ->
     return found
 
 
-def _is_text(old: Any, new: Any) -> bool:
-    return isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new)
-
-
 def _reason(word: str, path: str, old: Any, new: Any) -> str:
     subject = f"{word} {path}".strip()
     if word == "input":
         return f"{subject} is another one" if old is not None and new is not None else f"{subject} was added or removed"
     if isinstance(old, list) and isinstance(new, list):
         return f"{subject}: {_list_change(old, new)}"
-    if _is_text(old, new):
+    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
         return f"{subject}: {_list_change(old.splitlines(), new.splitlines())}"
     return f"{subject}: {_short(old)} -> {_short(new)}"
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from axletree.core.errors import Problem, RecipeError
-from axletree.recipe.locks import render_lock
 from axletree.recipe.target import AxisValues, TargetResources
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment)
         parameters={
             "python": locked.python,
             "version": environment.python,
-            "lock": render_lock(locked.lock),
+            "platform": locked.lock.platform,
             "wheels": [msgspec.structs.asdict(wheel) for wheel in locked.lock.wheels],
         },
         resources=TargetResources(disk=_UNPACKED * locked.lock.size or None),

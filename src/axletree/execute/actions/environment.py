@@ -40,8 +40,9 @@ def run(context: Context) -> Outcome:
 
 
 def _lock(parameters: dict[str, Any]) -> PyLock:
+    """The lock of the wheels. What was required of the resolver is not in it: another way to the same is the same."""
     return make_lock(
-        parameters["requires"],
+        (),
         python=parameters["version"],
         platform=parameters["platform"],
         wheels=(LockedWheel(**wheel) for wheel in parameters["wheels"]),
