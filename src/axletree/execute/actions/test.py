@@ -75,7 +75,7 @@ def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -
     installer = context.parameters["installer"]
     context.progress(f"installing with {installer}")
     indexes = [(root / "simple").as_uri() for root in roots]
-    requirements = [*built, *lock.requires]
+    requirements = [*built, *(f"{wheel.name}=={wheel.version}" for wheel in lock.wheels)]
     install = partial(install_with_uv, cache=uv_cache(context)) if installer == "uv" else install_with_pip
     installed = install(
         venv,
