@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from axletree.host import machine
 from axletree.host.interpreters import Interpreter, find_interpreter, identity
 from axletree.host.policies import policy_digest
 from axletree.host.tools import Tool, find_tools
+from axletree.package.deflate import COMPRESSOR
 from axletree.plan.actions import ActionSpec
 from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan
@@ -268,7 +268,7 @@ def _inputs(
         source=_source(loaded, targets, store),
         environments=_environments(loaded, targets, interpreters),
         files=_files(loaded, sorted(paths), store),
-        compressor=f"zlib {zlib.ZLIB_RUNTIME_VERSION}",
+        compressor=COMPRESSOR,
         driver_libraries=registry.driver_libraries(),
         policy=policy_digest(),
         clients={"pip": version("pip"), "uv": version("uv")},

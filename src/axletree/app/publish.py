@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import filelock
 import msgspec
 
-from axletree.core.errors import HostError, Problem, PublishError
+from axletree.core.errors import HostError, IntegrityError
 from axletree.core.values import Digest, digest_of
 from axletree.host.files import replace_file
-from axletree.package.index import IndexFile, read_index, render_index
+from axletree.package.index import IndexFile, merge_files, read_index, render_index
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
@@ -72,9 +72,6 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
         with filelock.FileLock(out / ".axletree.lock"):
             roots = dict.fromkeys(record.facts["root"] for record in records)
             merges = [_Merge(out, root, [r for r in records if r.facts["root"] == root], store) for root in roots]
-            conflicts = [problem for merge in merges for problem in merge.conflicts]
-            if conflicts:
-                raise PublishError(*conflicts)
             for merge in merges:
                 published += merge.apply()
     except OSError as error:
@@ -89,7 +86,7 @@ def _up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
         root = out / record.facts["root"]
         try:
             listed = _listed(root)
-        except PublishError:
+        except IntegrityError:
             return False
         for file in record.facts["files"]:
             present = listed.get(file["filename"])
@@ -112,50 +109,34 @@ class _Merge:
     """What publishing the trees of one index root would change."""
 
     def __init__(self, out: Path, root: str, records: Sequence[StageRecord], store: Store) -> None:
+        """Read what is there and what comes.
+
+        Raises:
+            PublishError: a file of the same name with other content is there; names all of them.
+        """
         self.out = out
         self.root = out / root
         self.store = store
-        self.listed = _listed(self.root)
         self.entries: dict[str, Entry] = {}
-        self.fresh: dict[str, IndexFile] = {}
-        self.conflicts: list[Problem] = []
+        fresh: list[IndexFile] = []
         for record in records:
             entries = store.get_tree(record.tree).entries
-            fresh = _lines(entries, store)
-            self.conflicts += self._conflicts({**self.listed, **self.fresh}, fresh)
-            self.fresh |= fresh
+            fresh += _lines(entries, store)
             self.entries |= {entry.path: entry for entry in entries}
-
-    def _conflicts(self, known: Mapping[str, IndexFile], fresh: Mapping[str, IndexFile]) -> list[Problem]:
-        problems: list[Problem] = []
-        for name, line in fresh.items():
-            path = self.root / name
-            present = known[name].sha256 if name in known else None
-            if present is None and path.exists():
-                present = digest_of(path.read_bytes())
-            if present is not None and present != line.sha256:
-                problems.append(
-                    Problem(
-                        message=f"the index has {name} with other content (sha256 {present[:12]}..., "
-                        f"built now: {line.sha256[:12]}...)",
-                        file=str(path),
-                        hint="give the package a build-tag or another version, or publish to another --out: "
-                        "whoever installed the old file can't tell them apart",
-                    )
-                )
-        return problems
+        self.wheels = {line.filename for line in fresh}
+        listed = _listed(self.root)
+        self.lines = merge_files([*listed.values(), *_unlisted(self.root, fresh, listed)], fresh)
 
     def apply(self) -> list[PublishedFile]:
         published: list[PublishedFile] = []
         for entry in self.entries.values():
-            if entry.path in self.fresh or entry.path.endswith(".whl.metadata"):
+            if entry.path in self.wheels or entry.path.endswith(".whl.metadata"):
                 fresh = self._place(entry)
-                if entry.path in self.fresh:
+                if entry.path in self.wheels:
                     assert entry.blob is not None  # noqa: S101 (a wheel is a file)
                     path = (self.root / entry.path).relative_to(self.out).as_posix()
                     published.append(PublishedFile(path=path, size=entry.size, sha256=entry.blob, fresh=fresh))
-        files = {**self.listed, **self.fresh}
-        pages = render_index(tuple(files[name] for name in sorted(files)))
+        pages = render_index(self.lines)
         for path in sorted(pages, key=lambda page: -page.count("/")):
             target = self.root / path
             if not target.exists() or target.read_bytes() != pages[path]:
@@ -182,13 +163,18 @@ def _listed(root: Path) -> dict[str, IndexFile]:
     return found
 
 
-def _lines(entries: Sequence[Entry], store: Store) -> dict[str, IndexFile]:
-    lines: dict[str, IndexFile] = {}
-    for entry in entries:
-        if _PROJECT_PAGE.fullmatch(entry.path) and entry.blob is not None:
-            for file in read_index(store.read_blob(entry.blob), file=entry.path):
-                lines[file.filename] = file
-    return lines
+def _unlisted(root: Path, fresh: Iterable[IndexFile], listed: Mapping[str, IndexFile]) -> Iterator[IndexFile]:
+    """Files that lie where a fresh one goes, though no page names them: somebody put them there by hand."""
+    for line in fresh:
+        path = root / line.filename
+        if line.filename not in listed and path.exists():
+            yield msgspec.structs.replace(line, sha256=digest_of(path.read_bytes()))
+
+
+def _lines(entries: Iterable[Entry], store: Store) -> list[IndexFile]:
+    """What the project pages of an index tree list."""
+    pages = [entry for entry in entries if _PROJECT_PAGE.fullmatch(entry.path) and entry.blob is not None]
+    return [line for page in pages if page.blob for line in read_index(store.read_blob(page.blob), file=page.path)]
 
 
 def install_commands(

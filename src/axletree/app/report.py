@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from axletree.core.errors import HostError
 from axletree.host import machine
 from axletree.host.files import replace_file
 from axletree.view.report import render_report
@@ -21,7 +22,7 @@ def write_report(built: Built, out: Path) -> Path:
     """Write ``report.html`` and return its path.
 
     Raises:
-        OSError: the folder cannot be written.
+        HostError: the folder cannot be written, or its disk is full.
     """
     prepared = built.prepared
     data = report_data(
@@ -37,5 +38,10 @@ def write_report(built: Built, out: Path) -> Path:
         install=built.install,
     )
     path = out / REPORT
-    replace_file(path, render_report(data).encode())
+    try:
+        replace_file(path, render_report(data).encode())
+    except OSError as error:
+        raise HostError(
+            f"cannot write {path}: {error.strerror}", hint="make room there, or choose another --out"
+        ) from error
     return path
