@@ -63,7 +63,7 @@ def resolve_stage(
     step = stage.step
     ingredients: dict[str, Any] = {
         "action": {"name": step.action, "revision": spec.revision},
-        "axes": step.axes,
+        "axes": step.axes if step.axes_in_key else {},
         "parameters": step.parameters,
         "inputs": {name: resolved.identity for name, resolved in inputs.items()},
     }

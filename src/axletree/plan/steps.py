@@ -34,6 +34,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     axes: AxisValues
     parameters: dict[str, Any]
+    axes_in_key: bool = True
+    """Not where the axes only choose parameters: a patch for other variants changes nothing here."""
     needs: dict[str, str] = {}
     """Name of an input -> name of the step that makes it."""
     tools: tuple[str, ...] = ()
@@ -138,7 +140,12 @@ def _source_steps(target: Target, inputs: PlanInputs) -> Iterator[Step]:
             {"file": patch.file, "strip": patch.strip, "blob": inputs.files[patch.file]} for patch in source.patches
         ]
         yield Step(
-            name="patch", action="patch", axes=source.axes, parameters={"patches": patches}, needs={"source": "fetch"}
+            name="patch",
+            action="patch",
+            axes=source.axes,
+            axes_in_key=False,
+            parameters={"patches": patches},
+            needs={"source": "fetch"},
         )
 
 
