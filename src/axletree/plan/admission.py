@@ -80,9 +80,12 @@ def cost_of(resources: TargetResources, *, compiles: bool, last: Metrics | None,
 
 
 def fits(cost: Cost, free: Budget) -> bool:
-    """Whether a stage may start beside what runs already."""
+    """Whether a stage may start beside what runs already; one that asks for no disk space does on a full disk too."""
     return (
-        cost.cores <= free.cores and cost.slots <= free.slots and cost.memory <= free.memory and cost.disk <= free.disk
+        cost.cores <= free.cores
+        and cost.slots <= free.slots
+        and cost.memory <= free.memory
+        and cost.disk <= max(free.disk, 0)
     )
 
 

@@ -182,7 +182,9 @@ class Scheduler:
     def _admit(self) -> list[Instruction]:
         """Start what fits, longest way to the end first; a lone stage starts even if it is over the budget."""
         instructions: list[Instruction] = []
-        if self.costs and self.free.cores < 1:  # no room for anything: saves the sorting, with thousands ready
+        if (
+            self.costs and self.free.cores < 1 and self.free.slots < 1
+        ):  # no room for anything: saves the sorting, with thousands ready
             return instructions
         ready = sorted(self._ready, key=lambda stage_id: (-self._depth[stage_id], stage_id))
         for stage_id in ready:
