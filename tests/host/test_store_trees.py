@@ -129,6 +129,14 @@ def test_one_file(store: Store, tmp_path: Path) -> None:
         store.put_file(path)
 
 
+def test_a_link_is_not_adopted_in_place_of_its_target(store: Store, tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "in", {"a": b"alpha", "link": "a"})
+    with pytest.raises(HostError, match="symbolic links"):
+        store.put_file(folder / "link", adopt=True)
+    assert store.put_file(folder / "link") == (digest_of(b"alpha"), 5)
+    assert read_files(folder) == {"a": b"alpha", "link": "a"}
+
+
 def test_what_is_excluded_stays_out(store: Store, tmp_path: Path) -> None:
     files: Files = {
         ".git/config": b"x",

@@ -77,7 +77,7 @@ class Intake:
 
     def adopt(self, path: str) -> tuple[Digest, int, int]:
         """Take the file itself; where that can't be done (another disk, other names for it), a copy."""
-        source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        source = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             status = os.fstat(source)
             mine = status.st_nlink == 1 and status.st_dev == self._device and status.st_uid == os.geteuid()
