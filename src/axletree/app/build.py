@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sysconfig
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,7 +20,7 @@ from axletree.host import machine
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.core.records import StageRecord
@@ -68,16 +69,20 @@ def build(
         events.append(event)
         emit(event)
 
-    prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
-    check_writable(out)
-    result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
-    for _ in range(_MOST_ROUNDS - 1):
-        if not result.met_corruption:
-            break
-        prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
+    def prepare() -> Prepared:
+        return planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
+
+    with _lease(store):
+        prepared = prepare()
+        check_writable(out)
         result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
-    records = publishable(prepared, result)
-    files = publish(out, records, store)
+        for _ in range(_MOST_ROUNDS - 1):
+            if not result.met_corruption:
+                break
+            prepared = prepare()
+            result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
+        records = publishable(prepared, result)
+        files = publish(out, records, store)
     for file in files:
         tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
     return Built(
@@ -88,6 +93,16 @@ def build(
         untouched=not any(file.fresh for file in files)
         and all(resolved.record is not None for resolved in prepared.resolved.values()),
     )
+
+
+@contextmanager
+def _lease(store: Store) -> Iterator[None]:
+    """Keep `store gc` away from whatever this run writes and uses, as long as it lives."""
+    folder = store.scratch("run")
+    try:
+        yield
+    finally:
+        store.drop_scratch(folder)
 
 
 def run_started(prepared: Prepared, store: Store) -> RunStarted:
