@@ -15,42 +15,71 @@ if TYPE_CHECKING:
 _LINES = 6
 _WIDTH = 300
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""ECMA-48: control sequences (colours), operating system commands (links), and the short ones."""
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_TOOL = r"(?:cc1(?:plus)?|lto1|collect2|as|nvcc|ptxas|hipcc|(?:[\w.]+-)*(?:g?cc|[cg]\+\+|clang(?:\+\+)?)(?:-\d+)?)"
 _KINDS: tuple[tuple[str, ...], ...] = (
     # The machine: nothing else in the log matters then.
-    (r"No space left on device", r"Killed signal terminated program", r"virtual memory exhausted", r"out of memory"),
-    # Compilers, assemblers and linkers.
     (
-        r"(?<!command )\bfatal error:",
-        r"^[^\s:][^:]*:\d+(:\d+)?: error:",
-        r"^[^\s(]+\(\d+\): error[: ]",
-        r"\bnvcc fatal\b",
-        r"undefined reference to",
-        r"\bld(\.\w+)?: (cannot find|error:|.*undefined)",
-        r"relocation truncated to fit",
-        r"CMake Error",
-        r"(: |^)command not found",
-        r"^\S*(sh|bash): line \d+: ",
+        r"No space left on device|Disk quota exceeded",
+        r"Killed signal terminated program|terminated with signal 9|internal compiler error: Killed",
+        r"unable to execute command: Killed|line \d+: +\d+ Killed\b",
+        r"virtual memory exhausted|Cannot allocate memory|^\s*MemoryError\b",
+        r"(?i:(?:error|fatal|exception)\b.*\bout of memory\b|^out of memory\b)",
     ),
-    # Tests: pytest's own account of the failing assertion.
-    (r"^E\s{2,}\S", r"^(FAILED|ERROR) \S+", r"^Assertion `"),
+    # Patches, compilers, assemblers, linkers, what configures them, and what resolves requirements.
+    (
+        r"^Hunk #\d+ FAILED|can't find file to patch|malformed patch|Reversed \(or previously applied\) patch",
+        r"^\s*[^\s:][^:]*:\d+(?::\d+)?: (?:fatal |internal compiler )?(?i:error):",
+        r"^\s*[^\s(]+\(\d+\): (?:catastrophic )?error\b",
+        rf"^\s*(?:\S*/)?{_TOOL}: (?:fatal |internal compiler )?error:",
+        r"\b(?:nvcc|ptxas) fatal\b|\bnvlink error\b|\bfatal error:",
+        r"undefined reference to|multiple definition of|relocation truncated to fit|recompile with -fPIC",
+        r"\b(?:ld(?:\.\w+)?|mold): (?:cannot find|error:|fatal:|.*undefined)",
+        r"\bCMake Error\b",
+        r"^\s*error(?:\[E\d+\]): ",  # rustc
+        r"^g?make(?:\[\d+\])?: \*\*\* (?!\[|Waiting)",
+        r"(?:: |^)command not found|^\S*sh: \d+: .*: not found$|^\S*(?:sh|bash): line \d+: ",
+        r"No solution found when resolving|Could not find a version that satisfies|^\s*The conflict is caused by:",
+    ),
+    # Tests: what pytest, unittest, GoogleTest and the C library say of the failing assertion.
+    (
+        r"^E\s{2,}\S",
+        r"^(?:FAILED|ERROR) \S+",
+        r"^(?:FAIL|ERROR): \w+ \(",
+        r"^\[  FAILED  \]",
+        r"\bAssertion [`'].*' failed",
+        r"^Fatal Python error|Segmentation fault|^Aborted\b",
+    ),
     # Python: the line that ends a traceback.
-    (r"^(?!subprocess\.CalledProcessError)[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b(:|$)",),
-    (r"\berror:", r"^ERROR\b", r"\bcannot\b.*\bfind\b"),
+    (r"^\s*[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|NotFound|Failure)(?::|$)",),
+    (r"(?i:\berror:)", r"^ERROR\b", r"(?i:\bcannot\b.*\bfind\b)"),
 )
+_COMPILED = tuple(re.compile("|".join(kind)) for kind in _KINDS)
+
 _WRAPPERS = re.compile(
     r"ninja: build stopped"
-    r"|^(g?make)(\[\d+\])?: \*\*\*"
-    r"|subprocess\.CalledProcessError"
-    r"|error: command .* failed with exit"
-    r"|error: subprocess-exited-with-error"
+    r"|^g?make(\[\d+\])?: \*\*\* (\[|Waiting)"
+    r"|CalledProcessError"
+    r"|failed with exit (code|status)|exited with (code|status)|returned non-zero exit status"
+    r"|ld returned \d+ exit status|was ended by signal"
+    r"|compilation terminated"
     r"|RuntimeError: Error compiling objects"
-    r"|BackendSubprocessExited|exited with (code|status)|compilation terminated"
-    r"|returned non-zero exit status"
-    r"|^E\s+(where|and)\b"
+    r"|BackendSubprocessExited|BuildBackendException"
+    r"|error: (subprocess-exited-with-error|metadata-generation-failed)"
+    r"|ERROR: Failed (building wheel|to build)"
+    r"|^\s*(\[end of output\]|note: This |hint: See above|\S .* did not run successfully)"
+    r"|Configuring incomplete, errors occurred"
+    r"|^\*\*\* CMake (build|configuration) failed"
 )
-_COMPILED = tuple(re.compile("|".join(f"(?:{pattern})" for pattern in kind), re.IGNORECASE) for kind in _KINDS)
+"""Lines of layers that only pass a failure on. They end what is being collected."""
+
+_NEXT = re.compile(r"^\[\s*\d+/\d+\]|^\$ ")
+"""The next step of ninja, or the next command: what follows belongs to something else."""
+_PLACE = re.compile(r"^(patching|checking) file ")
+"""Lines that say where the trouble after them is."""
 
 
 def root_cause(lines: Iterable[str]) -> tuple[str, ...]:
@@ -60,17 +89,27 @@ def root_cause(lines: Iterable[str]) -> tuple[str, ...]:
         lines: The log, line by line. Read once; memory does not grow with it.
     """
     found: dict[int, list[str]] = {}
-    open_kinds: list[int] = []
+    growing: list[int] = []
+    place: str | None = None
     for raw in lines:
-        line = _ANSI.sub("", raw).rstrip()[:_WIDTH]
-        if not line or _WRAPPERS.search(line):
-            open_kinds = []
+        line = _readable(raw)
+        if not line or _WRAPPERS.search(line) or _NEXT.search(line):
+            growing = []
             continue
-        open_kinds = [kind for kind in open_kinds if len(found[kind]) < _LINES]
-        for kind in open_kinds:
+        growing = [kind for kind in growing if len(found[kind]) < _LINES]
+        for kind in growing:
             found[kind].append(line)
-        kind = next((number for number, pattern in enumerate(_COMPILED) if pattern.search(line)), None)
-        if kind is not None and kind not in found:
-            found[kind] = [line]
-            open_kinds.append(kind)
+        if _PLACE.search(line):
+            place = line
+        kind = next((number for number, pattern in enumerate(_COMPILED) if pattern.search(line)), len(_COMPILED))
+        if kind < len(_COMPILED) and kind not in found:
+            found[kind] = [place, line] if place is not None and line.startswith("Hunk") else [line]
+            growing.append(kind)
     return tuple(found[min(found)]) if found else ()
+
+
+def _readable(raw: str) -> str:
+    """A line as a terminal would show it, without colours or whatever else could steer a terminal."""
+    line = _ESCAPES.sub("", raw).rstrip()
+    last = line.rpartition("\r")[2]  # of a line that was written over
+    return _CONTROLS.sub("", last).rstrip()[:_WIDTH]
