@@ -3,99 +3,329 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import io
+import tarfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support.faulty import BOUND, PYTHON, make_project
+from support.faulty import BOUND, LIBRARY, PYTHON, SOURCES, make_project, powerless, pylock
+from support.index_server import make_wheel, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from support.faulty import Project
 
     Golden = Callable[[str, str], None]
 
+CLOSED_PORT = "http://127.0.0.1:9"
+"""The port "discard", where nothing listens: what a network that is not there looks like."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What is done to a project, and what comes of it."""
+    """A recipe, what is done to it and to the command line, and what comes of that."""
 
-    change: Callable[[Project], None]
+    old: str = ""
+    new: str = ""
     code: int = 2
+    recipe: str = LIBRARY
     arguments: tuple[str, ...] = ()
-    recipe: str | None = None
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    environ: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def project(self, folder: Path) -> Project:
+        project = make_project(folder / "project", self.recipe, files=self.files).having(**self.environ)
+        if self.old:
+            project.edit(self.old, self.new)
+        return project
 
 
-def edit(old: str, new: str) -> Callable[[Project], None]:
-    return lambda project: project.edit(old, new)
+PLAIN_LOCK = f"small/pylock.plain-py{PYTHON.replace('.', '')}.toml"
 
-
-def no_compiler(project: Project) -> None:
-    """A PATH with everything that a build needs but a compiler."""
-    folder = project.folder / "bin"
-    folder.mkdir()
-    (folder / "bash").symlink_to("/bin/bash")
-
-
-def nothing(_project: Project) -> None:
-    """The arguments alone are at fault."""
-
-
-def old_lock(project: Project) -> None:
-    """A lock of when the environment asked for something else."""
-    project.edit("[environments.plain]", '[environments.plain]\nrequires = ["wheel>=2"]')
-    (project.folder / "small").mkdir()
-    (project.folder / "small" / f"pylock.plain-py{PYTHON.replace('.', '')}.toml").write_text(
-        f"""\
-lock-version = "1.0"
-environments = []
-requires-python = "=={PYTHON}.*"
-created-by = "axletree"
-packages = []
-
-[tool.axletree]
-requires = ["wheel>=1"]
-python = "{PYTHON}"
-platform = "linux-x86_64"
-""",
-        encoding="utf-8",
-    )
-
-
-FAULTS = {
-    "unknown-key": Fault(edit("commands =", "comands =")),
-    "unknown-axis": Fault(edit('axes = ["python"]', 'axes = ["pyton"]'), recipe=BOUND),
-    "cyclic-stages": Fault(
-        edit("[stages.lib]\n", '[stages.lib]\naxes = ["python"]\ninputs = ["bind"]\n'), recipe=BOUND
-    ),
-    "undeclared-axis": Fault(edit("-fPIC -o", "-fPIC -DPYTHON={python} -o"), recipe=BOUND),
+BEFORE = {
+    "unknown-key": Fault("commands =", "comands ="),
+    "unknown-axis": Fault('axes = ["python"]', 'axes = ["pyton"]', recipe=BOUND),
+    "cyclic-stages": Fault("[stages.lib]\n", '[stages.lib]\naxes = ["python"]\ninputs = ["bind"]\n', recipe=BOUND),
+    "undeclared-axis": Fault("-fPIC -o $AXLETREE_OUT/lib", "-fPIC -DV={python} -o $AXLETREE_OUT/lib", recipe=BOUND),
     "empty-matrix": Fault(
-        edit("[environments.plain]", f'[matrix]\nexclude = [{{ python = "{PYTHON}" }}]\n\n[environments.plain]'),
+        "[environments.plain]", f'[matrix]\nexclude = [{{ python = "{PYTHON}" }}]\n[environments.plain]', recipe=BOUND
+    ),
+    "missing-source": Fault('path = "src"', 'path = "sources"'),
+    "missing-patch": Fault("[stages.lib]", '[[patches]]\nfile = "fix.patch"\n\n[stages.lib]'),
+    "secret-passed": Fault('tools = ["c++"]', 'tools = ["c++"]\npass-env = ["GITHUB_TOKEN"]'),
+    "missing-lock": Fault("[environments.plain]", '[environments.plain]\nrequires = ["wheel"]', recipe=BOUND),
+    "old-lock": Fault(
+        "[environments.plain]",
+        '[environments.plain]\nrequires = ["wheel>=2"]',
         recipe=BOUND,
+        files={PLAIN_LOCK: pylock({}, requires=["wheel>=1"])},
     ),
-    "missing-source": Fault(edit('path = "src"', 'path = "sources"')),
-    "missing-patch": Fault(edit("[stages.lib]", '[[patches]]\nfile = "fix.patch"\n\n[stages.lib]')),
-    "secret-passed": Fault(edit('tools = ["c++"]', 'tools = ["c++"]\npass-env = ["GITHUB_TOKEN"]')),
-    "missing-lock": Fault(edit("[environments.plain]", '[environments.plain]\nrequires = ["wheel"]'), recipe=BOUND),
-    "old-lock": Fault(old_lock, recipe=BOUND),
-    "missing-source-lock": Fault(
-        edit('path = "src"', f'url = "file:///nowhere/small-1.0.tar.gz"\nsha256 = "{"0" * 64}"')
-    ),
-    "missing-interpreter": Fault(edit(f'python = ["{PYTHON}"]', 'python = ["3.99"]'), code=3, recipe=BOUND),
-    "unknown-variant": Fault(nothing, arguments=("-v", "py399"), recipe=BOUND),
-    "unknown-option": Fault(nothing, arguments=("--keep-goin",)),
+    "broken-lock": Fault(recipe=BOUND, files={PLAIN_LOCK: "packages = [\n"}),
+    "missing-source-lock": Fault('path = "src"', f'url = "file:///none/small-1.0.tar.gz"\nsha256 = "{"0" * 64}"'),
+    "unknown-variant": Fault(arguments=("-v", "py399"), recipe=BOUND),
+    "unknown-option": Fault(arguments=("--keep-goin",)),
+    "missing-tool": Fault('tools = ["c++"]', 'tools = ["c++", "no-such-compiler"]', code=3),
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", BEFORE)
 def test_before_anything_runs(name: str, tmp_path: Path, golden: Golden) -> None:
-    fault = FAULTS[name]
-    project = make_project(tmp_path / "project", **({"recipe": fault.recipe} if fault.recipe else {}))
-    fault.change(project)
-    ended = project.build(*fault.arguments)
+    project = BEFORE[name].project(tmp_path)
+    ended = project.build(*BEFORE[name].arguments)
     golden(f"flow/{name}.txt", project.account(ended))
-    assert ended.code == fault.code
+    assert ended.code == BEFORE[name].code
     assert not project.out.exists()
-    assert not (project.store / "results").exists() or project.records() == {}
+    assert project.records() == {}
+    assert project.sound()
+
+
+def test_a_python_that_is_not_there(tmp_path: Path) -> None:
+    project = Fault(f'python = ["{PYTHON}"]', 'python = ["3.99"]', recipe=BOUND).project(tmp_path)
+    ended = project.build()
+    assert ended.code == 3
+    assert "no CPython 3.99 on this machine" in ended.err
+    assert "uv python install 3.99" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("torch-scater", "did you mean 'torch-scatter'?"),
+        ("smal.toml", "did you mean small.toml?"),
+        ("small", "for the file beside you write small.toml"),
+        (".", "axletree recipes"),
+        ("./src/", "./src/ is a folder"),
+    ],
+)
+def test_a_recipe_that_is_not_there(name: str, says: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    ended = project.run("build", name)
+    assert ended.code == 2
+    assert says in ended.err
+    assert not project.out.exists()
+
+
+def test_a_path_without_a_compiler(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", PATH=str(tmp_path / "empty"))
+    ended = project.build()
+    assert ended.code == 3
+    assert ended.err == (
+        "error: c++ is not on PATH, and a stage of the recipe needs it\n"
+        "  hint: install it (Debian and Ubuntu: apt-get install g++)\n"
+    )
+    assert not project.out.exists()
+
+
+PATCH = """\
+--- a/small.cpp
++++ b/small.cpp
+@@ -1 +1 @@
+-extern "C" int small_answer() { return 41; }
++extern "C" int small_answer() { return 43; }
+"""
+BUILT = """\
+name = "small"
+version = "1.0"
+source = { path = "src" }
+axes = { python = ["PYTHON"] }
+environments = { plain = {} }
+stages = { wheel = { action = "build", axes = ["python"], environment = "plain" } }
+packages = { small = { from = "wheel" } }
+""".replace("PYTHON", PYTHON)
+PYPROJECT = """\
+[build-system]
+requires = ["small-backend>=2", "small-helper; python_version > '3'", "not-here; python_version < '3'"]
+build-backend = "small_backend"
+"""
+
+RUNNING = {
+    "compile-error": Fault(
+        files={"src/small.cpp": '#error "this source is wrong"\nint main() {}\n'},
+        code=1,
+    ),
+    "test-failure": Fault("small.answer() == 42", "small.answer() == 41", recipe=BOUND, code=1),
+    "import-failure": Fault(recipe=BOUND, code=1, files={"src/__init__.py": "from small._small import question\n"}),
+    "empty-out": Fault('"mkdir -p $AXLETREE_OUT/lib",', '"AXLETREE_OUT=$PWD; mkdir lib",', code=1),
+    "unfit-patch": Fault(
+        "[stages.lib]", '[[patches]]\nfile = "fix.patch"\n\n[stages.lib]', code=1, files={"fix.patch": PATCH}
+    ),
+    "missing-requirement": Fault(recipe=BUILT, code=1, files={"src/pyproject.toml": PYPROJECT}),
+    "no-project": Fault(recipe=BUILT, code=1, files={"src/pyproject.toml": "[build-system]\nrequires = 1\n"}),
+    "unprovided-library": Fault('provided-by = { libsmall = ["libsmall.so"] }', "", recipe=BOUND, code=1),
+    "killed": Fault('"mkdir -p $AXLETREE_OUT/lib",', '"kill -KILL $$",', code=1),
+    "out-of-memory": Fault(
+        '"mkdir -p $AXLETREE_OUT/lib",', "\"ulimit -v 100000; python3 -c 'bytearray(1 << 30)'\",", code=1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_while_it_runs(name: str, tmp_path: Path, golden: Golden) -> None:
+    project = RUNNING[name].project(tmp_path)
+    ended = project.build()
+    golden(f"flow/{name}.txt", project.account(ended))
+    assert ended.code == RUNNING[name].code
+    check_nothing_left(project)
+    logs = [line.split("log: ")[1] for line in ended.out.splitlines() if line.strip().startswith("log: ")]
+    assert logs
+    assert all(Path(log).stat().st_size for log in logs)
+
+
+def check_nothing_left(project: Project) -> None:
+    """No wheel and no half of one is published, no process is left, and the store is in order."""
+    assert project.published() == []
+    assert project.processes() == []
+    assert project.sound()
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as a release archive."""
+    path = tmp_path_factory.mktemp("release") / "small-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in SOURCES.items():
+            member = tarfile.TarInfo(f"small-1.0/{name}")
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return path
+
+
+def source_lock(archive: Path, *, kind: str, location: str, sha256: str | None = None) -> dict[str, str]:
+    """The lock of the sources as an archive."""
+    digest = sha256 or hashlib.sha256(archive.read_bytes()).hexdigest()
+    text = (
+        f'kind = "{kind}"\nlocation = "{location}"\nversion = "1.0"\nfilename = "{archive.name}"\nsha256 = "{digest}"\n'
+    )
+    return {"small/source.lock.toml": text}
+
+
+def locked_wheel(folder: Path, **environ: str) -> Project:
+    """A project whose environment holds one wheel by its lock."""
+    name, data = make_wheel("helper", "1.0")
+    recipe = BOUND.replace("[environments.plain]", '[environments.plain]\nrequires = ["helper"]')
+    files = {PLAIN_LOCK: pylock({name: data}, requires=["helper"])}
+    return make_project(folder / "project", recipe, files=files, **environ)
+
+
+def from_index(folder: Path, archive: Path, **environ: str) -> Project:
+    """A project whose source is an sdist of the package index."""
+    recipe = LIBRARY.replace('path = "src"', 'pypi = "small"')
+    files = source_lock(archive, kind="pypi", location="small")
+    return make_project(folder / "project", recipe, files=files, **environ)
+
+
+def test_an_archive_that_somebody_replaced(tmp_path: Path, archive: Path, golden: Golden) -> None:
+    wrong = "ab" * 32
+    recipe = LIBRARY.replace('path = "src"', f'url = "{archive.as_uri()}"\nsha256 = "{wrong}"')
+    files = source_lock(archive, kind="url", location=archive.as_uri(), sha256=wrong)
+    project = make_project(tmp_path / "project", recipe, files=files)
+    ended = project.build()
+    golden("flow/replaced-archive.txt", project.account(ended).replace(archive.parent.as_uri(), "<release>"))
+    assert ended.code == 2
+    check_nothing_left(project)
+    assert list((project.store / "cache" / "downloads").glob("*.partial")) == []
+
+
+def test_a_wheel_that_somebody_replaced(tmp_path: Path, golden: Golden) -> None:
+    project = locked_wheel(tmp_path, AXLETREE_FIND_LINKS=str(tmp_path))
+    name, data = make_wheel("helper", "1.0", body="other = 1\n")
+    (tmp_path / name).write_bytes(data)
+    ended = project.build()
+    golden("flow/replaced-wheel.txt", project.account(ended).replace(str(tmp_path), "<links>"))
+    assert ended.code == 2
+    check_nothing_left(project)
+
+
+def test_a_wheel_that_an_index_serves_wrongly(tmp_path: Path) -> None:
+    name, data = make_wheel("helper", "1.0")
+    with serve() as server:
+        server.add_project("helper", {name: data})
+        server.files[f"/files/{name}"] = data[:-1] + b"x"
+        project = locked_wheel(tmp_path, AXLETREE_NO_INDEX="", AXLETREE_INDEX_URL=f"{server.address}/simple")
+        ended = project.build()
+    assert ended.code == 2
+    assert f"{name} is not the file that was locked" in ended.out
+    check_nothing_left(project)
+
+
+def test_an_sdist_that_no_index_has(tmp_path: Path, archive: Path, golden: Golden) -> None:
+    with serve() as server:
+        server.add_project("small", {"small-0.9.tar.gz": b""})
+        project = from_index(tmp_path, archive, AXLETREE_NO_INDEX="", AXLETREE_INDEX_URL=f"{server.address}/simple")
+        ended = project.build()
+    golden("flow/missing-sdist.txt", project.account(ended).replace(server.address, "<index>"))
+    assert ended.code == 3
+    check_nothing_left(project)
+
+
+def test_no_network(tmp_path: Path, archive: Path, golden: Golden) -> None:
+    project = from_index(
+        tmp_path,
+        archive,
+        AXLETREE_NO_INDEX="",
+        AXLETREE_INDEX_URL="https://files.example/simple",
+        https_proxy=CLOSED_PORT,
+        http_proxy=CLOSED_PORT,
+    )
+    ended = project.build()
+    golden("flow/no-network.txt", project.account(ended))
+    assert ended.code == 3
+    check_nothing_left(project)
+
+
+def test_offline(tmp_path: Path, archive: Path, golden: Golden) -> None:
+    project = from_index(tmp_path, archive, AXLETREE_NO_INDEX="", AXLETREE_INDEX_URL="https://files.example/simple")
+    ended = project.build("--offline")
+    golden("flow/offline.txt", project.account(ended))
+    assert ended.code == 3
+    check_nothing_left(project)
+    ended = project.build("--find-links", archive.parent, "--offline")
+    assert ended.code == 0, ended.out
+    assert len(project.wheels()) == 1
+
+
+def test_an_output_folder_below_a_file(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    ended = project.run("build", "small.toml", "--out", "small.toml/dist")
+    assert ended.code == 3
+    assert ended.err == (
+        "error: cannot write to the output folder small.toml/dist: Not a directory\n"
+        "  hint: choose another one with --out\n"
+    )
+    assert project.records() == {}
+
+
+def test_an_output_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    closed = project.folder / "closed"
+    closed.mkdir(mode=0o555)
+    prefix = powerless()
+    ended = project.run("build", "small.toml", "--out", "closed/dist", prefix=prefix)
+    assert ended.code == 3
+    assert "cannot write to the output folder closed/dist: Permission denied" in ended.err
+    ended = project.having(AXLETREE_STORE=str(closed / "store")).build(prefix=prefix)
+    assert ended.code == 3
+    assert "cannot use the store: Permission denied" in ended.err
+    assert "set AXLETREE_STORE to a folder that is" in ended.err
+    assert list(closed.iterdir()) == []
+    assert not project.out.exists()
+
+
+def test_a_wheel_that_is_there_with_other_content(tmp_path: Path, golden: Golden) -> None:
+    project = make_project(tmp_path / "project")
+    assert project.build().code == 0
+    before = {path: path.read_bytes() for path in project.out.rglob("*") if path.is_file()}
+    project.edit("return 42", "return 43", file="src/small.cpp")
+    ended = project.build()
+    golden("flow/other-content.txt", project.account(ended))
+    assert ended.code == 2
+    after = {path: path.read_bytes() for path in project.out.rglob("*") if path.is_file()}
+    assert after == before
+    ended = project.run("build", "small.toml", "--out", "other")
+    assert ended.code == 0
+    assert "5 stages are in the store" not in ended.out  # they were published now
+    assert len(list((project.folder / "other").glob("*.whl"))) == 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.core.errors import HostError
+from axletree.core.errors import HostError, IntegrityError
 from axletree.host.indexes import IndexSettings
 from axletree.host.simple_api import RemoteFile, find_file, list_files, parse_html, parse_json, project_of
 from support.index_server import Server, make_wheel, serve, write_wheel
@@ -123,7 +123,7 @@ def test_a_file_that_nothing_has_names_all_places_and_no_secret(server: Server, 
     settings = IndexSettings(
         index_url=f"{server.address}/simple".replace("//", "//me:secret@"), find_links=(str(tmp_path / "none"),)
     )
-    with pytest.raises(HostError) as caught:
+    with pytest.raises(IntegrityError) as caught:
         find_file(NAME, DIGEST, settings, extra=[f"{server.address}/empty"])
     text = str(caught.value)
     assert "secret" not in text

@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
+import pytest
 
-from axletree.store import verify
-from axletree.store.layout import Layout
+from axletree.recipe.locks import LockedWheel, make_lock, render_lock
+from axletree.store import Store, verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -196,7 +200,7 @@ class Project:
 
     def sound(self) -> bool:
         """Whether the store is in order, and nothing was left in it by somebody who is gone."""
-        report = verify(Layout(self.store))
+        report = verify(Store.open(self.store))
         return report.sound and not report.leftovers
 
     def records(self) -> dict[str, Path]:
@@ -237,11 +241,10 @@ class Project:
     def plain(self, text: str) -> str:
         """A text without what differs from run to run: folders, times, sizes, digests."""
         text = text.replace(str(self.folder), "<project>")
+        text = re.sub(r"manylinux_\d+_\d+_\w+", "manylinux", text).replace(platform.machine(), "<machine>")
         text = text.replace(PYTHON, "3.N").replace(PYTHON.replace(".", ""), "3N")
         text = re.sub(r"\b[0-9a-f]{24,64}\b", "<digest>", text)
-        text = re.sub(
-            r"sha256 [0-9a-f]{12}\.\.\.|now: [0-9a-f]{12}\.\.\.", lambda m: m[0].split()[0] + " <digest>", text
-        )
+        text = re.sub(r"\b[0-9a-f]{12,16}\.\.\.", "<digest>", text)
         text = re.sub(r"^ +\d+:\d\d  ", "   0:00  ", text, flags=re.MULTILINE)
         text = re.sub(r"(in|after|took) \d+(\.\d+)? (s|min|ms)\b", r"\1 0 s", text)
         text = re.sub(r", peak memory [\d.]+ \w+", "", text)
@@ -255,6 +258,34 @@ class Project:
 
 
 _SUMMARY = re.compile(r"^(done|failed|cancelled) (in|after) ", re.MULTILINE)
+
+
+def powerless() -> list[str]:
+    """The start of a command line that runs the rest without root's rights over files and namespaces.
+
+    The user stays the same: Python may lie where nobody else can read it.
+    """
+    if os.geteuid() != 0:
+        return []
+    prefix = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    if shutil.which("setpriv") is None or subprocess.run([*prefix, "true"], check=False).returncode != 0:
+        pytest.skip("root's rights can't be given up here: no setpriv")
+    return prefix
+
+
+def pylock(wheels: Mapping[str, bytes], *, requires: Sequence[str]) -> str:
+    """A lock of an environment of this Python that holds wheels: file name -> content."""
+    locked = [
+        LockedWheel(
+            name=name.partition("-")[0].replace("_", "-"),
+            version=name.split("-")[1],
+            filename=name,
+            size=len(data),
+            sha256=hashlib.sha256(data).hexdigest(),
+        )
+        for name, data in wheels.items()
+    ]
+    return render_lock(make_lock(requires, python=PYTHON, platform=sysconfig.get_platform(), wheels=locked))
 
 
 def make_project(

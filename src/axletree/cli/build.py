@@ -19,7 +19,7 @@ from axletree.view.plain import PlainView
 if TYPE_CHECKING:
     from axletree.core.events import Event
 
-_EXIT = {"done": 0, "failed": 1, "cancelled": 130}
+_CANCELLED = 130
 
 
 @click.command(help="Build, audit, index, install and test a recipe's variants.")
@@ -44,7 +44,7 @@ def command(
     index_url: str | None,
     as_json: bool,
 ) -> None:
-    """Build; exit 0 when all is done, 1 when a stage failed, 130 when it was cancelled."""
+    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
     environ = _with_options(offline=offline, find_links=find_links, index_url=index_url)
     view = _view(as_json=as_json)
 
@@ -111,4 +111,4 @@ def _close(built: Built, out: Path, *, as_json: bool) -> None:
             report=str(report) if report else None,
         ):
             click.echo(line)
-    sys.exit(_EXIT[built.result.status])
+    sys.exit(_CANCELLED if built.result.status == "cancelled" else built.result.exit_code)

@@ -99,6 +99,8 @@ class StageFinished(_Event, frozen=True, kw_only=True, tag="stage-finished"):
     """What went wrong, one line."""
     cause: tuple[str, ...] = ()
     """The lines of the log that name the root cause, not those of the wrappers around it."""
+    exit_code: int | None = None
+    """Of a failure, what it means for the run's exit code: 1 the stage's own work, 2 its input, 3 this machine."""
     findings: tuple[Finding, ...] = ()
 
 

@@ -109,6 +109,9 @@ def _map_paths(env: dict[str, str], root: Path, venv: Path | None) -> None:
     flags = [f"-ffile-prefix-map={root}=."]
     if venv is not None:
         flags.append(f"-ffile-prefix-map={venv}=/environment")
+        python = (venv / "bin" / "python").resolve().parents[1]
+        if not python.is_relative_to("/usr"):  # the system's own is at the same place everywhere
+            flags.append(f"-ffile-prefix-map={python}=/python")
     for variable in ("CFLAGS", "CXXFLAGS"):
         env[variable] = " ".join(flags)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 from collections import deque
 from typing import TYPE_CHECKING
@@ -129,7 +130,11 @@ def check_program(
         StageError: it cannot be started or does not end with 0; ``what`` says what failed.
     """
     code = run_program(argv, cwd=cwd, env=env, log=log, progress=progress)
+    number = -code if code < 0 else code - 128  # a shell says 128 + n of what it ran
+    if number == signal.SIGKILL:
+        hint = "most often the system ran out of memory; `resources.memory-per-job` lowers how many jobs run at once"
+        raise StageError(f"{what} was killed (SIGKILL)", hint=hint)
     if code < 0:
-        raise StageError(f"{what} was ended by signal {-code}")
+        raise StageError(f"{what} was ended by {signal.Signals(number).name}")
     if code != 0:
         raise StageError(f"{what} failed with exit code {code}")

@@ -25,7 +25,7 @@ from axletree.store.disk import mount_point
 from axletree.store.layout import STORE_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.core.events import Event
@@ -100,13 +100,14 @@ def _attempt(
         record = _record(request, outcome, started=started, peak=peak[0])
         record = store.put_record(record)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
-        failure = _explained(store, error, log_path)
+        cause = _cause(log_path)  # before our own words are in the log
+        failure = _explained(store, error, cause)
         with suppress(OSError):  # a full disk takes no more lines
             if isinstance(failure, AxletreeError):
                 log.say(f"error: {failure}")
             else:
                 log.write(traceback.format_exc().encode())
-        emit(_failure(request, failure, log_path=log_path, redact=log.redact))
+        emit(_failure(request, failure, cause=cause, log_path=log_path, redact=log.redact))
         return False
     shutil.rmtree(work, ignore_errors=True)
     emit(_finished(request, record, log_path=log_path))
@@ -165,16 +166,19 @@ def _cause(log_path: Path) -> tuple[str, ...]:
         return root_cause(lines)
 
 
-def _explained(store: Store, error: Exception, log_path: Path) -> Exception:
+def _explained(store: Store, error: Exception, cause: Sequence[str]) -> Exception:
     """The error itself, or that the disk is full where this is what is behind it, be it in a program's words."""
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
-    if full or any(os.strerror(errno.ENOSPC) in line for line in _cause(log_path)):
+    if full or any(os.strerror(errno.ENOSPC) in line for line in cause):
         hint = f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`"
         return StoreError(f"no space left on {mount_point(store.root)}", hint=hint)
     return error
 
 
-def _failure(request: StageRequest, error: Exception, *, log_path: Path, redact: Callable[[str], str]) -> StageFinished:
+def _failure(
+    request: StageRequest, error: Exception, *, cause: tuple[str, ...], log_path: Path, redact: Callable[[str], str]
+) -> StageFinished:
+    findings = error.findings if isinstance(error, StageError) else ()
     message = redact(str(error) if isinstance(error, AxletreeError) else f"{type(error).__name__}: {error}")
     return StageFinished(
         time=time.time(),
@@ -182,8 +186,8 @@ def _failure(request: StageRequest, error: Exception, *, log_path: Path, redact:
         status="failed",
         key=request.key,
         message=f"{CORRUPT}: {message}" if isinstance(error, CorruptBlob) else message,
-        cause=_cause(log_path),
-        findings=error.findings if isinstance(error, StageError) else (),
+        cause=() if findings else cause,  # the log of an audit has its findings once more
+        findings=findings,
         log=str(log_path),
         exit_code=error.exit_code if isinstance(error, AxletreeError) else StageError.exit_code,
     )

@@ -1,99 +1,185 @@
-"""The mutable folder that a stage may keep between runs: source and build state, for incremental builds.
+"""Where a stage finds its source and its inputs, and the mutable folder that it may keep between runs.
 
-A fast path only: with the workspace deleted the stage gives the same result. Files of the source keep their times as
-long as their content is the same, so that make and ninja see exactly what changed.
+A kept workspace is a fast path only: with it deleted the stage gives the same result. So it is emptied whenever
+something changed that build tools do not notice (commands, variables, tools, the environment), and files that are as
+they were keep their times, so that make and ninja see exactly what changed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.trees import Tree, decode_tree, encode_tree
+from axletree.core.trees import Entry, Tree
+from axletree.core.values import key_of
+from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from axletree.core.trees import Entry
+    from axletree.core.values import Digest
     from axletree.execute.context import Context
 
-_LISTING = "source.json"
+_INPUT = "in:"
+_NINJA_LOG = ".ninja_log"
+
+_Stamp = tuple[int, int]
+"""Time of the last change in nanoseconds, and size: what build tools go by."""
+
+
+class Workplace(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders of one run of a stage."""
+
+    root: Path
+    """Holds all others but the one for the result; one path as long as nothing but files changes."""
+    source: Path | None
+    inputs: dict[str, Path]
+    """Name of a stage -> its tree."""
+    state: Path | None
+    """What is kept for the next run; ``None`` unless the stage asked for it."""
+
+
+class _Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What was laid into a folder."""
+
+    tree: Tree
+    stamps: dict[str, _Stamp]
 
 
 @contextmanager
-def open_workspace(context: Context) -> Iterator[tuple[Path | None, Path | None]]:
-    """The stage's source folder and its workspace, either of which may be absent.
+def open_workplace(context: Context) -> Iterator[Workplace]:
+    """Lay out the stage's source and inputs: in its own folder, or in the workspace that it keeps.
 
-    Only one process at a time uses a workspace; another waits. An attempt that was killed inside leaves it as it is:
-    what it half wrote is for the build tool to notice, as after any interrupted build.
+    Only one process at a time uses a workspace; another waits.
     """
-    has_source = "source" in context.request.inputs
-    if not context.request.local.get("workspace"):
-        yield (context.materialise("source", "source") if has_source else None), None
+    trees = _trees(context)
+    name = context.request.local.get("workspace")
+    if not name:
+        for folder, digest in trees.items():
+            context.store.materialise(digest, context.work / folder)
+        yield _workplace(context.work, trees, state=None)
         return
-    name = hashlib.sha256(context.request.local["workspace"].encode()).hexdigest()[:24]
-    folder = context.store.workspaces / name
-    with context.store.lock(f"workspace-{name}"):
-        state = folder / "state"
-        state.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)  # it is in use: `store gc` goes by that
-        source = folder / "source"
-        if has_source:
-            _sync(context, source, folder / _LISTING)
-        yield (source if has_source else None), state
+    short = hashlib.sha256(name.encode()).hexdigest()[:24]
+    root = context.store.workspaces / short
+    with context.store.lock(f"workspace-{short}"):
+        _open(context, root)
+        for folder, digest in trees.items():
+            _sync(context, digest, root / folder, root / f"{folder}.json")
+        state = root / "state"
+        state.mkdir(exist_ok=True)
+        mark = root / "running"
+        mark.touch()
+        try:
+            yield _workplace(root, trees, state=state)
+        finally:  # not reached by an attempt that is killed
+            mark.unlink(missing_ok=True)
 
 
-def _sync(context: Context, source: Path, listing: Path) -> None:
-    """Make the folder hold the source's tree, touching only what differs from what was laid there before."""
-    wanted = context.tree("source")
+def _trees(context: Context) -> dict[str, Digest]:
+    """Folder -> tree that belongs there."""
+    return {
+        f"in-{name.removeprefix(_INPUT)}" if name.startswith(_INPUT) else name: digest
+        for name, digest in context.request.inputs.items()
+        if name == "source" or name.startswith(_INPUT)
+    }
+
+
+def _workplace(root: Path, trees: dict[str, Digest], *, state: Path | None) -> Workplace:
+    return Workplace(
+        root=root,
+        source=root / "source" if "source" in trees else None,
+        inputs={folder.removeprefix("in-"): root / folder for folder in trees if folder != "source"},
+        state=state,
+    )
+
+
+def _open(context: Context, root: Path) -> None:
+    """Make the workspace fit for this run: empty unless it was made in the very same way and is whole."""
+    ingredients = context.request.ingredients
+    inputs = {
+        name: tree for name, tree in ingredients["inputs"].items() if name != "source" and not name.startswith(_INPUT)
+    }
+    settings = key_of({**ingredients, "inputs": inputs})
+    written = root / "settings"
+    same = written.exists() and written.read_text() == settings
+    # What a killed attempt half wrote, make takes for finished. Ninja's log says what is: it looks after itself.
+    whole = not (root / "running").exists() or any(root.rglob(_NINJA_LOG))
+    if not (same and whole):
+        remove_tree(root)
+    root.mkdir(parents=True, exist_ok=True)
+    written.write_text(settings)
+    os.utime(root)  # for `store gc`: it is in use
+
+
+def _sync(context: Context, digest: Digest, folder: Path, listing: Path) -> None:
+    """Make the folder hold a tree, touching only what differs from it; what else a build wrote there stays."""
+    wanted = context.store.get_tree(digest)
     before = _read(listing)
     listing.unlink(missing_ok=True)  # until the folder is right again, nothing vouches for it
-    if before is None or not source.exists():
-        _remove(source)
-        context.store.materialise(context.request.inputs["source"], source)
-    else:
-        _update(context, source, before, wanted)
-    listing.write_bytes(encode_tree(wanted))
-
-
-def _read(listing: Path) -> Tree | None:
     try:
-        return decode_tree(listing.read_bytes())
-    except OSError:
+        if before is None:
+            raise FileNotFoundError(listing)
+        _update(context, folder, before, wanted)
+    except OSError:  # never laid out, or a file now is where a folder was: from the start
+        remove_tree(folder)
+        context.store.materialise(digest, folder)
+    stamps = {entry.path: _stamp(folder / entry.path) for entry in wanted.entries if entry.kind != "directory"}
+    listing.write_bytes(msgspec.json.encode(_Listing(tree=wanted, stamps=stamps)))
+
+
+def _read(listing: Path) -> _Listing | None:
+    try:
+        return msgspec.json.decode(listing.read_bytes(), type=_Listing)
+    except (OSError, msgspec.MsgspecError):
         return None
 
 
-def _update(context: Context, source: Path, before: Tree, wanted: Tree) -> None:
-    old = {entry.path: entry for entry in before.entries}
+def _stamp(path: Path) -> _Stamp:
+    status = path.lstat()
+    return status.st_mtime_ns, status.st_size
+
+
+def _update(context: Context, folder: Path, before: _Listing, wanted: Tree) -> None:
+    old = {entry.path: entry for entry in before.tree.entries}
     new = {entry.path: entry for entry in wanted.entries}
     for path in old.keys() - new.keys():
-        (source / path).unlink(missing_ok=True)
-    changed = [entry for path, entry in new.items() if old.get(path) != entry or not (source / path).exists()]
+        _remove(folder, old[path])
+    changed = [entry for entry in wanted.entries if old.get(entry.path) != entry or _touched(folder, entry, before)]
     if not changed:
         return
     part = context.store.put_tree(msgspec.structs.replace(wanted, entries=tuple(changed)))
-    fresh = context.work / "changed"
+    fresh = context.work / f"changed-{folder.name}"
     context.store.materialise(part, fresh)
     for entry in changed:
-        _place(fresh, source, entry)
+        target = folder / entry.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if entry.kind == "directory":
+            target.mkdir(exist_ok=True)
+        else:
+            (fresh / entry.path).replace(target)
+    remove_tree(fresh)
 
 
-def _place(fresh: Path, source: Path, entry: Entry) -> None:
-    target = source / entry.path
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _touched(folder: Path, entry: Entry, before: _Listing) -> bool:
+    """Whether a build changed or removed what was laid there: the next one must find it as it was."""
+    path = folder / entry.path
     if entry.kind == "directory":
-        target.mkdir(exist_ok=True)
-    else:
-        (fresh / entry.path).replace(target)
+        return not path.is_dir()
+    return not os.path.lexists(path) or _stamp(path) != before.stamps.get(entry.path)
 
 
-def _remove(folder: Path) -> None:
-    from axletree.store.disk import remove_tree  # noqa: PLC0415
-
-    if folder.exists():
-        remove_tree(folder)
+def _remove(folder: Path, entry: Entry) -> None:
+    """Remove what is no longer in the tree, with the folders that only it was in."""
+    path = folder / entry.path
+    if entry.kind != "directory":
+        path.unlink(missing_ok=True)
+        path = path.parent
+    with suppress(OSError):  # the first folder that holds something else
+        while path != folder:
+            path.rmdir()
+            path = path.parent

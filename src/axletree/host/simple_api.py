@@ -22,7 +22,7 @@ from packaging.utils import (
 )
 from urllib3.exceptions import HTTPError
 
-from axletree.core.errors import HostError, Problem
+from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
 from axletree.host import web
 from axletree.host.indexes import IndexSettings, file_url, local_path, redact
 
@@ -100,20 +100,25 @@ def find_file(
 
     Raises:
         HostError: nothing has it. Names every place that was asked, and what went wrong there.
+        IntegrityError: the same, and some place has another file under that name.
     """
     parsed = project_of(filename)
     if parsed is None:
         raise HostError(f"not the name of a wheel or an sdist: {filename}")
     asked: list[str] = []
+    hints: list[str | None] = []
     unsure: list[RemoteFile] = []
+    kind: type[AxletreeError] = HostError
     for place, read in _places(settings, extra):
         if offline and local_path(place) is None:
             asked.append(f"{redact(place)}: not asked, since offline")
+            hints.append("run once without --offline, or name a folder that has it with AXLETREE_FIND_LINKS")
             continue
         try:
             files = [_with_digest(file) for file in read(place, parsed[0]) if file.filename == filename]
         except HostError as error:
             asked.append(f"{redact(place)}: {error.problems[0].message}")
+            hints.append(error.problems[0].hint)
             continue
         exact = next((file for file in files if file.sha256 == sha256), None)
         if exact is not None:
@@ -121,14 +126,17 @@ def find_file(
         unsure += [file for file in files if file.sha256 is None]
         others = ", ".join(file.sha256 for file in files if file.sha256)
         asked.append(f"{redact(place)}: has it with another sha256, {others}" if others else f"{redact(place)}: no")
+        kind = IntegrityError if others else kind
     if unsure:
         return unsure[0]
     lines = (f"nothing has {filename} (sha256 {sha256}); asked:", *(asked or ["no place at all"]))
-    hint = (
+    # Where no place could be asked, that is what there is to mend.
+    hint = hints[0] if asked and len(hints) == len(asked) else None
+    hint = hint or (
         "name a folder or an index that has it (AXLETREE_FIND_LINKS, AXLETREE_INDEX_URL, pip's configuration), "
         "or make the lock anew: axletree lock RECIPE --upgrade"
     )
-    raise HostError(Problem(message="\n    ".join(lines), hint=hint))
+    raise kind(Problem(message="\n    ".join(lines), hint=hint))
 
 
 def index_files(index: str, project: str) -> list[RemoteFile]:

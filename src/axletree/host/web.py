@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import urllib3
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ProxyError
 
 from axletree.core.errors import HostError
 from axletree.host.indexes import redact
@@ -78,10 +78,12 @@ def get(
 def no_answer(url: str, error: Exception) -> HostError:
     """The error that people see when a server gives no answer."""
     reason: object = getattr(error, "reason", None) or error
-    host = urlsplit(url).hostname or url
+    asked = urlsplit(url).hostname or url
+    if isinstance(reason, ProxyError):
+        reason, asked = reason.original_error, f"the proxy for {asked}"
     text = str(reason).rpartition(": ")[2] if isinstance(reason, HTTPError) else str(reason)
     return HostError(
-        f"no answer from {host}: {text} (asked for {redact(url)})",
+        f"no answer from {asked}: {text} (asked for {redact(url)})",
         hint="check the network, the proxy variables and SSL_CERT_FILE; or name a mirror with AXLETREE_INDEX_URL",
     )
 

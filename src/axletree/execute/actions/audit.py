@@ -41,9 +41,7 @@ def run(context: Context) -> Outcome:
     if report.failed:
         errors = [finding for finding in report.findings if finding.severity == "error"]
         raise StageError(
-            f"the audit of {wheel.path} found {len(errors)} error{'s' if len(errors) > 1 else ''}: "
-            f"{errors[0].where}: {errors[0].message}",
-            hint=errors[0].fix,
+            f"the audit of {wheel.path} found {len(errors)} error{'s' if len(errors) > 1 else ''}",
             findings=report.findings,
         )
     data = canonical_json(report)

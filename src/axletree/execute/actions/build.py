@@ -76,8 +76,9 @@ def _build(context: Context, *, source: Path, venv: Path, out: Path, env: Mappin
 
 def _check_requirements(builder: ProjectBuilder, venv: Path, config: dict[str, Any]) -> None:
     """Name everything that the backend requires and the environment lacks."""
-    wanted = builder.build_system_requires | builder.get_requires_for_build("wheel", config)
-    missing = _missing(wanted, venv)
+    # What the backend asks for by itself can be known only with the backend there.
+    missing = _missing(builder.build_system_requires, venv)
+    missing = missing or _missing(builder.get_requires_for_build("wheel", config), venv)
     if missing:
         raise StageError(
             *(

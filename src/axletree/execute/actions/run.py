@@ -11,12 +11,13 @@ from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
-from axletree.execute.workspace import open_workspace
+from axletree.execute.workspace import open_workplace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.execute.context import Context
+    from axletree.execute.workspace import Workplace
 
 
 def run(context: Context) -> Outcome:
@@ -33,11 +34,10 @@ def run(context: Context) -> Outcome:
     environment = context.request.inputs.get("environment")
     venv = ensure_environment(context, environment) if environment is not None else None
     with ExitStack() as stack:
-        source, workspace = stack.enter_context(open_workspace(context))
-        root = workspace.parent if workspace is not None else None
-        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=root))
-        cwd = source / context.parameters["directory"] if source is not None else context.work
-        env |= _variables(context, out=out, source=source, workspace=workspace)
+        place = stack.enter_context(open_workplace(context))
+        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
+        cwd = place.source / context.parameters["directory"] if place.source is not None else context.work
+        env |= _variables(context, place, out)
         script = "\n".join(context.parameters["commands"])
         check_program(
             ["/bin/bash", "-euo", "pipefail", "-c", script],
@@ -52,15 +52,12 @@ def run(context: Context) -> Outcome:
     return Outcome(tree=context.store.ingest(out, adopt=True))
 
 
-def _variables(context: Context, *, out: Path, source: Path | None, workspace: Path | None) -> dict[str, str]:
+def _variables(context: Context, place: Workplace, out: Path) -> dict[str, str]:
     variables = {"AXLETREE_OUT": str(out), "AXLETREE_JOBS": str(context.grant.jobs)}
-    if source is not None:
-        variables["AXLETREE_SOURCE"] = str(source)
-    if workspace is not None:
-        variables["AXLETREE_WORKSPACE"] = str(workspace)
-    for name in context.request.inputs:
-        if name.startswith("in:"):
-            stage = name.removeprefix("in:").removeprefix("install:")
-            folder = context.materialise(name, f"in-{stage}")
-            variables[f"AXLETREE_IN_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"] = str(folder)
+    if place.source is not None:
+        variables["AXLETREE_SOURCE"] = str(place.source)
+    if place.state is not None:
+        variables["AXLETREE_WORKSPACE"] = str(place.state)
+    for stage, folder in place.inputs.items():
+        variables[f"AXLETREE_IN_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"] = str(folder)
     return variables
