@@ -10,6 +10,7 @@ Where namespaces are refused, the outer process becomes a child subreaper and ki
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -65,13 +66,16 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
     outer = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
-    reader, writer = os.pipe()
+    ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        _child(body, granted, outer=outer, ready=reader, unused=writer)
-    os.close(reader)
-    _forward_signals(child)
-    os.close(writer)  # the child starts only now: no signal can fall between fork and the handlers
+        ours.close()
+        _child(body, granted, outer=outer, link=theirs)
+    theirs.close()
+    with ours, contextlib.suppress(ConnectionError):  # the child may have died already
+        ours.recv(1)  # now it is tied to us
+        _forward_signals(child)
+        ours.send(b"+")  # it starts only now: no signal can fall between fork and the handlers
     _, status = os.waitpid(child, 0)
     if not granted.processes:
         kill_descendants()
@@ -85,14 +89,16 @@ def _die_with(parent: int) -> None:
         os._exit(137)
 
 
-def _child(body: Callable[[Isolation], int], granted: Isolation, *, outer: int, ready: int, unused: int) -> None:
+def _child(body: Callable[[Isolation], int], granted: Isolation, *, outer: int, link: socket.socket) -> None:
     code = 70
     try:
-        os.close(unused)
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        os.read(ready, 1)  # returns at the end of file, when the outer process is ready
-        # In a PID namespace the parent is outside it and reads as 0.
-        if os.getppid() not in {outer, 0}:
+        # The outer process answers only after our word. If it died before the line above, nobody answers; its process
+        # id would not tell, since in a PID namespace a parent outside reads as 0.
+        with link:
+            link.send(b"+")
+            alive = link.recv(1) == b"+"
+        if not alive or os.getppid() not in {outer, 0}:
             os._exit(137)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
