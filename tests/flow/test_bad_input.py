@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from axletree.store import Store, verify
 from support.faulty import BOUND, LIBRARY, PYTHON, SOURCES, make_project, powerless, pylock
 from support.index_server import make_wheel, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from support.faulty import Project
 
@@ -234,8 +236,9 @@ def test_a_wheel_that_somebody_replaced(tmp_path: Path, golden: Golden) -> None:
     project = locked_wheel(tmp_path, AXLETREE_FIND_LINKS=str(tmp_path))
     name, data = make_wheel("helper", "1.0", body="other = 1\n")
     (tmp_path / name).write_bytes(data)
-    ended = project.build()
-    golden("flow/replaced-wheel.txt", project.account(ended).replace(str(tmp_path), "<links>"))
+    ended = project.build("--json")
+    message = ended.finished(f"environment:plain[py{PYTHON.replace('.', '')}]")["message"]
+    golden("flow/replaced-wheel.txt", project.plain(message).replace(str(tmp_path), "<links>"))
     assert ended.code == 2
     check_nothing_left(project)
 
@@ -329,3 +332,59 @@ def test_a_wheel_that_is_there_with_other_content(tmp_path: Path, golden: Golden
     assert ended.code == 0
     assert "5 stages are in the store" not in ended.out  # they were published now
     assert len(list((project.folder / "other").glob("*.whl"))) == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Makes a folder a disk of its own, of some size; given another size, the disk grows."""
+    mounted: list[Path] = []
+
+    def resize(size: str) -> Path:
+        folder = tmp_path / "disk"
+        options = f"remount,size={size}" if mounted else f"size={size}"
+        folder.mkdir(exist_ok=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            pytest.skip(f"a small disk can't be mounted here: {done.stderr.strip()}")
+        mounted[:] = [folder]
+        return folder
+
+    yield resize
+    for folder in mounted:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("size", ["16k", "64k", "112k", "152k"])
+def test_a_store_on_a_full_disk(size: str, small_disk: Callable[[str], Path], tmp_path: Path) -> None:
+    disk = small_disk(size)
+    project = make_project(tmp_path / "project", AXLETREE_STORE=str(disk))
+    ended = project.build()
+    assert ended.code == 3
+    assert f"no space left on {disk}" in ended.out + ended.err
+    assert "set AXLETREE_STORE to a larger disk or run `axletree store gc`" in ended.out + ended.err
+    assert "Traceback" not in ended.out + ended.err
+    assert not project.out.exists() or project.published() == []
+    small_disk("100m")
+    assert verify(Store.open(disk)).sound
+    assert project.build().code == 0
+
+
+def test_an_output_folder_on_a_full_disk(small_disk: Callable[[str], Path], tmp_path: Path) -> None:
+    disk = small_disk("20k")
+    project = make_project(tmp_path / "project")
+    ended = project.run("build", "small.toml", "--out", disk)
+    assert ended.code == 3
+    assert ended.err == (
+        f"error: cannot publish to {disk}: its disk is full\n  hint: make room there, or choose another --out\n"
+    )
+    assert [path.name for path in disk.rglob("*") if path.is_file()] == [".axletree.lock"]
+    small_disk("32k")
+    ended = project.run("build", "small.toml", "--out", disk)
+    assert ended.code == 3
+    assert ended.err.startswith(f"error: cannot write {disk}/report.html: No space left on device\n")
+    small_disk("10m")
+    ended = project.run("build", "small.toml", "--out", disk)
+    assert ended.code == 0
+    assert (disk / "report.html").exists()

@@ -17,12 +17,14 @@ from axletree.core.events import Event, Published, RunStarted
 from axletree.execute.driver import Job, Result, execute
 from axletree.execute.runner import LocalRunner
 from axletree.host import machine
+from axletree.store.blobs import CorruptBlob
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from axletree.app.publish import PublishedFile
     from axletree.core.records import StageRecord
     from axletree.core.values import StageId
     from axletree.store.store import Store
@@ -69,20 +71,24 @@ def build(
         events.append(event)
         emit(event)
 
-    def prepare() -> Prepared:
-        return planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
-
+    files: tuple[PublishedFile, ...] = ()
+    rounds = 0
     with _lease(store):
-        prepared = prepare()
-        check_writable(out)
-        result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
-        for _ in range(_MOST_ROUNDS - 1):
-            if not result.met_corruption:
-                break
-            prepared = prepare()
+        while True:
+            rounds += 1
+            prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
+            check_writable(out)
             result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
-        records = publishable(prepared, result)
-        files = publish(out, records, store)
+            if result.met_corruption and rounds < _MOST_ROUNDS:
+                continue
+            records = publishable(prepared, result)
+            try:
+                files = publish(out, records, store)
+            except CorruptBlob:  # it is in quarantine now, so what made it runs again
+                if rounds == _MOST_ROUNDS:
+                    raise
+            else:
+                break
     for file in files:
         tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
     return Built(
@@ -147,7 +153,9 @@ def find_ccache() -> str | None:
 
 
 def publishable(prepared: Prepared, result: Result) -> list[StageRecord]:
-    """Records of the index stages whose packages passed every test that uses them."""
+    """Records of the index stages whose packages passed every test that uses them; none after a cancellation."""
+    if result.status == "cancelled":
+        return []
     bad: set[StageId] = {stage for stage in prepared.plan.stages if stage not in result.resolved}
     found: list[StageRecord] = []
     users = prepared.plan.dependants()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import msgspec
 
 from axletree.core.errors import HostError, IntegrityError
 from axletree.core.values import Digest, digest_of
-from axletree.host.files import replace_file
+from axletree.host.files import PART, replace_file, write_beside
 from axletree.package.index import IndexFile, merge_files, read_index, render_index
 from axletree.view.report_data import InstallCommand
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 
+_LOCK = ".axletree.lock"
 _PROJECT_PAGE = re.compile(r"simple/[^/]+/index\.json")
 
 
@@ -47,8 +49,8 @@ def check_writable(out: Path) -> None:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        replace_file(out / ".axletree-write-test", b"")
-        (out / ".axletree-write-test").unlink()
+        with tempfile.TemporaryFile(dir=out):
+            pass
     except OSError as error:
         raise HostError(
             f"cannot write to the output folder {out}: {error.strerror}", hint="choose another one with --out"
@@ -58,8 +60,9 @@ def check_writable(out: Path) -> None:
 def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[PublishedFile, ...]:
     """Merge the trees of index stages into the roots below ``out``.
 
-    Wheels first, then the pages that name them, the front page last; each file appears whole or not at all, so a client
-    that reads meanwhile sees the index as it was or as it will be. A wheel that is there with the same content stays.
+    All is written beside its place first, so a full disk changes nothing. Then the files appear, each whole: wheels,
+    then the pages that name them, the front page last. So a client that reads meanwhile sees the index as it was or as
+    it will be. A wheel that is there with the same content stays.
 
     Raises:
         PublishError: a root already has another file of that name; nothing was changed then.
@@ -68,16 +71,46 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
     if _up_to_date(out, records):
         return tuple(dict.fromkeys(file for record in records for file in _standing(record)))
     published: list[PublishedFile] = []
+    placing: list[tuple[Path, Path]] = []
     try:
-        with filelock.FileLock(out / ".axletree.lock"):
+        with filelock.FileLock(out / _LOCK):
             roots = dict.fromkeys(record.facts["root"] for record in records)
+            _remove_leftovers(out, *(out / root for root in roots))
             merges = [_Merge(out, root, [r for r in records if r.facts["root"] == root], store) for root in roots]
             for merge in merges:
-                published += merge.apply()
+                published += merge.prepare(placing)
+            for temporary, target in placing:
+                temporary.replace(target)
     except OSError as error:
         what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
         raise HostError(f"cannot publish to {out}: {what}", hint="make room there, or choose another --out") from error
+    finally:
+        for temporary, _ in placing:
+            temporary.unlink(missing_ok=True)
     return tuple(published)
+
+
+def _remove_leftovers(*folders: Path) -> None:
+    """Remove what killed runs did not finish. Whoever holds the lock of the output folder is alone in it."""
+    for folder in folders:
+        for pattern in ("", "simple/", "simple/*/"):
+            for path in folder.glob(f"{pattern}.*{PART}"):
+                path.unlink()
+
+
+def put_beside_index(path: Path, data: bytes) -> None:
+    """Write another file into the output folder.
+
+    Raises:
+        HostError: the folder cannot be written, or its disk is full.
+    """
+    try:
+        with filelock.FileLock(path.parent / _LOCK):
+            replace_file(path, data)
+    except OSError as error:
+        raise HostError(
+            f"cannot write {path}: {error.strerror}", hint="make room there, or choose another --out"
+        ) from error
 
 
 def _up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
@@ -127,11 +160,12 @@ class _Merge:
         listed = _listed(self.root)
         self.lines = merge_files([*listed.values(), *_unlisted(self.root, fresh, listed)], fresh)
 
-    def apply(self) -> list[PublishedFile]:
+    def prepare(self, placing: list[tuple[Path, Path]]) -> list[PublishedFile]:
+        """Write what is new beside its place and note where it goes, wheels before pages; returns all wheels."""
         published: list[PublishedFile] = []
         for entry in self.entries.values():
             if entry.path in self.wheels or entry.path.endswith(".whl.metadata"):
-                fresh = self._place(entry)
+                fresh = self._prepare(entry, placing)
                 if entry.path in self.wheels:
                     assert entry.blob is not None  # noqa: S101 (a wheel is a file)
                     path = (self.root / entry.path).relative_to(self.out).as_posix()
@@ -140,16 +174,16 @@ class _Merge:
         for path in sorted(pages, key=lambda page: -page.count("/")):
             target = self.root / path
             if not target.exists() or target.read_bytes() != pages[path]:
-                replace_file(target, pages[path])
+                placing.append((write_beside(target, pages[path]), target))
         return published
 
-    def _place(self, entry: Entry) -> bool:
+    def _prepare(self, entry: Entry, placing: list[tuple[Path, Path]]) -> bool:
         assert entry.blob is not None  # noqa: S101 (only files are placed)
         target = self.root / entry.path
         same_size = target.exists() and target.stat().st_size == entry.size
         if same_size and digest_of(target.read_bytes()) == entry.blob:
             return False
-        replace_file(target, self.store.read_blob(entry.blob))
+        placing.append((write_beside(target, self.store.read_blob(entry.blob)), target))
         return True
 
 

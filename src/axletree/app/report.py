@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError
+from axletree.app.publish import put_beside_index
 from axletree.host import machine
-from axletree.host.files import replace_file
 from axletree.view.report import render_report
 from axletree.view.report_data import report_data
 
@@ -38,10 +37,5 @@ def write_report(built: Built, out: Path) -> Path:
         install=built.install,
     )
     path = out / REPORT
-    try:
-        replace_file(path, render_report(data).encode())
-    except OSError as error:
-        raise HostError(
-            f"cannot write {path}: {error.strerror}", hint="make room there, or choose another --out"
-        ) from error
+    put_beside_index(path, render_report(data).encode())
     return path

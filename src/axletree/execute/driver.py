@@ -67,7 +67,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def met_corruption(self) -> bool:
         """Whether a stage found a damaged blob: it is in quarantine now, and its maker would run again."""
-        return any((failure.message or "").startswith(CORRUPT) for failure in self.failures)
+        found = any((failure.message or "").startswith(CORRUPT) for failure in self.failures)
+        return found and self.status == "failed"
 
 
 _TICK_SECONDS = 0.25

@@ -6,6 +6,9 @@ import os
 import tempfile
 from pathlib import Path
 
+PART = ".axletree-part"
+"""How the names of files end that were not finished. A killed process leaves them."""
+
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a file so that a reader sees the old content or the new, whatever is killed when.
@@ -13,8 +16,22 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     Raises:
         OSError: as the system says; no temporary file stays.
     """
+    temporary = write_beside(path, data, mode=mode)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_beside(path: Path, data: bytes, *, mode: int = 0o644) -> Path:
+    """Write the content of a file to a temporary one in the same folder; renaming that makes it appear.
+
+    Raises:
+        OSError: as the system says; no temporary file stays.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PART, dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -22,7 +39,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.chmod(mode)
-        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return temporary
