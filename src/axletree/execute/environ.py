@@ -97,7 +97,10 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path) -> list[s
             fresh.symlink_to(ccache)
             fresh.replace(link)
     env["CCACHE_DIR"] = str(context.store.cache / "ccache")
-    env["CCACHE_BASEDIR"] = str(root)
+    if root == context.work:
+        # The folder is another one for each key. Not in a kept workspace: there make reads the dependency files, and
+        # would not know its targets by the relative paths that ccache writes into them.
+        env["CCACHE_BASEDIR"] = str(root)
     env["CCACHE_COMPILERCHECK"] = "content"
     env["CCACHE_NOHASHDIR"] = "1"
     env["TORCH_NO_COMPILER_WRAPPER"] = "1"  # PyTorch puts ccache in front by itself, a second time
