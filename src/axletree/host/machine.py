@@ -117,8 +117,18 @@ def _cgroup_room() -> list[int]:
         else:
             continue
         if limit is not None and limit < 2**60:
-            room.append(max(0, limit - (used or 0)))
+            room.append(min(limit, max(0, limit - (used or 0) + _idle_cache(folder / "memory.stat"))))
     return room
+
+
+def _idle_cache(stat: Path) -> int:
+    """Bytes of cached files that the kernel drops when memory is wanted: they count as used, and are in nobody's way."""
+    try:
+        lines = [line.split() for line in stat.read_text().splitlines()]
+    except OSError:
+        return 0
+    found = {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()}
+    return found.get("total_inactive_file", found.get("inactive_file", 0))  # the first is version 1's with all below
 
 
 def _cgroup_cores() -> int | None:

@@ -1,0 +1,153 @@
+"""Programs of the host: found on PATH, asked once, told apart when they change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from axletree.core.errors import HostError
+from axletree.host.tools import Tool, find_tools
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Bin:
+    """A folder of made-up programs that count how often they are asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "bin"
+        self.asked = folder / "asked"
+        self.cache = folder / "cache" / "tools.json"
+        self.folder.mkdir()
+        self.asked.touch()
+
+    def put(self, name: str, answer: str, *, code: int = 0) -> None:
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\necho \"{name} $1\" >> {self.asked}\ncat <<'END'\n{answer}\nEND\nexit {code}\n")
+        path.chmod(0o755)
+
+    def find(self, *names: str, path: str | None = None) -> dict[str, Tool]:
+        return find_tools(names, environ={"PATH": path or f"{self.folder}"}, cache=self.cache)
+
+    @property
+    def questions(self) -> list[str]:
+        return self.asked.read_text().splitlines()
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Bin:
+    return Bin(tmp_path)
+
+
+def test_a_program_is_asked_for_its_version_once(programs: Bin) -> None:
+    programs.put("cmake", "cmake version 4.2.0\n\nCMake suite maintained by others")
+    first = programs.find("cmake", "cmake")
+    assert first["cmake"].fingerprint == {"version": "cmake version 4.2.0"}
+    assert first["cmake"].path == str(programs.folder / "cmake")
+    assert programs.find("cmake") == first
+    assert programs.questions == ["cmake --version"]
+
+
+def test_another_program_under_the_name_has_another_fingerprint(programs: Bin) -> None:
+    programs.put("cmake", "cmake version 4.2.0")
+    old = programs.find("cmake")
+    programs.put("cmake", "cmake version 4.2.10")
+    new = programs.find("cmake")
+    assert new["cmake"].fingerprint == {"version": "cmake version 4.2.10"}
+    assert old["cmake"].fingerprint != new["cmake"].fingerprint
+
+
+def test_a_link_that_points_elsewhere_is_another_program(programs: Bin, tmp_path: Path) -> None:
+    """As ``update-alternatives`` does it. The path stays the link's: programs look at the name they are called by."""
+    programs.put("ninja-a", "1.12.0")
+    programs.put("ninja-b", "1.13.2")
+    link = programs.folder / "ninja"
+    for target, version in (("ninja-a", "1.12.0"), ("ninja-b", "1.13.2"), ("ninja-a", "1.12.0")):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        found = programs.find("ninja")["ninja"]
+        assert (found.path, found.fingerprint["version"]) == (str(link), version)
+    assert len(programs.questions) == 2
+
+
+def test_the_fingerprint_holds_no_place(programs: Bin, tmp_path: Path) -> None:
+    """The same program in another folder gives the same keys."""
+    programs.put("cmake", "cmake version 4.2.0")
+    shutil.copytree(programs.folder, tmp_path / "other")
+    here, there = programs.find("cmake"), programs.find("cmake", path=str(tmp_path / "other"))
+    assert here["cmake"].path != there["cmake"].path
+    assert here["cmake"].fingerprint == there["cmake"].fingerprint
+
+
+def test_all_missing_programs_are_named(programs: Bin) -> None:
+    programs.put("cmake", "4.2")
+    with pytest.raises(HostError) as caught:
+        programs.find("c++", "cmake", "nvcc", "meson")
+    assert caught.value.exit_code == 3
+    assert [problem.message.split()[0] for problem in caught.value.problems] == ["c++", "nvcc", "meson"]
+    hints = [problem.hint or "" for problem in caught.value.problems]
+    assert "g++" in hints[0]
+    assert "CUDA toolkit" in hints[1]
+    assert "meson" in hints[2]
+
+
+def test_a_program_that_cannot_run_is_named(programs: Bin) -> None:
+    (programs.folder / "cmake").write_bytes(b"\x7fELF not really")
+    (programs.folder / "cmake").chmod(0o755)
+    with pytest.raises(HostError, match=f"{programs.folder}/cmake --version could not be run"):
+        programs.find("cmake")
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ("Welcome\n\nThe tool, release 7", "The tool, release 7"),
+        (
+            (
+                "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2025 NVIDIA Corporation\n"
+                "Built on Wed_Aug_20\nCuda compilation tools, release 13.0, V13.0.88\nBuild cuda_13.0.r13.0/compiler.1"
+            ),
+            "Cuda compilation tools, release 13.0, V13.0.88",
+        ),
+        ("no number here", ""),
+        ("", ""),
+    ],
+)
+def test_the_line_that_tells_the_version(programs: Bin, answer: str, version: str) -> None:
+    programs.put("tool", answer, code=1)
+    assert programs.find("tool")["tool"].fingerprint == {"version": version}
+
+
+@pytest.mark.parametrize("content", [b"", b"no json", b"[]", b'{"a": 1}'])
+def test_a_damaged_cache_is_made_anew(programs: Bin, content: bytes) -> None:
+    programs.put("cmake", "4.2")
+    programs.cache.parent.mkdir()
+    programs.cache.write_bytes(content)
+    assert programs.find("cmake")["cmake"].fingerprint == {"version": "4.2"}
+    assert programs.find("cmake")["cmake"].fingerprint == {"version": "4.2"}
+    assert len(programs.questions) == 1
+
+
+def test_a_real_compiler_tells_target_library_and_linker(tmp_path: Path) -> None:
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler")
+    tool = find_tools(["c++"], environ=os.environ, cache=tmp_path / "tools.json")["c++"]
+    assert set(tool.fingerprint) >= {"version", "target", "libc"}
+    assert all(tool.fingerprint.values())
+    assert "/" not in tool.fingerprint["target"]
+    if shutil.which("ld") is not None:
+        assert "ld" in tool.fingerprint["linker"].lower()
+
+
+def test_another_linker_changes_a_compilers_fingerprint(programs: Bin) -> None:
+    programs.put("g++", "g++ 14.2")
+    programs.put("ld", "GNU ld 2.44")
+    programs.find("g++")
+    asked = len(programs.questions)
+    programs.put("ld", "GNU ld 2.45.1")
+    programs.find("g++")
+    assert len(programs.questions) > asked
