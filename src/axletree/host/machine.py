@@ -122,7 +122,7 @@ def _cgroup_room() -> list[int]:
 
 
 def _idle_cache(stat: Path) -> int:
-    """Bytes of cached files that the kernel drops when memory is wanted: they count as used, and are in nobody's way."""
+    """Bytes of cached files that the kernel drops when memory is wanted; they count as used."""
     try:
         lines = [line.split() for line in stat.read_text().splitlines()]
     except OSError:
