@@ -64,7 +64,7 @@ _WRAPPERS = re.compile(
     r"|^g?make(\[\d+\])?: \*\*\* (\[|Waiting)"
     r"|CalledProcessError"
     r"|failed with exit (code|status)|exited with (code|status)|returned non-zero exit status"
-    r"|ld returned \d+ exit status|was ended by signal"
+    r"|ld returned \d+ exit status|was ended by (signal|SIG)"
     r"|compilation terminated"
     r"|RuntimeError: Error compiling objects"
     r"|BackendSubprocessExited|BuildBackendException"

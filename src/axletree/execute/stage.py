@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 import threading
 import time
 import traceback
@@ -21,7 +20,7 @@ from axletree.core.records import Metrics, StageRecord
 from axletree.execute.context import ActionFunction, Context, Outcome
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob
-from axletree.store.disk import mount_point
+from axletree.store.disk import mount_point, remove_tree
 from axletree.store.layout import STORE_VARIABLE
 
 if TYPE_CHECKING:
@@ -93,7 +92,8 @@ def _attempt(
         emit(StageProgress(time=time.time(), stage=request.stage, message=words, done=done, total=total))
 
     try:
-        _clear(work)
+        remove_tree(work)  # what an interrupted attempt left
+        work.mkdir(parents=True)
         context = Context(request=request, store=store, work=work, log=log, progress=progress, environ=dict(environ))
         with _sampled_memory(request, emit) as peak:
             outcome = action(context)
@@ -109,21 +109,10 @@ def _attempt(
                 log.write(traceback.format_exc().encode())
         emit(_failure(request, failure, cause=cause, log_path=log_path, redact=log.redact))
         return False
-    shutil.rmtree(work, ignore_errors=True)
+    with suppress(OSError):
+        remove_tree(work)
     emit(_finished(request, record, log_path=log_path))
     return True
-
-
-def _clear(work: Path) -> None:
-    """Remove what an interrupted attempt left; files of a stage may be read-only."""
-
-    def unlock(function: Callable[[str], object], path: str, _error: object) -> None:
-        os.chmod(os.path.dirname(path), 0o700)  # noqa: PTH101, PTH120 (the callback gets strings)
-        function(path)
-
-    if work.exists():
-        shutil.rmtree(work, onerror=unlock)
-    work.mkdir(parents=True)
 
 
 def _record(request: StageRequest, outcome: Outcome, *, started: float, peak: int) -> StageRecord:
@@ -200,7 +189,8 @@ def _sampled_memory(request: StageRequest, emit: Callable[[Event], None]) -> Ite
     over = threading.Event()
 
     def sample() -> None:
-        me = psutil.Process()
+        # Not our own number: where /proc could not be made anew, it has those of the namespace above.
+        me = psutil.Process(int(os.readlink("/proc/self")))  # noqa: PTH115 (a number, not a path)
         while not over.wait(_SAMPLE_SECONDS):
             memory = count = 0
             for process in [me, *me.children(recursive=True)]:
