@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from axletree.store.store import Store
 
+_NO_SOURCE = (".git", "__pycache__", "pylock.*.toml", SOURCE_LOCK)
+"""What is no part of a source folder; a recipe's locks may lie in it."""
+
 EPOCH = 315532800
 """1980-01-01, the earliest date that a zip archive can hold: the default of ``SOURCE_DATE_EPOCH``."""
 
@@ -336,7 +339,7 @@ def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store) -> di
             message = f"the source folder does not exist: {source.location}"
             hint = f"paths are relative to the recipe: {folder.absolute()}"
             raise RecipeError(problem_at(loaded, ("source", "path"), message, hint=hint))
-        return {"tree": store.ingest(folder, exclude=(*source.exclude, ".git", "__pycache__"))}
+        return {"tree": store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE))}
     local = loaded.path.parent / source.location
     if source.kind == "wheel" and "://" not in source.location:
         return _local_wheel(local, loaded, store)
