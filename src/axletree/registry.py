@@ -6,6 +6,7 @@ Other distributions add theirs through the entry-point groups ``axletree.backend
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
@@ -38,13 +39,19 @@ ACTIONS: dict[str, ActionSpec] = {
 
 def backend_of(gpu: str) -> Backend | None:
     """The backend that owns a value of the ``gpu`` axis, or ``None``."""
-    extra = (point.load()() for point in entry_points(group="axletree.backends"))
-    return next((backend for backend in (*BACKENDS, *extra) if backend.owns(gpu)), None)
+    ours = next((backend for backend in BACKENDS if backend.owns(gpu)), None)
+    return ours or next((backend for backend in _installed() if backend.owns(gpu)), None)
+
+
+@cache
+def _installed() -> tuple[Backend, ...]:
+    """Backends of other distributions. To look for them costs milliseconds, and a plan asks for each of its stages."""
+    return tuple(point.load()() for point in entry_points(group="axletree.backends"))
 
 
 def driver_libraries() -> tuple[str, ...]:
     """Patterns of SONAMEs that the drivers of all backends bring."""
-    return tuple(pattern for backend in BACKENDS for pattern in backend.driver_libraries)
+    return tuple(pattern for backend in (*BACKENDS, *_installed()) for pattern in backend.driver_libraries)
 
 
 def action_spec(name: str) -> ActionSpec:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from axletree import registry
 from axletree.registry import BACKENDS, backend_of, driver_libraries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from axletree.backends.protocol import Backend
 
 OWNED = {
@@ -69,3 +72,51 @@ def test_backends_name_what_drivers_bring(soname: str) -> None:
 def test_backends_leave_to_packages_what_packages_bring(soname: str) -> None:
     """``libnvidia-*`` must not take in what wheels carry under ``nvidia/``."""
     assert not any(fnmatchcase(soname, pattern) for pattern in driver_libraries())
+
+
+class Xpu:
+    """A backend as another distribution may bring it."""
+
+    name = "xpu"
+    driver_libraries = ("libze_loader.so.*",)
+
+    def owns(self, gpu: str) -> bool:
+        return gpu == "xpu"
+
+    def torch_index(self, gpu: str) -> str:
+        return f"https://download.pytorch.org/whl/{gpu}"
+
+
+class Point:
+    """Its entry point."""
+
+    def load(self) -> type[Xpu]:
+        return Xpu
+
+
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """An installed backend; the list holds each search for such."""
+    searched: list[str] = []
+
+    def entry_points(*, group: str) -> tuple[Point, ...]:
+        searched.append(group)
+        return (Point(),)
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    registry._installed.cache_clear()
+    yield searched
+    registry._installed.cache_clear()
+
+
+def test_a_backend_of_another_distribution_counts_like_ours(lookups: list[str]) -> None:
+    found = backend_of("xpu")
+    assert found is not None
+    assert found.name == "xpu"
+    assert "libze_loader.so.*" in driver_libraries()
+    assert lookups == ["axletree.backends"]
+
+
+def test_our_own_backends_are_found_without_a_search(lookups: list[str]) -> None:
+    assert backend_of("cpu") is not None
+    assert lookups == []

@@ -99,7 +99,12 @@ def remember_last(layout: Layout, record: StageRecord, recipe: str) -> None:
     Raises:
         StoreError: the store cannot be written or is full.
     """
-    _replace(layout, layout.last_path(record.stage, recipe), canonical_json(record))
+    path, data = layout.last_path(record.stage, recipe), canonical_json(record)
+    with disk_errors(layout), contextlib.suppress(FileNotFoundError):
+        if path.read_bytes() == data + b"\n":
+            os.utime(path)  # most often nothing is new, and this is far cheaper
+            return
+    _replace(layout, path, data)
 
 
 def put_request(layout: Layout, request: StageRequest) -> Path:
