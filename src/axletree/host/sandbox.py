@@ -5,7 +5,8 @@ dies, the kernel kills everything in it, also what detached itself with ``setsid
 tie the two ends together, so that a SIGKILL of the driver, or of the stage's outer process, takes the whole tree with
 it and no clean-up is left for anybody. (A cgroup's ``cgroup.kill`` would need a living process to write to it.)
 
-Where namespaces are refused, the outer process becomes a child subreaper and kills its descendants until none is left.
+Where namespaces are refused, the outer process becomes a child subreaper and kills its descendants until none is left,
+also when the driver dies. Only a SIGKILL of the outer process itself leaves descendants behind then.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
     """
     granted = _unshare(network=network)
     if parent is not None:
-        _die_with(parent)
+        # The namespace ends with us; without one we must live long enough to kill the tree ourselves.
+        _end_with(parent, by=signal.SIGKILL if granted.processes else signal.SIGTERM)
     if not granted.processes:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     outer = os.getpid()
@@ -82,9 +84,9 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def _die_with(parent: int) -> None:
-    """Be killed when the parent dies; exit at once if it is gone already. A change of user namespace would undo it."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def _end_with(parent: int, *, by: signal.Signals) -> None:
+    """Get a signal when the parent dies; exit at once if it is gone. A change of user namespace would undo it."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(137)
 
