@@ -28,6 +28,9 @@ RECIPE = ROOT / "recipes" / "torch-scatter.toml"
 LOCK = ROOT / "recipes" / "torch-scatter" / "pylock.test-py311-cpu-torch2_13_0.toml"
 WHEEL = "torch_scatter-2.1.2+torch.2.13.cpu-cp311-cp311-"
 
+Built = tuple[Path, list[dict[str, Any]]]
+"""Output folder and events of a build."""
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500), pytest.mark.xdist_group("torch-scatter")]
 
 
@@ -55,7 +58,7 @@ def environ() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def built(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+def built(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Built:
     """The output folder of a build, and its events."""
     out = tmp_path_factory.mktemp("torch-scatter") / "dist"
     done = _axletree("build", RECIPE, "--out", out, "--json", environ=environ)
@@ -64,18 +67,18 @@ def built(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="module")
-def wheel(built: tuple[Path, list[dict[str, Any]]]) -> Path:
+def wheel(built: Built) -> Path:
     (found,) = (built[0] / "torch-2.13" / "cpu").glob("*.whl")
     return found
 
 
-def test_every_stage_is_done(built):
+def test_every_stage_is_done(built: Built) -> None:
     finished = {event["stage"]: event["status"] for event in built[1] if event["event"] == "stage-finished"}
     assert len(finished) == 10
     assert set(finished.values()) <= {"done", "cached"}
 
 
-def test_wheel_says_what_it_was_built_for(wheel):
+def test_wheel_says_what_it_was_built_for(wheel: Path) -> None:
     assert wheel.name.startswith(WHEEL)
     with zipfile.ZipFile(wheel) as archive:
         assert archive.testzip() is None
@@ -85,7 +88,7 @@ def test_wheel_says_what_it_was_built_for(wheel):
     assert "Summary: PyTorch Extension Library of Optimized Scatter Operations\n" in metadata
 
 
-def test_wheel_holds_no_path_of_this_machine(wheel, environ):
+def test_wheel_holds_no_path_of_this_machine(wheel: Path, environ: dict[str, str]) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.namelist():
             content = archive.read(member)
@@ -93,7 +96,7 @@ def test_wheel_holds_no_path_of_this_machine(wheel, environ):
             assert str(Path.home()).encode() + b"/" not in content, member
 
 
-def test_readelf_agrees_with_the_audit(wheel, tmp_path):
+def test_readelf_agrees_with_the_audit(wheel: Path, tmp_path: Path) -> None:
     """The extension needs PyTorch's libraries and carries no path towards them."""
     if shutil.which("readelf") is None:
         pytest.skip("needs readelf")
@@ -109,7 +112,9 @@ def test_readelf_agrees_with_the_audit(wheel, tmp_path):
 
 
 @pytest.mark.parametrize("client", ["pip", "uv"])
-def test_clients_install_from_the_published_index(client, built, environ, tmp_path):
+def test_clients_install_from_the_published_index(
+    client: str, built: Built, environ: dict[str, str], tmp_path: Path
+) -> None:
     """From the output folder itself: the index has the package, the locked wheels have the rest."""
     wheels = _wheelhouse(environ, tmp_path)
     index = (built[0] / "torch-2.13" / "cpu" / "simple").as_uri()
@@ -131,7 +136,7 @@ def test_clients_install_from_the_published_index(client, built, environ, tmp_pa
     assert (target / "torch_scatter" / "scatter.py").exists()
 
 
-def test_torch_can_only_be_the_locked_one(built, environ, tmp_path):
+def test_torch_can_only_be_the_locked_one(built: Built, environ: dict[str, str], tmp_path: Path) -> None:
     """Without the locked wheel the resolution fails: no other PyTorch is fetched in its place."""
     index = (built[0] / "torch-2.13" / "cpu" / "simple").as_uri()
     done = subprocess.run(
@@ -147,19 +152,19 @@ def test_torch_can_only_be_the_locked_one(built, environ, tmp_path):
     assert not list(tmp_path.glob("torch-*.whl"))
 
 
-def test_second_run_does_nothing(built, environ):
+def test_second_run_does_nothing(built: Built, environ: dict[str, str]) -> None:
     done = _axletree("build", RECIPE, "--out", built[0], environ=environ)
     assert done.returncode == 0
     assert "nothing to do: 10 stages are in the store" in done.stdout
 
 
-def test_report_tells_the_story(built):
+def test_report_tells_the_story(built: Built) -> None:
     report = (built[0] / "report.html").read_text()
     for text in (WHEEL, "test:operators:uv", "install", "2.13.0+cpu"):
         assert text in report
 
 
-def test_tests_of_the_recipe_ran_with_both_clients(built, environ):
+def test_tests_of_the_recipe_ran_with_both_clients(built: Built, environ: dict[str, str]) -> None:
     plan = json.loads(_axletree("plan", RECIPE, "--json", environ=environ).stdout)
     assert all(stage["status"] == "cached" for stage in plan["stages"])
     tested = [event for event in built[1] if event.get("stage", "").startswith("test:operators")]

@@ -119,15 +119,6 @@ def test_patches_are_applied_only_where_they_apply() -> None:
     assert plan.stages[StageId("lib[cpu]")].needs == {"source": "fetch"}
 
 
-def test_a_stage_must_see_what_the_patches_of_its_source_follow() -> None:
-    with pytest.raises(RecipeError) as caught:
-        plan_of(PATCHED.replace('axes = ["gpu"]', "axes = []").replace('local = "{gpu}"\n', ""))
-    assert str(caught.value) == (
-        "stages.lib.axes: the patches of its source differ by axis 'gpu', which the stage does not see\n"
-        "  hint: add 'gpu' to its axes, or set source = false"
-    )
-
-
 @pytest.mark.parametrize("name", ["fetch", "patch"])
 def test_stages_cannot_be_called_like_steps_of_every_recipe(name: str) -> None:
     with pytest.raises(RecipeError, match=f"every recipe has a step called '{name}'"):

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from axletree.recipe.target import Target, TargetEnvironment, TargetPackage, TargetStage, TargetTest
 
 DEFLATE_LEVEL = 6
-_OF_EVERY_RECIPE = frozenset({"fetch", "patch"})
-"""Names that stages of a recipe cannot have. Those of all other steps hold a colon, which no stage's name does."""
 _UNPACKED = 5
 """Room that an environment takes, as a multiple of its wheels: they, their content, and a link or copy of it."""
 
@@ -49,10 +47,8 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
     """The steps of a target, each after what it needs.
 
     Raises:
-        RecipeError: an environment has no lock, a stage has the name of a step that every recipe has, or a stage does
-            not see an axis that the patches of its source follow.
+        RecipeError: an environment has no lock.
     """
-    _refuse(target)
     yield from _source_steps(target, inputs)
     used = _used_environments(target)
     environments = {environment.name: environment for environment in target.environments if environment.name in used}
@@ -86,31 +82,6 @@ def in_order(stages: tuple[TargetStage, ...]) -> tuple[TargetStage, ...]:
     for stage in stages:
         visit(stage)
     return tuple(ordered.values())
-
-
-def _refuse(target: Target) -> None:
-    """Refuse stages that no plan could tell apart from others, all of them at once."""
-    problems = [
-        Problem(
-            message=f"every recipe has a step called {stage.name!r}",
-            key=f"stages.{stage.name}",
-            hint="call the stage something else",
-        )
-        for stage in target.stages
-        if stage.name in _OF_EVERY_RECIPE
-    ]
-    for stage in target.stages:
-        unseen = [axis for axis in target.source.axes if stage.source and axis not in stage.axes]
-        problems += [
-            Problem(
-                message=f"the patches of its source differ by axis {axis!r}, which the stage does not see",
-                key=f"stages.{stage.name}.axes",
-                hint=f"add {axis!r} to its axes, or set source = false",
-            )
-            for axis in unseen
-        ]
-    if problems:
-        raise RecipeError(*problems)
 
 
 def _used_environments(target: Target) -> set[str]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Override, Recipe, Stage, Test
 
+_OF_EVERY_RECIPE = frozenset({"fetch", "patch"})
+"""Names that stages of a recipe cannot have. Those of all other steps hold a colon, which no stage's name does."""
 _CYCLES_SHOWN = 5
 _CHANGES = {
     "stage": ("env", "commands", "config", "resources"),
@@ -47,6 +49,11 @@ def _reference(name: str, kind: str, recipe: Recipe, path: Path) -> Iterator[Fau
 
 def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
     path: Path = ("stages", name)
+    if name in _OF_EVERY_RECIPE:
+        yield Fault(path=path, message=f"every recipe has a step called {name!r}", hint="call the stage something else")
+    if stage.source:
+        followed = dict.fromkeys(axis for patch in recipe.patches for axis in patch.when)
+        yield from _unseen(recipe, path, "its patched source", followed, path, stage.axes)
     if stage.environment is not None:
         at = (*path, "environment")
         yield from _reference(stage.environment, "environment", recipe, at)
