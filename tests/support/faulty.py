@@ -117,6 +117,20 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class Running:
+    """A command that was started. What it says goes to files, so that nobody must read along."""
+
+    process: subprocess.Popen[bytes]
+    said: Path
+    complained: Path
+
+    def end(self, seconds: float) -> Ended:
+        """Wait until it is over."""
+        code = self.process.wait(seconds)
+        return Ended(code, self.said.read_text(encoding="utf-8"), self.complained.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
 class Project:
     """A recipe with its sources, and the store and output folder that its builds use."""
 
@@ -166,24 +180,25 @@ class Project:
             **self.environ,
         }
 
-    def start(self, *arguments: str | Path, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:
+    def start(self, *arguments: str | Path, prefix: Sequence[str] = ()) -> Running:
         """Start a command; its folder is the project's, so that what it starts can be recognised."""
-        return subprocess.Popen(
-            [*prefix, sys.executable, "-P", "-m", "axletree", *map(str, arguments)],
-            cwd=self.folder,
-            env=self.variables(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        number = len(list(self.folder.glob("said-*")))
+        said, complained = self.folder / f"said-{number}", self.folder / f"complained-{number}"
+        with said.open("wb") as out, complained.open("wb") as err:
+            process = subprocess.Popen(
+                [*prefix, sys.executable, "-P", "-m", "axletree", *map(str, arguments)],
+                cwd=self.folder,
+                env=self.variables(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        return Running(process, said, complained)
 
     def run(self, *arguments: str | Path, prefix: Sequence[str] = ()) -> Ended:
         """Run a command to its end."""
-        process = self.start(*arguments, prefix=prefix)
-        out, err = process.communicate(timeout=300)
-        return Ended(process.returncode, out, err)
+        return self.start(*arguments, prefix=prefix).end(300)
 
     def build(self, *arguments: str | Path, prefix: Sequence[str] = ()) -> Ended:
         """Build the recipe."""
@@ -270,6 +285,17 @@ def powerless() -> list[str]:
     prefix = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     if shutil.which("setpriv") is None or subprocess.run([*prefix, "true"], check=False).returncode != 0:
         pytest.skip("root's rights can't be given up here: no setpriv")
+    return prefix
+
+
+def without_namespaces() -> list[str]:
+    """The start of a command line that runs the rest where the system grants no namespaces, as many containers do."""
+    limits = "".join(f"echo 0 > /proc/sys/user/max_{kind}_namespaces; " for kind in ("user", "pid", "net", "mnt"))
+    drop = "exec setpriv --bounding-set=-all --inh-caps=-all"
+    prefix = ["unshare", "--user", "--map-root-user", "sh", "-ec", f'{limits} {drop} "$@"', "sh"]
+    works = [*prefix, "sh", "-c", "! unshare --pid true && ! unshare --user true"]
+    if shutil.which("unshare") is None or subprocess.run(works, check=False, capture_output=True).returncode != 0:
+        pytest.skip("namespaces can't be forbidden here: no unshare, or it may do nothing")
     return prefix
 
 

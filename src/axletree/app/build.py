@@ -17,6 +17,7 @@ from axletree.core.events import Event, Published, RunStarted
 from axletree.execute.driver import Job, Result, execute
 from axletree.execute.runner import LocalRunner
 from axletree.host import machine
+from axletree.host.hiding import hide_start
 from axletree.store.blobs import CorruptBlob
 from axletree.view.report_data import InstallCommand
 
@@ -65,6 +66,7 @@ def build(
         HostError: the machine lacks something, or ``out`` cannot be written.
         PublishError: the index has another file under the name of a built one.
     """
+    hide_start()
     events: list[Event] = []
 
     def tell(event: Event) -> None:

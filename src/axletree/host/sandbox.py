@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import psutil
 
+from axletree.host.hiding import hide_start
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -59,6 +61,7 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
         network: Whether the network stays reachable.
         parent: Process whose death ends the domain: the one that started us. ``None``: nobody's.
     """
+    hide_start()
     granted = _unshare(network=network)
     if parent is not None:
         # The namespace ends with us; without one we must live long enough to kill the tree ourselves.

@@ -1,0 +1,212 @@
+"""Whatever is killed when: nothing of a build stays alive, nothing finished is lost, the next run makes it whole."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from axletree.host.files import PART
+from axletree.store import Store, verify
+from support.faulty import BOUND, LIBRARY, make_project, without_namespaces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from support.faulty import Project, Running
+
+SECONDS = 2.0
+"""How long after a kill or a signal something of the build may still be there."""
+
+STUBBORN = LIBRARY.replace(
+    "[stages.lib]",
+    """[stages.first]
+action = "run"
+commands = ["touch $AXLETREE_OUT/done"]
+
+[stages.lib]
+inputs = ["first"]""",
+).replace(
+    '  "mkdir -p $AXLETREE_OUT/lib",\n',
+    """  "mkdir -p $AXLETREE_OUT/lib",
+  \"\"\"
+  if test -e "$PWD/wait"; then
+    trap '' TERM INT HUP
+    setsid sh -c 'trap "" TERM INT HUP; echo "grandchild $PWD"; touch ../alive; while :; do sleep 1; done' &
+    while :; do sleep 1; done
+  fi
+  \"\"\",
+""",
+)
+"""A compile stage that ignores every polite signal, and has a grandchild that left its session and ignores them too."""
+
+
+def test_random_kills(tmp_path: Path) -> None:
+    kill_again_and_again(tmp_path, kills=12, seed=1)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kills", [50, 300])
+def test_many_random_kills(kills: int, tmp_path: Path) -> None:
+    kill_again_and_again(tmp_path, kills=kills, seed=kills)
+
+
+def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> None:
+    """Kill builds at random moments, from fresh stores and from stores that lost some results; build on each time."""
+    choose = random.Random(seed)
+    calm = make_project(folder / "calm", BOUND)
+    started = time.monotonic()
+    assert calm.build().code == 0
+    longest = time.monotonic() - started
+    wheels = calm.wheels()
+    assert len(wheels) == 2
+    project = make_project(folder / "project", BOUND)
+    killed = 0
+    while killed < kills:
+        forget(project, choose)
+        process = project.start("build", "small.toml", "--out", "dist").process
+        time.sleep(choose.uniform(0.0, longest))
+        alive = process.poll() is None
+        process.kill()
+        process.wait()
+        assert gone(project) == []
+        killed += alive
+        ended = project.build()
+        assert ended.code == 0, ended.out + ended.err
+        assert project.wheels() == wheels
+        assert [path for path in project.out.rglob(".*") if path.name.endswith(PART)] == []
+    assert verify(Store.open(project.store)).sound
+
+
+def forget(project: Project, choose: random.Random) -> None:
+    """Start from nothing now and then, else from a store that lacks some results."""
+    shutil.rmtree(project.out, ignore_errors=True)
+    if choose.random() < 0.25:
+        shutil.rmtree(project.store, ignore_errors=True)
+    elif project.store.exists():
+        for record in project.records().values():
+            if choose.random() < 0.5:
+                record.unlink()
+
+
+def gone(project: Project) -> list[str]:
+    """What is left of a build a moment after its end: nothing."""
+    deadline = time.monotonic() + SECONDS
+    while (left := project.processes()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def stubborn(project: Project, prefix: Sequence[str] = ()) -> Running:
+    """A build that has come to its stubborn stage."""
+    (project.source / "wait").touch()
+    running = project.start("build", "small.toml", "--out", "dist", "--json", prefix=prefix)
+    wait_for(lambda: any(project.store.glob("work/*/alive")), running)
+    return running
+
+
+def wait_for(happened: Callable[[], bool], running: Running) -> None:
+    deadline = time.monotonic() + 120
+    while not happened():
+        assert running.process.poll() is None, running.end(0)
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+KINDS: dict[str, Callable[[], list[str]]] = {"namespaces": list, "no namespaces": without_namespaces}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stubborn_stage_ends_with_the_build(number: signal.Signals, kind: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", STUBBORN)
+    running = stubborn(project, KINDS[kind]())
+    if number == signal.SIGINT:
+        os.killpg(running.process.pid, number)  # as a terminal does
+    else:
+        running.process.send_signal(number)
+    ended = running.end(SECONDS)
+    assert gone(project) == []
+    assert ended.code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    assert project.published() == [] if project.out.exists() else True
+    assert verify(Store.open(project.store)).sound
+    (project.source / "wait").unlink()
+    assert project.build().code == 0
+    assert len(project.wheels()) == 1
+
+
+def test_finished_stages_do_not_run_again_after_an_interruption(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", STUBBORN)
+    for started in (["fetch", "first", "lib"], ["lib"]):
+        for sign in project.store.glob("work/*/alive"):
+            sign.unlink()
+        running = stubborn(project)
+        running.process.terminate()
+        events = running.end(SECONDS).events
+        assert sorted(event["stage"] for event in events if event["event"] == "stage-started") == started
+        assert (events[-1]["event"], events[-1]["status"]) == ("run-finished", "cancelled")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_any_moment(number: signal.Signals, tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    for moment in (0.3, 0.6, 1.0):
+        running = project.start("build", "small.toml", "--out", "dist")
+        time.sleep(moment)
+        running.process.send_signal(number)
+        assert running.end(SECONDS).code in {130, 0, -number}  # the last two before Python is up, and too late
+        assert gone(project) == []
+    assert project.build().code == 0
+    assert project.sound()
+
+
+PAIR = """\
+name = "pair"
+version = "1.0"
+source = { path = "src" }
+
+[stages.one]
+action = "run"
+commands = ["touch ../alive; while test -e wait; do sleep 0.1; done; touch $AXLETREE_OUT/one"]
+
+[stages.two]
+action = "run"
+commands = ["touch $AXLETREE_OUT/two"]
+
+[stages.three]
+action = "run"
+inputs = ["two"]
+commands = ["touch $AXLETREE_OUT/three"]
+"""
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_killed_stage_is_told_and_the_others_go_on(inner: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    project = make_project(tmp_path / "project", PAIR, files={"src/wait": ""})
+    running = project.start("build", "small.toml", "--out", "dist", "--json", "--keep-going")
+    wait_for(lambda: any(project.store.glob("work/*/alive")), running)
+    victim = next(each for each in psutil.Process(running.process.pid).children() if is_stage(each, project, "one"))
+    if inner:
+        victim = victim.children()[0]
+    victim.kill()
+    ended = running.end(60)
+    assert ended.code == 1
+    assert ended.statuses() == {"fetch": "done", "one": "failed", "two": "done", "three": "done"}
+    assert "killed from outside" in ended.finished("one")["message"]
+    assert gone(project) == []
+    (project.source / "wait").unlink()
+    assert project.build().code == 0
+
+
+def is_stage(process: psutil.Process, project: Project, stage: str) -> bool:
+    """Whether a process runs a stage: the last word of its command is the stage's key."""
+    key = process.cmdline()[-1]
+    return f'"stage":"{stage}"' in (project.store / "requests" / f"{key}.json").read_text(encoding="utf-8")
