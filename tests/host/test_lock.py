@@ -14,9 +14,11 @@ import pytest
 from packaging.pylock import Pylock, is_valid_pylock_path
 
 from axletree.app.lock import LockedFile, Surroundings, lock_recipe
+from axletree.app.planning import prepare
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, RecipeError
 from axletree.recipe.locks import parse_lock, parse_source
+from axletree.store import Store
 from support.index_server import Server, make_wheel, serve, write_wheel
 
 if TYPE_CHECKING:
@@ -157,6 +159,18 @@ def test_a_broken_lock_is_made_anew(project: Project) -> None:
     assert outcomes == {
         "source.lock.toml": "written", build_lock("a"): "unchanged", build_lock("b"): "unchanged", SHARED: "written",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [build_lock("a"), "source.lock.toml"])
+def test_a_lock_that_is_no_text_is_a_fault_of_the_input(project: Project, tmp_path: Path, name: str) -> None:
+    project.lock()
+    path = project.companion / name
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(RecipeError, match="not UTF-8") as caught:
+        prepare(str(project.path), Store.open(tmp_path / "store"), environ=project.surroundings.environ)
+    (problem,) = caught.value.problems
+    assert problem.file == str(path)
+    assert problem.hint == f"make it anew: axletree lock {project.path}"
 
 
 def test_all_that_cannot_be_locked_is_told_at_once_and_nothing_is_written(project: Project) -> None:

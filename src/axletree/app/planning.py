@@ -10,7 +10,7 @@ import msgspec
 
 from axletree import registry
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
-from axletree.core.errors import AxletreeError, Problem, RecipeError
+from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import StageRecord
 from axletree.core.values import Digest, StageId
@@ -319,7 +319,7 @@ def _environments(
                 continue
             interpreter = interpreters[environment.python]
             if path.exists():
-                lock = parse_lock(path.read_text(encoding="utf-8"), file=str(path))
+                lock = parse_lock(_read_lock(path, loaded), file=str(path))
                 problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
             elif environment.requires:
                 continue
@@ -329,6 +329,22 @@ def _environments(
     if problems:
         raise RecipeError(*problems)
     return found
+
+
+def _read_lock(path: Path, loaded: LoadedRecipe) -> str:
+    """Text of a lock.
+
+    Raises:
+        RecipeError: it is not UTF-8.
+        HostError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        hint = f"make it anew: axletree lock {loaded.path}"
+        raise RecipeError(Problem(message=f"not UTF-8: {error.reason}", file=str(path), hint=hint)) from error
+    except OSError as error:
+        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
 
 
 def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store) -> dict[str, Any]:
@@ -361,7 +377,7 @@ def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]
     if not path.exists():
         message = f"the source is not locked: there is no {path}"
         raise RecipeError(problem_at(loaded, ("source",), message, hint=f"run `axletree lock {loaded.path}`"))
-    lock = parse_source(path.read_text(encoding="utf-8"), file=str(path))
+    lock = parse_source(_read_lock(path, loaded), file=str(path))
     problems = check_source(lock, source, file=str(path))
     if problems:
         raise RecipeError(*problems)
