@@ -19,7 +19,7 @@ from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.execute.context import ActionFunction, Context, Outcome
 from axletree.execute.process import Log, secrets_of
-from axletree.store.blobs import CorruptBlob
+from axletree.store.blobs import CorruptBlob, lost_blobs
 from axletree.store.disk import mount_point, remove_tree
 from axletree.store.layout import STORE_VARIABLE
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from axletree.core.events import Event
     from axletree.core.records import StageRequest
-    from axletree.core.values import Key
+    from axletree.core.values import Digest, Key
     from axletree.store.store import Store
 
 _SAMPLE_SECONDS = 0.25
@@ -101,7 +101,7 @@ def _attempt(
         record = store.put_record(record)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
         cause = _cause(log_path)  # before our own words are in the log
-        failure = _explained(store, error, cause)
+        failure = _damage(store, request) or _explained(store, error, cause)
         with suppress(OSError):  # a full disk takes no more lines
             if isinstance(failure, AxletreeError):
                 log.say(f"error: {failure}")
@@ -153,6 +153,22 @@ def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | No
 def _cause(log_path: Path) -> tuple[str, ...]:
     with log_path.open(encoding="utf-8", errors="replace") as lines:
         return root_cause(lines)
+
+
+def _damage(store: Store, request: StageRequest) -> CorruptBlob | None:
+    """Content of the inputs that is damaged: some actions read it where it lies, and then fail of something else.
+
+    Reads all inputs, but only of a stage that failed anyway.
+    """
+    lost: list[Digest] = []
+    for digest in dict.fromkeys(request.inputs.values()):
+        try:
+            blobs = [entry.blob for entry in store.get_tree(digest).entries]
+        except CorruptBlob as error:
+            lost += error.digests
+        else:
+            lost += [blob for blob in dict.fromkeys(blobs) if blob is not None and not store.blob_ok(blob)]
+    return lost_blobs(store, lost) if lost else None
 
 
 def _explained(store: Store, error: Exception, cause: Sequence[str]) -> Exception:

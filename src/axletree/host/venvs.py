@@ -220,9 +220,11 @@ def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
         IntegrityError: the content has another digest than the one that was asked for.
     """
     if sha256 is not None and (known := cache / _SHELF / sha256 / wheel.name).is_file():
-        return known
-    with wheel.open("rb") as stream:
-        actual = hashlib.file_digest(stream, "sha256").hexdigest()
+        # Mostly another name of the same file, which the store has just checked. What else lies there may have rotted.
+        if known.samefile(wheel) or _digest(known) == sha256:
+            return known
+        known.unlink()
+    actual = _digest(wheel)
     if sha256 is not None and actual != sha256:
         raise IntegrityError(f"hash mismatch: {wheel} has sha256 {actual}, its lock says {sha256}", hint=_VERIFY)
     shelved = cache / _SHELF / actual / wheel.name
@@ -236,6 +238,11 @@ def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
             shutil.copyfile(wheel, beside)
         beside.replace(shelved)
     return shelved
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _run(command: Sequence[str], environ: Mapping[str, str], *, what: str, say: Say | None) -> None:
