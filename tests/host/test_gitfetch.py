@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from axletree.core.errors import HostError, IntegrityError, UsageError
+from axletree.core.values import digest_of
 from axletree.host.gitfetch import GitCommit, fetch_git, resolve_ref
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -52,7 +53,6 @@ def fetch(url: str, ref: str, dest: Path, *, submodules: bool = False, offline: 
         cache=dest.parent / "cache",
         environ=os.environ,
         submodules=submodules,
-        protocols=("file",),
         offline=offline,
     )
 
@@ -136,6 +136,21 @@ def test_a_submodule_without_an_address_is_refused(repository: Repository, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+def test_a_repository_of_the_network_gets_no_submodule_of_this_machine(repository: Repository, tmp_path: Path) -> None:
+    private = Repository(tmp_path / "there" / "private.git")
+    private.commit(key="private")
+    repository.commit(a="1")
+    repository.git("submodule", "add", "-q", private.url, "sub")
+    commit = repository.commit()
+    url = "https://git.example/project"
+    known = tmp_path / "cache" / f"{digest_of(url.encode())[:24]}.git"  # as if it had been fetched before
+    repository.git("clone", "-q", "--bare", repository.url, str(known))
+    with pytest.raises(UsageError, match="not allowed: file://"):
+        fetch(url, commit, tmp_path / "out", submodules=True, offline=True)
+    assert not (tmp_path / "out").exists()
+    fetch(url, commit, tmp_path / "out", offline=True)
+
+
 def test_hooks_and_filters_of_the_machine_do_not_touch_the_files(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +171,7 @@ def test_what_is_missing_is_one_error_and_leaves_nothing(repository: Repository,
 
 
 @pytest.mark.parametrize("url", ["ssh://h.example/r", "ext::sh -c true", "--upload-pack=x", "http://h.example/r", "/r"])
-def test_only_https_by_default(url: str, tmp_path: Path) -> None:
+def test_only_https_and_repositories_of_this_machine(url: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not allowed"):
         resolve_ref(url, "main", cache=tmp_path, environ=os.environ)
 
@@ -168,7 +183,5 @@ def test_a_ref_that_is_an_option_is_refused(repository: Repository, tmp_path: Pa
 
 def test_credentials_are_not_shown(tmp_path: Path) -> None:
     with pytest.raises(HostError) as caught:
-        resolve_ref(
-            "file://me:secret@localhost/absent", "main", cache=tmp_path, environ=os.environ, protocols=("file",)
-        )
+        resolve_ref("file://me:secret@localhost/absent", "main", cache=tmp_path, environ=os.environ)
     assert "secret" not in str(caught.value)

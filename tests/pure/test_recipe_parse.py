@@ -104,8 +104,7 @@ def test_a_long_line_is_cut() -> None:
         'source = { pypi = "small" }',
         'source = { url = "https://files.example/{name}-{version}.tar.gz", sha256 = "' + "0" * 64 + '" }',
         'source = { git = "https://git.example/small", ref = "v{version}", submodules = true }',
-        'source = { git = "git@git.example:team/small.git", ref = "main" }',
-        'source = { git = "../small", ref = "main" }',
+        'source = { git = "file:///srv/git/small", ref = "main" }',
         'source = { path = "..", exclude = ["*.o"] }',
         'source = { wheel = "small-1.0-py3-none-any.whl" }',
         'source = { wheel = "https://files.example/s.whl", sha256 = "' + "0" * 64 + '" }',
@@ -115,10 +114,17 @@ def test_sources(line: str) -> None:
     assert messages(BARE.replace('source = { path = "src" }', line)) == []
 
 
-@pytest.mark.parametrize("git", ["--upload-pack=x", "ext::sh -c x", "https:// x", ""])
-def test_addresses_that_git_would_misread(git: str) -> None:
+@pytest.mark.parametrize(
+    "git",
+    [
+        *("--upload-pack=x", "ext::sh -c x", "https:// x", ""),
+        *("ssh://git.example/x", "git://git.example/x", "http://git.example/x", "u@git.example:x", "../x", "/x"),
+    ],
+)
+def test_addresses_that_git_is_not_called_with(git: str) -> None:
+    """Neither by ``check`` nor by ``lock``: what passes the one must not fail in the other."""
     assert messages(BARE.replace('path = "src"', f'git = "{git}", ref = "main"')) == [
-        "source.git: not an address that git is called with"
+        "source.git: not an address that git is called with: it must begin with https:// or file://"
     ]
 
 

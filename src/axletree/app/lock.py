@@ -197,8 +197,7 @@ def _find_source(source: TargetSource, settings: IndexSettings, surroundings: Su
     if source.kind == "git":
         ref = source.ref or "HEAD"
         git = surroundings.cache / "git"
-        protocols = ("file", "https") if source.location.startswith("file:") else ("https",)
-        found = resolve_ref(source.location, ref, cache=git, environ=surroundings.environ, protocols=protocols)
+        found = resolve_ref(source.location, ref, cache=git, environ=surroundings.environ)
         return SourceLock(
             kind="git",
             location=source.location,

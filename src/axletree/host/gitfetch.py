@@ -23,9 +23,10 @@ from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.core.trees import is_safe_path
 from axletree.core.values import digest_of
 from axletree.host.indexes import redact
+from axletree.recipe.addresses import GIT_PROTOCOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
 _COMMIT = re.compile(r"^[0-9a-f]{40}([0-9a-f]{24})?$")
 _MISLEADING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"})
@@ -82,30 +83,29 @@ def fetch_git(
     cache: Path,
     environ: Mapping[str, str],
     submodules: bool = False,
-    protocols: Sequence[str] = ("https",),
     offline: bool = False,
 ) -> GitCommit:
     """Write the files of a ref to ``dest``, which must not exist; it appears complete or not at all.
 
     Args:
-        url: address of the repository.
+        url: address of the repository, ``https://``, or ``file://`` for one of this machine. Only the latter may have
+            submodules of this machine.
         ref: tag, branch or full commit. A commit that the cache has is not asked for again.
         dest: folder for the files.
         cache: folder of the bare repositories.
         environ: variables for git: proxies, certificates, credential helpers count while fetching.
         submodules: whether submodules come too, recursively.
-        protocols: what git may use: ``https``, and ``file`` for repositories of this machine.
         offline: whether the network must not be used.
 
     Raises:
-        UsageError: an address or ref that git would take for an option.
+        UsageError: an address, also of a submodule, that is not allowed; a ref that git would take for an option.
         HostError: git is missing or fails; the ref does not exist; offline and not in the cache.
         IntegrityError: a submodule's path or address leads out of the repository.
     """
     dest.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{dest.name}.", dir=dest.parent) as folder:
         beside = Path(folder) / "files"
-        git = _open(url, cache=cache, environ=environ, protocols=protocols)
+        git = _open(url, cache=cache, environ=environ)
         found = _obtain(git, ref, offline=offline)
         _export(git, found.commit, beside, scratch=Path(folder))
         if submodules:
@@ -114,26 +114,26 @@ def fetch_git(
     return found
 
 
-def resolve_ref(
-    url: str, ref: str, *, cache: Path, environ: Mapping[str, str], protocols: Sequence[str] = ("https",)
-) -> GitCommit:
+def resolve_ref(url: str, ref: str, *, cache: Path, environ: Mapping[str, str]) -> GitCommit:
     """What a ref is now; asks the repository, and keeps the commit in the cache.
 
     Raises:
         UsageError: an address or ref that git would take for an option.
         HostError: git is missing or fails, or the ref does not exist.
     """
-    return _obtain(_open(url, cache=cache, environ=environ, protocols=protocols), ref, offline=False)
+    return _obtain(_open(url, cache=cache, environ=environ), ref, offline=False)
 
 
-def _open(url: str, *, cache: Path, environ: Mapping[str, str], protocols: Sequence[str]) -> _Git:
-    """The bare repository of an address, made where there is none yet."""
+def _open(
+    url: str, *, cache: Path, environ: Mapping[str, str], protocols: Collection[str] = tuple(GIT_PROTOCOLS)
+) -> _Git:
+    """The bare repository of an address, made where there is none yet; ``protocols`` are those of its parent."""
     scheme = urlsplit(url).scheme
     if scheme not in protocols:
         raise UsageError(f"git address with a protocol that is not allowed: {redact(url)}", hint="use https://")
     variables = {name: value for name, value in environ.items() if name not in _MISLEADING}
     folder = cache / f"{digest_of(redact(url).encode())[:24]}.git"
-    git = _Git(url=url, folder=folder, environ=variables, protocols=tuple(protocols))
+    git = _Git(url=url, folder=folder, environ=variables, protocols=GIT_PROTOCOLS[scheme])
     if not (folder / "HEAD").is_file():
         folder.mkdir(parents=True, exist_ok=True)
         git.run("init", "--bare", "--quiet", "--template=", ".")

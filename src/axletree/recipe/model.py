@@ -50,7 +50,10 @@ class Source(_Table, frozen=True, kw_only=True):
         str | None, Meta(description="Address of an archive (.tar.gz, .tar.xz, .tar.bz2, .zip); needs `sha256`.")
     ] = None
     git: Annotated[
-        str | None, Meta(description="Address of a git repository; needs `ref`. The commit is pinned in the lock.")
+        str | None,
+        Meta(
+            description="Address of a git repository, https:// or file://; needs `ref`. The commit is pinned in the lock."
+        ),
     ] = None
     path: Annotated[
         str | None,

@@ -43,7 +43,6 @@ def run(context: Context) -> Outcome:
                 cache=context.store.cache / "git",
                 environ=context.environ,
                 submodules=parameters["submodules"],
-                protocols=("https", "file"),
                 offline=offline(context),
             )
             return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=(".git",)))

@@ -10,6 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.trees import is_safe_path
+from axletree.recipe.addresses import has_login, is_git_address
 from axletree.recipe.checks.axes import PYTHON, twice
 from axletree.recipe.faults import Fault
 from axletree.recipe.sizes import parse_size
@@ -24,11 +25,11 @@ KINDS = ("pypi", "url", "git", "path", "wheel")
 """Kinds of source, by their keys."""
 
 _ADDRESS = re.compile(r"(https?|file)://\S+")
-_GIT_ADDRESS = re.compile(r"((https?|file|ssh|git)://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:|\.{0,2}/)\S+")
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN_PREFIX = "AXLETREE_"
 _GLIBC = re.compile(r"2\.[0-9]{1,2}")
+_LOGIN_HINTS = {"git": "leave them to git's credential helper or ~/.netrc"}
 _ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
 
 
@@ -86,13 +87,12 @@ def _source_faults(source: Source) -> Iterator[Fault]:
         yield Fault(path=at, message=f"{location!r} is no project name")
     if kind == "url" and not _ADDRESS.fullmatch(location):
         yield Fault(path=at, message="not an address: it must begin with https://, http:// or file://")
-    # A leading '-' would be an option of git, and 'ext::' a program that git runs.
-    if kind == "git" and not _GIT_ADDRESS.fullmatch(location):
-        yield Fault(
-            path=at,
-            message="not an address that git is called with",
-            hint="https://, ssh://, file://, user@host:path or a path",
-        )
+    if kind == "git" and not is_git_address(location):
+        message = "not an address that git is called with: it must begin with https:// or file://"
+        yield Fault(path=at, message=message)
+    elif has_login(location):
+        message = "an address with a user name or password: it would be kept in locks, keys and records"
+        yield Fault(path=at, message=message, hint=_LOGIN_HINTS.get(kind, "put them into ~/.netrc"))
     if source.sha256 is None and (kind == "url" or (kind == "wheel" and "://" in location)):
         yield Fault(path=(*path, "sha256"), message='a source by address needs its digest, sha256 = "..."')
     if kind == "git" and source.ref is None:
@@ -138,9 +138,11 @@ def size_message(text: str) -> str | None:
 def requirement_message(text: str) -> str | None:
     """What is wrong with a requirement (PEP 508)."""
     try:
-        Requirement(text)
+        requirement = Requirement(text)
     except InvalidRequirement as error:
         return f"{text!r} is no requirement: {str(error).splitlines()[0]}"
+    if has_login(requirement.url or ""):
+        return f"the address of {requirement.name} holds a user name or password, which would be kept and published"
     return None
 
 
