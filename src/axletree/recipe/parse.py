@@ -71,7 +71,7 @@ def _decode(text: str, filename: str) -> dict[str, Any]:
         message = _AT_LINE.sub("", message).removesuffix(_AT_END)
         excerpt = _excerpt(lines, line)
         hint = next((hint for start, hint in _TOML_HINTS.items() if message.startswith(start)), None)
-        message = f"not valid TOML: {visible(message)}"
+        message = f"not valid TOML: {_shown(message)}"
         raise RecipeError(Problem(message=message, file=filename, line=line, excerpt=excerpt, hint=hint)) from error
 
 
@@ -99,20 +99,25 @@ def _problems(faults: Iterable[Fault], text: str, filename: str) -> list[Problem
     located.sort(key=lambda item: (item[0] or 0, order.get(item[1].path, -1)))
     return [
         Problem(
-            message=visible(fault.message),
+            message=_shown(fault.message),
             file=filename,
             line=line,
             key=dotted(fault.path),
             excerpt=_excerpt(lines, line),
-            hint=visible(fault.hint) if fault.hint is not None else None,
+            hint=_shown(fault.hint) if fault.hint is not None else None,
         )
         for line, fault in located
     ]
+
+
+def _shown(text: str) -> str:
+    """Text of the recipe, fit for a terminal: no credentials, no control characters."""
+    return visible(_CREDENTIALS.sub(r"\1***@", text))
 
 
 def _excerpt(lines: Sequence[str], line: int | None) -> str | None:
     """A line of the file, fit to be shown: no credentials, no control characters, not endless."""
     if line is None or line > len(lines):
         return None
-    shown = visible(_CREDENTIALS.sub(r"\1***@", lines[line - 1].replace("\t", "    "))).rstrip()
+    shown = _shown(lines[line - 1].replace("\t", "    ")).rstrip()
     return shown if len(shown) <= _EXCERPT else shown[: _EXCERPT - 3] + "..."
