@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -166,3 +168,40 @@ def test_what_was_printed_is_in_the_log_while_the_program_runs(tmp_path: Path) -
             quiet=True,
         )
     assert code == 0
+
+
+def test_a_program_left_in_the_background_is_not_waited_for(tmp_path: Path, stream: io.BytesIO) -> None:
+    """It holds the output open, and may print for ever."""
+    pids = tmp_path / "pids"
+    script = f"echo begun; sleep 600 & echo $! >> {pids}; yes & echo $! >> {pids}; sleep 0.3; exit 5"
+    try:
+        code, _ = run(script, tmp_path, stream)
+    finally:
+        for pid in pids.read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+    assert code == 5
+    assert stream.getvalue().startswith(b"begun\n")
+
+
+def test_all_that_was_printed_before_the_end_is_in_the_log(tmp_path: Path, stream: io.BytesIO) -> None:
+    for _attempt in range(20):
+        stream.truncate(0)
+        stream.seek(0)
+        assert run("seq 1 9000; printf end", tmp_path, stream)[0] == 0
+        assert stream.getvalue().split() == [*(str(number).encode() for number in range(1, 9001)), b"end"]
+
+
+def test_output_without_ends_of_lines_does_not_gather_in_memory(tmp_path: Path) -> None:
+    """It reaches the log while the program runs, and is cut between words: a secret must stay in one piece."""
+
+    class Pieces(io.BytesIO):
+        longest = 0
+
+        def write(self, data: Any, /) -> int:
+            self.longest = max(self.longest, len(data))
+            return super().write(data)
+
+    pieces = Pieces()
+    run("yes s3cr3t-value | head -n 60000 | tr '\\n' ' '", tmp_path, pieces, secrets=(b"s3cr3t-value",))
+    assert pieces.getvalue().split() == [b"***"] * 60000
+    assert pieces.longest <= 1 << 16

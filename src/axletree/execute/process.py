@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
+import select
 import signal
+import struct
 import subprocess
+import termios
 from collections import deque
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -12,7 +17,7 @@ from urllib.parse import unquote
 from axletree.core.errors import StageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -20,6 +25,10 @@ _PROGRESS = re.compile(rb"^\[\s*(\d+)/(\d+)\]\s*(.*)")
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
 _SHORTEST_SECRET = 6
 _RECENT_LINES = 300
+_CHUNK = 1 << 16
+_LONGEST_LINE = 1 << 16
+"""Bytes without an end of line that are kept back; more of them pass as a line of their own."""
+_POLL_MILLISECONDS = 100
 _LOGIN = re.compile(r"://([^/\s:@]*)(:?)([^/\s@]*)@")
 _URL_LOGIN = re.compile(rb"(://)[^/\s@]+@")
 
@@ -86,7 +95,8 @@ def run_program(
 ) -> int:
     """Run a program with its output in the log, and return its exit code (negative: the signal that ended it).
 
-    Lines such as ninja's ``[12/40] Building ...`` are passed on as progress.
+    Lines such as ninja's ``[12/40] Building ...`` are passed on as progress. Only the program itself is waited for:
+    what it left in the background may hold its output open for ever.
 
     Raises:
         StageError: the program cannot be started.
@@ -106,13 +116,44 @@ def run_program(
         raise StageError(f"cannot run {argv[0]}: {error.strerror}") from error
     assert process.stdout is not None  # noqa: S101 (asked for above)
     with process.stdout as output:
-        for line in output:
+        for line in _lines(_output(process, output.fileno())):
             log.write(line)
             match = _PROGRESS.match(line)
             if match is not None:
                 message = match[3].decode(errors="replace").strip()
                 progress(message, done=int(match[1]), total=int(match[2]))
     return process.wait()
+
+
+def _output(process: subprocess.Popen[bytes], pipe: int) -> Iterator[bytes]:
+    """What a program prints, until the last writer closes the pipe or the program itself has ended."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    while process.poll() is None:
+        if poll.poll(_POLL_MILLISECONDS):
+            data = os.read(pipe, _CHUNK)
+            if not data:
+                return
+            yield data
+    # It may have left somebody who goes on printing: only what is in the pipe by now is its own for certain.
+    (left,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, struct.pack("i", 0)))
+    while left > 0 and (data := os.read(pipe, min(left, _CHUNK))):
+        left -= len(data)
+        yield data
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines with their ends. One that is too long is cut behind its last space, so that no word is torn apart."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+        while len(rest) > _LONGEST_LINE:
+            cut = rest.rfind(b" ", 0, _LONGEST_LINE) + 1 or _LONGEST_LINE
+            yield rest[:cut]
+            rest = rest[cut:]
+    if rest:
+        yield rest
 
 
 def check_program(
