@@ -253,16 +253,33 @@ def test_what_took_long_last_time_starts_first() -> None:
     scheduler = Scheduler(works, tight, keep_going=False)
     scheduler.begin()
     misses = [Miss(a(name)) for name in ("now", "short", "long", "chain")]
-    assert played(scheduler, *misses) == [["now"], [], [], []]
-    assert played(scheduler, Ended(a("now"), ok=True), Ended(a("chain"), ok=True)) == [["chain"], ["long"]]
+    assert played(scheduler, *misses) == [[], [], [], ["chain"]]
+    assert scheduler.handle(Ended(a("chain"), ok=True)) == [Resolve(a("z"))]
+    assert played(scheduler, Miss(a("z")), Ended(a("z"), ok=True)) == [["z"], ["long"]]
+
+
+def test_nothing_starts_as_long_as_a_key_is_being_computed() -> None:
+    """Else whatever is answered first would take the machine, however much longer another way is."""
+    works = table(work("short", compiles=True), work("long", compiles=True), work("end", "long", wall=90.0))
+    scheduler = Scheduler(works, ROOMY, keep_going=False)
+    scheduler.begin()
+    assert played(scheduler, Miss(a("short")), Miss(a("long"))) == [[], ["long"]]
+
+
+def test_thousands_of_stages_without_room_do_not_hide_those_of_the_other_kind() -> None:
+    many = [work(f"m{number:04}", compiles=True, wall=9.0) for number in range(1000)]
+    scheduler = Scheduler(table(*many, work("download")), ROOMY, keep_going=False)
+    scheduler.begin()
+    started = played(scheduler, *(Miss(each.id) for each in many), Miss(a("download")))
+    assert started[-1] == ["m0000", "download"]
 
 
 def test_what_does_not_fit_lets_others_pass_and_starts_alone_in_the_end() -> None:
     budget = Budget(cores=4, slots=4, memory=4 * GIB, disk=10 * GIB)
-    works = table(work("first"), work("huge", wall=99.0, memory=16 * GIB), work("small"))
+    works = table(work("first", wall=999.0), work("huge", wall=99.0, memory=16 * GIB), work("small"))
     scheduler = Scheduler(works, budget, keep_going=False)
     scheduler.begin()
-    assert played(scheduler, *(Miss(a(name)) for name in works)) == [["first"], [], ["small"]]
+    assert played(scheduler, *(Miss(a(name)) for name in works)) == [[], [], ["first", "small"]]
     assert played(scheduler, Ended(a("first"), ok=True), Ended(a("small"), ok=True)) == [[], ["huge"]]
 
 
@@ -270,19 +287,17 @@ def test_a_compile_takes_all_cores_and_the_rest_runs_beside_it() -> None:
     works = table(work("compile", compiles=True), work("other", compiles=True), work("download"))
     scheduler = Scheduler(works, ROOMY, keep_going=False)
     scheduler.begin()
-    instructions = [scheduler.handle(Miss(a(name))) for name in works]
-    assert isinstance(instructions[0][0], Start)
-    assert instructions[0][0].cost.jobs == 8
-    assert instructions[1] == []
-    assert isinstance(instructions[2][0], Start)
+    *_, started = [scheduler.handle(Miss(a(name))) for name in works]
+    assert [each.stage for each in started] == ["compile", "download"]
+    assert isinstance(started[0], Start)
+    assert started[0].cost.jobs == 8
 
 
 def test_without_keep_going_a_failure_lets_what_runs_end_and_starts_nothing() -> None:
     works = table(work("bad"), work("long"), work("idle"), work("user", "bad"), work("after", "long"))
     scheduler = Scheduler(works, Budget(cores=2, slots=2, memory=GIB, disk=0), keep_going=False)
     scheduler.begin()
-    for name in ("bad", "long", "idle"):
-        scheduler.handle(Miss(a(name)))
+    assert played(scheduler, *(Miss(a(name)) for name in ("bad", "long", "idle"))) == [[], [], ["bad", "long"]]
     told = scheduler.handle(Ended(a("bad"), ok=False))
     assert told == [Block(a("user"), "blocked"), Block(a("idle"), "cancelled"), Block(a("after"), "cancelled")]
     assert not scheduler.finished
@@ -293,9 +308,11 @@ def test_without_keep_going_a_failure_lets_what_runs_end_and_starts_nothing() ->
 
 
 def test_after_a_cancellation_late_answers_are_void() -> None:
-    scheduler = Scheduler(table(work("a"), work("b"), work("c", "a")), ROOMY, keep_going=False)
+    works = table(work("first"), work("a", "first"), work("b"), work("c", "a"))
+    scheduler = Scheduler(works, ROOMY, keep_going=False)
     scheduler.begin()
-    scheduler.handle(Miss(a("b")))
+    assert played(scheduler, Miss(a("first")), Miss(a("b"))) == [[], ["first", "b"]]
+    assert scheduler.handle(Ended(a("first"), ok=True)) == [Resolve(a("a"))]
     assert scheduler.handle(Cancel()) == [Block(a("a"), "cancelled"), Block(a("c"), "cancelled")]
     assert scheduler.handle(Hit(a("a"))) == []
     assert scheduler.states[a("a")] == "cancelled"
@@ -309,7 +326,7 @@ def test_a_full_disk_does_not_make_the_rest_run_one_by_one() -> None:
     scheduler = Scheduler(works, budget, keep_going=False)
     scheduler.begin()
     played(scheduler, Miss(a("large")), Ended(a("large"), ok=True))
-    assert played(scheduler, Miss(a("b")), Miss(a("c"))) == [["b"], ["c"]]
+    assert played(scheduler, Miss(a("b")), Miss(a("c"))) == [[], ["b", "c"]]
 
 
 def test_an_answer_that_nobody_asked_for_is_an_error() -> None:

@@ -3,10 +3,14 @@
 States of a stage: ``waiting`` (something that it needs is not done) -> ``resolving`` (its key is being computed) ->
 ``cached`` or ``ready`` (waits for room) -> ``running`` -> ``done`` or ``failed``; ``blocked`` (something that it needs
 failed) and ``cancelled`` are reached from any state before ``running``'s end. Nothing leaves a final state.
+
+Keys are computed first: as long as one is asked for, nothing starts. So of all that must run the longest chain goes
+first, however many answers there are and in whatever order they come.
 """
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
 
 State = Literal["waiting", "resolving", "ready", "running", "done", "cached", "failed", "blocked", "cancelled"]
 FINAL: frozenset[State] = frozenset({"done", "cached", "failed", "blocked", "cancelled"})
+
+_PASSED_OVER = 64
+"""Stages without room that one look at the queue passes over: of thousands, those behind them wait for the next."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +104,9 @@ class Scheduler:
             for needed in set(item.needs):
                 self._users[needed].append(item.id)
         self._depth = _depths(self.work, self._users)
-        self._ready: set[StageId] = set()
+        # Longest way to the end first; by what they take, cores or slots, so that one kind never hides the other.
+        self._ready: dict[bool, list[tuple[float, StageId]]] = {False: [], True: []}
+        self._asked = 0
         self._unfinished = len(self.work)
         self._stopping = False
 
@@ -113,18 +122,21 @@ class Scheduler:
     def handle(self, signal: Signal) -> list[Instruction]:
         """Take one event and return what to do now."""
         instructions = self._react(signal)
-        return [*instructions, *(self._cancel_rest() if self._stopping else self._admit())]
+        if self._stopping:
+            return [*instructions, *self._cancel_rest()]
+        return instructions if self._asked else [*instructions, *self._admit()]
 
     def _react(self, signal: Signal) -> list[Instruction]:
         match signal:
             case Hit(stage):
                 if self._moves(stage, "resolving"):
+                    self._asked -= 1
                     self._settle(stage, "cached")
                     return self._release(stage)
             case Miss(stage):
                 if self._moves(stage, "resolving"):
-                    self.states[stage] = "ready"
-                    self._ready.add(stage)
+                    self._asked -= 1
+                    self._queue(stage)
             case Ended(stage, ok):
                 self._moves(stage, "running")
                 self.free = give_back(self.free, self.costs.pop(stage))
@@ -149,7 +161,12 @@ class Scheduler:
 
     def _resolve(self, stage: StageId) -> Resolve:
         self.states[stage] = "resolving"
+        self._asked += 1
         return Resolve(stage)
+
+    def _queue(self, stage: StageId) -> None:
+        self.states[stage] = "ready"
+        heapq.heappush(self._ready[self.work[stage].compiles], (-self._depth[stage], stage))
 
     def _release(self, stage: StageId) -> list[Instruction]:
         instructions: list[Instruction] = []
@@ -182,22 +199,27 @@ class Scheduler:
     def _admit(self) -> list[Instruction]:
         """Start what fits, longest way to the end first; a lone stage starts even if it is over the budget."""
         instructions: list[Instruction] = []
-        if (
-            self.costs and self.free.cores < 1 and self.free.slots < 1
-        ):  # no room for anything: saves the sorting, with thousands ready
-            return instructions
-        ready = sorted(self._ready, key=lambda stage_id: (-self._depth[stage_id], stage_id))
-        for stage_id in ready:
+        passed: list[StageId] = []
+        while len(passed) < _PASSED_OVER and (queue := self._next_queue()) is not None:
+            _, stage_id = heapq.heappop(queue)
             item = self.work[stage_id]
             cost = cost_of(item.resources, compiles=item.compiles, last=item.last, machine=self.machine, free=self.free)
             if self.costs and not fits(cost, self.free):
+                passed.append(stage_id)
                 continue
-            self._ready.discard(stage_id)
             self.states[stage_id] = "running"
             self.costs[stage_id] = cost
             self.free = take(self.free, cost)
             instructions.append(Start(stage_id, cost))
+        for stage_id in passed:
+            self._queue(stage_id)
         return instructions
+
+    def _next_queue(self) -> list[tuple[float, StageId]] | None:
+        """The queue whose first stage is next, of those whose kind has room; with nothing running all have."""
+        room = {True: self.free.cores, False: self.free.slots}
+        queues = [queue for kind, queue in self._ready.items() if queue and (not self.costs or room[kind] >= 1)]
+        return min(queues, key=lambda queue: queue[0], default=None)
 
 
 def _depths(work: Mapping[StageId, Work], users: Mapping[StageId, list[StageId]]) -> dict[StageId, float]:
