@@ -18,6 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from pathlib import Path
 
 HEAD = """
 import os, socket, subprocess, sys, time
@@ -82,8 +83,8 @@ def read_to_the_end(stream: IO[str]) -> str:
 @pytest.fixture(scope="module")
 def granted() -> dict[str, bool]:
     """What isolation this system grants."""
-    words = run(body("say(granted.processes, granted.network)\nreturn 0")).stdout.split()
-    return dict(zip(("processes", "network"), (word == "True" for word in words), strict=True))
+    words = run(body("say(granted.processes, granted.network, granted.mounts)\nreturn 0")).stdout.split()
+    return dict(zip(("processes", "network", "mounts"), (word == "True" for word in words), strict=True))
 
 
 @pytest.fixture(params=["namespace", "fallback"])
@@ -228,7 +229,7 @@ def test_a_user_without_rights_gets_the_same(granted: dict[str, bool]) -> None:
     """Where we are root: as nobody, through a user namespace, with the system's Python where ours may not be read."""
     if os.geteuid() != 0 or not all(granted.values()):
         pytest.skip("not root, or root gets no namespaces either")
-    script = body("say(granted.processes, granted.network, os.geteuid())\nreturn 0")
+    script = body("say(granted.processes, granted.network, granted.mounts, os.geteuid())\nreturn 0")
     for python in (sys.executable, "/usr/bin/python3"):
         try:
             ended = subprocess.run(
@@ -249,6 +250,65 @@ def test_a_user_without_rights_gets_the_same(granted: dict[str, bool]) -> None:
             continue  # of another version, or our packages may not be read
         if ended.stdout.startswith("False"):
             pytest.skip("this system grants nobody no user namespaces")
-        assert (ended.stdout, ended.returncode) == ("True True 65534\n", 0), ended.stderr
+        assert (ended.stdout, ended.returncode) == ("True True True 65534\n", 0), ended.stderr
         return
     pytest.skip("no interpreter that nobody may run has our packages")
+
+
+REFUSING = """
+def refuse(uid, gid):
+    raise PermissionError(1, 'Operation not permitted', '/proc/self/uid_map')
+sandbox._map_identity = refuse
+os.geteuid = lambda: 1000
+"""
+"""As with AppArmor's restriction of user namespaces: they are granted, but nothing may be done in them."""
+
+
+def test_a_user_namespace_that_is_of_no_use_is_not_entered() -> None:
+    text = "say(granted.processes, granted.network, os.readlink('/proc/self/ns/user'))\nreturn 0"
+    ended = run(with_prelude(REFUSING, body(text)))
+    assert ended.stdout.split() == ["False", "False", os.readlink("/proc/self/ns/user")], ended.stderr  # noqa: PTH115
+
+
+PROTECT = """
+from pathlib import Path
+folder = Path({folder!r})
+def write():
+    try:
+        folder.joinpath('f').write_text('changed')
+        say('written')
+    except OSError as error:
+        say(error.strerror)
+"""
+
+
+def test_folders_can_be_made_read_only_for_a_while_and_for_one_stage_alone(
+    granted: dict[str, bool], tmp_path: Path
+) -> None:
+    if not granted["mounts"]:
+        pytest.skip("this system grants no mounts")
+    (tmp_path / "f").write_text("as it was")
+    text = (
+        "with sandbox.read_only([folder, folder / 'none']):\n    write()\n    say(sys.stdin.read())\nwrite()\nreturn 0"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", with_prelude(PROTECT.format(folder=str(tmp_path)), body(text))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert output(process).readline() == "Read-only file system\n"
+    (tmp_path / "f").write_text("by somebody else")
+    said, _ = process.communicate((tmp_path / "f").read_text())
+    assert said == "by somebody else\nwritten\n"
+    assert process.returncode == 0
+
+
+def test_outside_of_a_kill_domain_nothing_is_mounted(tmp_path: Path) -> None:
+    """The mounts would be those of the whole machine."""
+    script = f"from axletree.host import sandbox\n{PROTECT.format(folder=str(tmp_path))}"
+    ended = run(
+        f"say = print\n{script}with sandbox.read_only([folder]):\n    say(sandbox.can_protect())\n    write()\n"
+    )
+    assert ended.stdout == "False\nwritten\n", ended.stderr

@@ -20,6 +20,7 @@ import signal
 import socket
 import struct
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ import psutil
 from axletree.host.hiding import hide_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
@@ -37,9 +38,15 @@ _CLONE_NEWPID = 0x20000000
 _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 16384, 1 << 18
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
+_MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
+_MNT_DETACH = 2
+_NO_ISOLATION, _WITH_MOUNTS = 1, 2
+"""Exit codes of a probe."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_mounts_are_ours = False
+"""Whether this process sits in a mount namespace of its own where it may mount: set when a kill domain begins."""
 
 
 class Isolation(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +56,8 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     """The tree is a PID namespace of its own."""
     network: bool
     """It has no network but its own loopback."""
+    mounts: bool = False
+    """Folders can be made read-only for it alone (:func:`read_only`)."""
 
 
 def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int | None = None) -> int:
@@ -87,6 +96,37 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
+def can_protect() -> bool:
+    """Whether :func:`read_only` has an effect in this process."""
+    return _mounts_are_ours
+
+
+@contextlib.contextmanager
+def read_only(folders: Iterable[Path]) -> Iterator[None]:
+    """Make folders read-only for this process and its children while the block runs; others still can write there.
+
+    Does nothing outside of a kill domain and where the system refuses mounts: :func:`can_protect` tells.
+    """
+    with contextlib.ExitStack() as stack:
+        for folder in folders if _mounts_are_ours else ():
+            if folder.is_dir() and _mount_read_only(folder):
+                stack.callback(_LIBC.umount2, bytes(folder), _MNT_DETACH)
+        yield
+
+
+def _mount_read_only(path: Path) -> bool:
+    """Mount a folder or file onto itself, read-only; whether that was done."""
+    target = bytes(path)
+    if _LIBC.mount(target, target, None, _MS_BIND, None) != 0:
+        return False
+    # In a user namespace flags of the file system below can't be lifted: leaving them out would be refused.
+    kept = os.statvfs(path).f_flag & (_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    if _LIBC.mount(None, target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None) != 0:
+        _LIBC.umount2(target, _MNT_DETACH)
+        return False
+    return True
+
+
 def _end_with(parent: int, *, by: signal.Signals) -> None:
     """Get a signal when the parent dies; exit at once if it is gone. A change of user namespace would undo it."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0)
@@ -108,6 +148,8 @@ def _child(body: Callable[[Isolation], int], granted: Isolation, *, outer: int, 
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if granted.processes:
+            global _mounts_are_ours  # noqa: PLW0603 (a fact of this process, and set once)
+            _mounts_are_ours = _own_mounts() and granted.mounts
             _fresh_proc()
         if granted.network:
             _loopback_up()
@@ -161,14 +203,54 @@ def _unshare(*, network: bool) -> Isolation:
     net = 0 if network else _CLONE_NEWNET
     base = _CLONE_NEWPID | _CLONE_NEWNS
     user = 0 if os.geteuid() == 0 else _CLONE_NEWUSER
-    ids = os.geteuid(), os.getegid()
     for flags in dict.fromkeys([base | net | user, base | user, net | user]):
-        if flags in {0, _CLONE_NEWUSER} or _LIBC.unshare(flags) != 0:
+        if flags in {0, _CLONE_NEWUSER}:
             continue
-        if user:
-            _map_identity(*ids)
-        return Isolation(processes=bool(flags & _CLONE_NEWPID), network=bool(flags & _CLONE_NEWNET))
+        # In a child first: a user namespace may be granted and then be of no use, and there is no way back out of it.
+        answer = _answer_of(partial(_probe, flags))
+        if answer == _NO_ISOLATION or not _enter(flags):
+            continue
+        return Isolation(
+            processes=bool(flags & _CLONE_NEWPID),
+            network=bool(flags & _CLONE_NEWNET),
+            mounts=answer == _WITH_MOUNTS,
+        )
     return Isolation(processes=False, network=False)
+
+
+def _enter(flags: int) -> bool:
+    """Enter new namespaces; whether that was done. Where it fails half-way, the process is spoilt."""
+    ids = os.geteuid(), os.getegid()
+    if _LIBC.unshare(flags) != 0:
+        return False
+    if flags & _CLONE_NEWUSER:
+        _map_identity(*ids)
+    return True
+
+
+def _probe(flags: int) -> int:
+    """Try all that a kill domain will do, as its first process would; the exit code tells how far that went."""
+    if not _enter(flags):
+        return _NO_ISOLATION
+    if not flags & _CLONE_NEWPID:
+        return 0
+    return _answer_of(lambda: _WITH_MOUNTS if _own_mounts() and _mount_read_only(Path(os.devnull)) else 0)
+
+
+def _answer_of(question: Callable[[], int]) -> int:
+    """Ask in a forked child; :data:`_NO_ISOLATION` where it comes to grief."""
+    try:
+        child = os.fork()
+    except OSError:
+        return _NO_ISOLATION
+    if child == 0:
+        answer = _NO_ISOLATION
+        try:
+            answer = question()
+        finally:
+            os._exit(answer)
+    _, status = os.waitpid(child, 0)
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else _NO_ISOLATION
 
 
 def _map_identity(uid: int, gid: int) -> None:
@@ -177,10 +259,14 @@ def _map_identity(uid: int, gid: int) -> None:
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
 
 
+def _own_mounts() -> bool:
+    """Keep what is mounted from now on to this namespace; whether that was done."""
+    return bool(_LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) == 0)
+
+
 def _fresh_proc() -> None:
     """Show the namespace's own processes under /proc; some containers refuse that, and most tools do without."""
-    if _LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) == 0:
-        _LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
+    _LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
 
 
 def _loopback_up() -> None:
