@@ -6,6 +6,7 @@ variants that agree on those values therefore get equal parts, and equal parts a
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -173,6 +174,11 @@ def lock_name(environment: str, values: AxisValues, recipe_axes: Mapping[str, Se
     suffix = variant_id(values, recipe_axes)
     name = f"{environment}-{suffix}" if suffix else environment
     return f"pylock.{name.replace('.', '_')}.toml"
+
+
+def input_variable(stage: str) -> str:
+    """Environment variable that names the folder of an input to a stage's commands."""
+    return f"AXLETREE_IN_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"
 
 
 class _Filler:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from axletree.execute.environ import child_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
 from axletree.execute.workspace import open_workplace
+from axletree.recipe.target import input_variable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,5 +59,5 @@ def _variables(context: Context, place: Workplace, out: Path) -> dict[str, str]:
     if place.state is not None:
         variables["AXLETREE_WORKSPACE"] = str(place.state)
     for stage, folder in place.inputs.items():
-        variables[f"AXLETREE_IN_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"] = str(folder)
+        variables[input_variable(stage)] = str(folder)
     return variables

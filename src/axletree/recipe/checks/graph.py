@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from axletree.recipe.axes import axes_of_package, axes_of_test
 from axletree.recipe.checks.axes import add_hint, missing_axes, twice
 from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.target import input_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,9 +68,21 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
         yield from _reference(needed, "stage", recipe, at)
         if needed in recipe.stages:
             yield from _unseen(recipe, at, f"stage {needed!r}", recipe.stages[needed].axes, path, stage.axes)
+    yield from _variable_faults(stage, path)
     needs: tuple[Path, ...] = ((*path, "action"),)
     for key, message in _shape_messages(stage):
         yield Fault(path=(*path, key), message=message, needs=needs)
+
+
+def _variable_faults(stage: Stage, path: Path) -> Iterator[Fault]:
+    """Two inputs of one stage whose folders its commands would find in the same variable."""
+    seen: dict[str, str] = {}
+    for number, needed in enumerate(stage.inputs):
+        variable = input_variable(needed)
+        other = seen.setdefault(variable, needed)
+        if other != needed:
+            message = f"inputs {other!r} and {needed!r} have the same variable {variable}"
+            yield Fault(path=(*path, "inputs", number), message=message, hint="call one of the stages something else")
 
 
 def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
