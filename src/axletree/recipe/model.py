@@ -214,7 +214,12 @@ class Test(_Table, frozen=True, kw_only=True):
         Meta(min_length=1, description="Clients that install; one fresh environment each."),
     ] = ("pip", "uv")
     imports: Annotated[tuple[str, ...], Meta(description="Modules that must import.")] = ()
-    files: Annotated[tuple[str, ...], Meta(description="Files for the commands, relative to the recipe.")] = ()
+    files: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Files for the commands, relative to the recipe; they lie side by side, without their folders."
+        ),
+    ] = ()
     commands: Annotated[
         tuple[str, ...], Meta(description="Shell lines, run beside the files with the environment's programs first.")
     ] = ()

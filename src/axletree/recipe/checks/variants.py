@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from axletree.recipe.checks.texts import Slot
     from axletree.recipe.faults import Path
-    from axletree.recipe.model import Package, Recipe
+    from axletree.recipe.model import Package, Recipe, Test
     from axletree.recipe.placeholders import Template
 
 MAX_COMBINATIONS = 20_000
@@ -58,6 +58,9 @@ def variant_faults(recipe: Recipe, known: Sequence[Fault]) -> Iterator[Fault]:
     for name, package in recipe.packages.items():
         if package.from_ in recipe.stages and not any(related(path, ("packages", name)) for path in in_doubt):
             yield from _same_wheels(recipe, name, package, variants)
+    for name, test in recipe.tests.items():
+        if not any(related(path, ("tests", name, "files")) for path in in_doubt):
+            yield from _same_files(recipe, name, test, variants)
 
 
 def _values(recipe: Recipe, values: dict[str, str]) -> dict[str, str]:
@@ -130,3 +133,25 @@ def _same_wheels(recipe: Recipe, name: str, package: Package, variants: Sequence
             hint = f"put {{{axis}}} into local or index, or take {axis} from the axes of stage {package.from_!r}"
             yield Fault(path=("packages", name), message=message, hint=hint)
             return
+
+
+def _same_files(recipe: Recipe, name: str, test: Test, variants: Sequence[Variant]) -> Iterator[Fault]:
+    """Files of a test lie side by side where it runs: two of one name would be one."""
+    templates = [scan(text) for text in test.files]
+    if not all(_has_values(recipe, template) for template in templates):
+        return
+    for variant in variants:
+        try:
+            files = [fill(template, _values(recipe, variant.values)) for template in templates]
+        except RecipeError:
+            return  # said where the text stands
+        seen: dict[str, str] = {}
+        for number, file in enumerate(files):
+            base = file.rpartition("/")[2]
+            if base in seen:
+                message = (
+                    f"files {seen[base]!r} and {file!r} would be one where the test runs: only their names are kept"
+                )
+                yield Fault(path=("tests", name, "files", number), message=message, hint="rename one of them")
+                return
+            seen[base] = file
