@@ -17,6 +17,7 @@ from axletree.plan.admission import (
     fits,
     give_back,
     job_memory,
+    most,
     take,
 )
 from axletree.recipe.target import TargetResources
@@ -39,9 +40,17 @@ def cost(
 
 
 def test_memory_of_a_job_measured_declared_guessed() -> None:
-    assert job_memory(DECLARED, MEASURED) == int(500 * MIB * 1.15)
+    assert job_memory(NOTHING_KNOWN, MEASURED) == int(500 * MIB * 1.15)
+    assert job_memory(DECLARED, Metrics(peak_process=4 * GIB)) == int(4 * GIB * 1.15)
     assert job_memory(DECLARED, None) == job_memory(DECLARED, Metrics(wall=1.0)) == 2 * GIB
     assert job_memory(NOTHING_KNOWN, None) == DEFAULT_JOB
+
+
+def test_a_run_out_of_the_compiler_cache_does_not_make_a_job_look_small() -> None:
+    assert job_memory(DECLARED, MEASURED) == 2 * GIB
+    after = most(Metrics(wall=2.0, peak_process=40 * MIB, peak_memory=2 * GIB, jobs=2), MEASURED)
+    assert after == Metrics(wall=2.0, peak_process=500 * MIB, peak_memory=2 * GIB, jobs=2)
+    assert most(MEASURED, None) == MEASURED
 
 
 def test_memory_of_a_stage_without_compilers_measured_declared_guessed() -> None:

@@ -17,7 +17,7 @@ from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import StageId
 from axletree.execute.stage import CORRUPT, log_file
 from axletree.plan.actions import ActionSpec
-from axletree.plan.admission import Budget
+from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
 from axletree.plan.keys import Resolved, Surroundings, resolve_stage
 from axletree.plan.schedule import Block, Cancel, Ended, Hit, Miss, Resolve, Scheduler, Start, Work
@@ -251,4 +251,6 @@ class _Driver:
 
     def _remember(self, stage_id: StageId, record: StageRecord) -> None:
         """Keep a stage's latest record under its name here: the record itself names the stage that made it first."""
-        self.store.remember_last(msgspec.structs.replace(record, stage=stage_id), self.job.plan.recipe)
+        last = self.job.last.get(stage_id)
+        metrics = most(record.metrics, last.metrics if last is not None else None)
+        self.store.remember_last(msgspec.structs.replace(record, stage=stage_id, metrics=metrics), self.job.plan.recipe)

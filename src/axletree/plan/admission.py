@@ -1,8 +1,8 @@
 """How much may run at once: admission by cores, memory and disk, and the number of jobs from memory.
 
 Memory decides the parallelism, not the core count: a compile process that includes PyTorch's headers needs 1.6 GB, so a
-machine of 64 cores and 64 GB runs 36 of them, not 64. What the recipe says is a prior; once a stage has run, what was
-measured counts.
+machine of 64 cores and 64 GB runs 36 of them, not 64. What the recipe says of a job is a floor, since a run that found most of
+its objects in the compiler cache measures next to nothing; above it, the most that was ever measured counts.
 """
 
 from __future__ import annotations
@@ -50,10 +50,20 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_memory(resources: TargetResources, last: Metrics | None) -> int:
-    """Bytes that one more job of a stage costs: measured, else declared, else a guess."""
-    if last is not None and last.peak_process:
-        return int(last.peak_process * _HEADROOM)
-    return resources.memory_per_job or DEFAULT_JOB
+    """Bytes that one more job of a stage costs: the larger one of measured and declared, else a guess."""
+    measured = int(last.peak_process * _HEADROOM) if last is not None else 0
+    return max(measured, resources.memory_per_job or 0) or DEFAULT_JOB
+
+
+def most(now: Metrics, before: Metrics | None) -> Metrics:
+    """What to expect of a stage: as measured now, but with no less memory than ever before."""
+    if before is None:
+        return now
+    return msgspec.structs.replace(
+        now,
+        peak_memory=max(now.peak_memory, before.peak_memory),
+        peak_process=max(now.peak_process, before.peak_process),
+    )
 
 
 def cost_of(resources: TargetResources, *, compiles: bool, last: Metrics | None, machine: Budget, free: Budget) -> Cost:

@@ -1,0 +1,106 @@
+"""The loop of a run with a runner that is told what happens: what is remembered, started again, refused, told."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from axletree.core.events import Event, RunStarted, StageFinished
+from axletree.core.records import Metrics, StageRecord
+from axletree.core.trees import Entry, make_tree
+from axletree.core.values import StageId
+from axletree.execute.driver import Job, Result, execute
+from axletree.plan.actions import ActionSpec
+from axletree.plan.admission import MIB, Budget
+from axletree.plan.graph import Plan, PlannedStage
+from axletree.plan.keys import Surroundings
+from axletree.plan.steps import Step
+from axletree.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from axletree.core.records import StageRequest
+
+GIB = 1024 * MIB
+ROOMY = Budget(cores=8, slots=8, memory=64 * GIB, disk=100 * GIB)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "store")
+
+
+def plan_of(*names: str, **parameters: str) -> Plan:
+    """Stages that need nothing."""
+    stages = {
+        StageId(name): PlannedStage(
+            id=StageId(name),
+            step=Step(name=name, action="run", axes={}, parameters={"name": name, **parameters}),
+            needs={},
+            variants=("default",),
+        )
+        for name in names
+    }
+    return Plan(recipe="small", version="1.0", variants=("default",), stages=stages)
+
+
+@dataclass
+class Play:
+    """A runner: each stage does at its first, second ... start what the script says, and else it is done."""
+
+    store: Store
+    script: Mapping[str, list[StageFinished]] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)
+    started: list[StageRequest] = field(default_factory=list)
+
+    async def run(self, request: StageRequest, emit: Callable[[Event], None]) -> StageFinished:
+        del emit
+        self.started.append(request)
+        scripted = self.script.get(request.stage, [])
+        if scripted:
+            return scripted.pop(0)
+        data = request.key.encode()
+        entry = Entry(path="key", blob=self.store.put_bytes(data), size=len(data))
+        tree = self.store.put_tree(make_tree([entry]))
+        record = StageRecord(
+            stage=request.stage, key=request.key, tree=tree, ingredients=request.ingredients, metrics=self.metrics
+        )
+        self.store.put_record(record)
+        return StageFinished(time=time.time(), stage=request.stage, status="done", key=request.key, tree=tree)
+
+
+def run(plan: Plan, play: Play, *, budget: Budget = ROOMY, keep_going: bool = False) -> tuple[Result, list[Event]]:
+    store = play.store
+    job = Job(
+        plan=plan,
+        specs={"run": ActionSpec(module="none", revision=1, compiles=True)},
+        surroundings=Surroundings(),
+        budget=budget,
+        last={name: last for name in plan.stages if (last := store.last_record(name, plan.recipe)) is not None},
+        local={},
+        keep_going=keep_going,
+    )
+    started = RunStarted(time=time.time(), recipe=plan.recipe, variants=plan.variants, stages=())
+    events: list[Event] = []
+    result = execute(job, store, play, started=started, emit=events.append)
+    return result, events
+
+
+def test_the_most_memory_that_a_stage_ever_took_is_remembered(store: Store) -> None:
+    """The record keeps what was measured; what is expected of the stage does not shrink with a warm compiler cache."""
+    name = StageId("lib")
+    run(plan_of("lib", flag="-O1"), Play(store, metrics=Metrics(wall=60.0, peak_process=2 * GIB)))
+    result, _ = run(plan_of("lib", flag="-O2"), Play(store, metrics=Metrics(wall=1.0, peak_process=90 * MIB)))
+    record, last = result.resolved[name].record, store.last_record(name, "small")
+    assert record is not None
+    assert last is not None
+    assert record.metrics.peak_process == 90 * MIB
+    assert (last.metrics.wall, last.metrics.peak_process) == (1.0, 2 * GIB)
+    play = Play(store)
+    run(plan_of("lib", flag="-O3"), play, budget=Budget(cores=8, slots=8, memory=7 * GIB, disk=GIB))
+    assert play.started[0].grant.jobs == 3
