@@ -67,7 +67,7 @@ def ingest(layout: Layout, folder: Path, *, adopt: bool = False, exclude: Sequen
         adopt: move the files into the store instead of copying them. The folder is gone afterwards, with all that
             ``exclude`` left out; where another disk forces it, contents are copied all the same.
         exclude: shell patterns of names (``*.pyc``) or of paths relative to the folder (``docs/_build``); what matches
-            is left out with everything below it.
+            is left out with everything below it, and so is a folder of which nothing else is left.
 
     Raises:
         IntegrityError: something in the folder can't be in a tree; nothing was stored or moved then.
@@ -105,14 +105,12 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
     while pending:
         prefix, folder = pending.pop()
         folders: list[tuple[str, str]] = []
-        empty = True
         with os.scandir(folder) as listing:
             children = sorted(listing, key=lambda child: child.name)
         for child in children:
             path = prefix + child.name
             if excluded is not None and (excluded(child.name) or excluded(path)):
                 continue
-            empty = False
             if not is_safe_path(path):
                 found.problems.append(_refused(child, "its name cannot be kept on every system"))
             elif child.is_dir(follow_symlinks=False):
@@ -121,7 +119,7 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
                 found.files.append(path)
             else:
                 _note_special(found, child, path)
-        if empty and prefix:
+        if not children and prefix:  # where all was excluded, nothing is left to keep
             found.entries.append(Entry(path=prefix[:-1], kind="directory"))
         pending.extend(reversed(folders))
     return found
