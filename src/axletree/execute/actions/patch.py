@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def run(context: Context) -> Outcome:
-    """Apply patches in order; a hunk that does not fit exactly where it says fails the stage.
+    """Apply patches in order; a hunk whose lines are not in the source, all of them and unchanged, fails the stage.
+
+    They may be found at other line numbers than the patch says, as with ``git apply``; the log tells by how much.
 
     Raises:
         StageError: a patch does not apply; which one, and GNU patch's own words are in the log.
