@@ -9,6 +9,7 @@ import sys
 import click
 
 from axletree.app.shell import find_place
+from axletree.core.errors import UsageError
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 
@@ -23,4 +24,8 @@ def command(stage: str, argv: tuple[str, ...]) -> None:
     if not argv:
         click.echo(f"{place.folder}\nlog: {place.log}\nleave with `exit`", err=True)
         argv = ("/bin/bash", "--norc", "--noprofile", "-i")
-    sys.exit(subprocess.run(argv, cwd=place.folder, env=environ, check=False).returncode)
+    try:
+        code = subprocess.run(argv, cwd=place.folder, env=environ, check=False).returncode
+    except OSError as error:
+        raise UsageError(f"cannot run {argv[0]} in stage {stage}: {error.strerror}") from error
+    sys.exit(code if code >= 0 else 128 - code)

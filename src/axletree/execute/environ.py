@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from axletree.host.jobserver import job_tokens, takes_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from axletree.execute.context import Context
 
@@ -53,8 +53,13 @@ def child_environment(
     with ExitStack() as stack:
         if compiles:
             stack.enter_context(_parallelism(context, env))
-        (context.work / ENVIRONMENT_FILE).write_text(json.dumps(env, indent=1, sort_keys=True))
+        note_environment(context, env)
         yield env
+
+
+def note_environment(context: Context, env: Mapping[str, str]) -> None:
+    """Write down what a stage's programs get, for whoever opens a shell in its folder."""
+    (context.work / ENVIRONMENT_FILE).write_text(json.dumps(dict(env), indent=1, sort_keys=True))
 
 
 def _base(context: Context) -> dict[str, str]:

@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _PROGRESS = re.compile(rb"^\[\s*(\d+)/(\d+)\]\s*(.*)")
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTH", re.IGNORECASE)
+# AUTHOR is nobody's secret, AUTHORIZATION is one.
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTH(?!ORS?(_|$))", re.IGNORECASE
+)
 _SHORTEST_SECRET = 6
 _RECENT_LINES = 300
+_TAIL_LINES = 6
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 16
 """Bytes without an end of line that are kept back; more of them pass as a line of their own."""
@@ -62,21 +66,33 @@ class Log:
         self._stream = stream
         self._secrets = tuple(secrets)
         self._recent: deque[str] = deque(maxlen=_RECENT_LINES)
+        self._printed: deque[str] = deque(maxlen=_TAIL_LINES)
 
     def redact(self, text: str) -> str:
         """A text that may leave the stage: in an event, say."""
         return redact(text.encode(errors="surrogateescape"), self._secrets).decode(errors="replace")
 
     def write(self, line: bytes) -> None:
-        """Write one line, redacted."""
-        line = redact(line, self._secrets)
-        self._stream.write(line)
-        self._stream.flush()
-        self._recent.append(line.decode(errors="replace").rstrip())
+        """Write one line that a program printed, redacted."""
+        text = self._put(line)
+        if text:
+            self._printed.append(text)
 
     def say(self, text: str) -> None:
         """Write a line of our own."""
-        self.write(f"{text}\n".encode())
+        self._put(f"{text}\n".encode())
+
+    def _put(self, line: bytes) -> str:
+        line = redact(line, self._secrets)
+        self._stream.write(line)
+        self._stream.flush()
+        text = line.decode(errors="replace").rstrip()
+        self._recent.append(text)
+        return text
+
+    def tail(self) -> tuple[str, ...]:
+        """The last few lines that programs printed."""
+        return tuple(self._printed)
 
     def last_match(self, pattern: re.Pattern[str]) -> str | None:
         """First group of the latest of the last few hundred lines that match, or ``None``."""

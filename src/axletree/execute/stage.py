@@ -100,7 +100,7 @@ def _attempt(
         record = _record(request, outcome, started=started, peak=peak[0])
         record = store.put_record(record)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
-        cause = _cause(log_path)  # before our own words are in the log
+        cause = _cause(log_path, log, error)  # before our own words are in the log
         failure = _damage(store, request) or _explained(store, error, cause)
         with suppress(OSError):  # a full disk takes no more lines
             if isinstance(failure, AxletreeError):
@@ -150,9 +150,13 @@ def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | No
     )
 
 
-def _cause(log_path: Path) -> tuple[str, ...]:
+def _cause(log_path: Path, log: Log, error: Exception) -> tuple[str, ...]:
+    """The lines that name the root cause; where none is known as such, the last that a program printed."""
     with log_path.open(encoding="utf-8", errors="replace") as lines:
-        return root_cause(lines)
+        cause = root_cause(lines)
+    if cause or not isinstance(error, StageError):
+        return cause
+    return tuple(line for line in log.tail() if line.strip() not in str(error))
 
 
 def _damage(store: Store, request: StageRequest) -> CorruptBlob | None:

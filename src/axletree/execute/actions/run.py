@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
-from axletree.execute.environ import child_environment
+from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
 from axletree.execute.workspace import open_workplace
@@ -38,6 +38,7 @@ def run(context: Context) -> Outcome:
         env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
         cwd = place.source / context.parameters["directory"] if place.source is not None else context.work
         env |= _variables(context, place, out)
+        note_environment(context, env)
         script = "\n".join(context.parameters["commands"])
         check_program(
             ["/bin/bash", "-euo", "pipefail", "-c", script],
