@@ -95,13 +95,18 @@ def test_a_program_that_is_not_there(tmp_path: Path, stream: io.BytesIO) -> None
 
 @pytest.mark.parametrize(
     "name",
-    ["TOKEN", "GITHUB_TOKEN", "aws_secret_access_key", "PGPASSWORD", "DB_PASSWD", "API_KEY", "APIKEY", "SSH_AUTH_SOCK"],
+    [
+        *("TOKEN", "GITHUB_TOKEN", "aws_secret_access_key", "PGPASSWORD", "DB_PASSWD", "API_KEY", "APIKEY"),
+        *("SSH_AUTH_SOCK", "GPG_PASSPHRASE", "HTTP_AUTHORIZATION", "PROXY_AUTH"),
+    ],
 )
 def test_names_of_secrets(name: str) -> None:
     assert looks_secret(name)
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME", "CFLAGS", "TORCH_CUDA_ARCH_LIST", "KEYBOARD", "LANG"])
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "CFLAGS", "TORCH_CUDA_ARCH_LIST", "KEYBOARD", "LANG", "GIT_AUTHOR_NAME", "AUTHORS"]
+)
 def test_names_of_others(name: str) -> None:
     assert not looks_secret(name)
 
