@@ -192,18 +192,38 @@ commands = ["touch $AXLETREE_OUT/three"]
 def test_a_killed_stage_is_told_and_the_others_go_on(inner: bool, tmp_path: Path) -> None:  # noqa: FBT001
     project = make_project(tmp_path / "project", PAIR, files={"src/wait": ""})
     running = project.start("build", "small.toml", "--out", "dist", "--json", "--keep-going")
-    wait_for(lambda: any(project.store.glob("work/*/alive")), running)
-    victim = next(each for each in psutil.Process(running.process.pid).children() if is_stage(each, project, "one"))
-    if inner:
-        victim = victim.children()[0]
-    victim.kill()
+    kill_stage(running, project, "one", inner=inner)
+    kill_stage(running, project, "one", inner=inner)  # it ran again
     ended = running.end(60)
     assert ended.code == 1
     assert ended.statuses() == {"fetch": "done", "one": "failed", "two": "done", "three": "done"}
     assert "killed from outside" in ended.finished("one")["message"]
+    assert "ran alone this time" in ended.finished("one")["message"]
     assert gone(project) == []
     (project.source / "wait").unlink()
     assert project.build().code == 0
+
+
+def test_a_stage_that_was_killed_once_runs_again(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", PAIR, files={"src/wait": ""})
+    running = project.start("build", "small.toml", "--out", "dist", "--json")
+    kill_stage(running, project, "one")
+    wait_for(lambda: any(project.store.glob("work/*/alive")), running)
+    for wait in project.store.glob("work/*/source/wait"):
+        wait.unlink()
+    ended = running.end(60)
+    assert (ended.code, set(ended.statuses().values())) == (0, {"done"}), ended.out
+    starts = [event["jobs"] for event in ended.events if event["event"] == "stage-started" and event["stage"] == "one"]
+    assert starts[1:] == [1]
+
+
+def kill_stage(running: Running, project: Project, stage: str, *, inner: bool = False) -> None:
+    """Kill the process of a stage that has come to its waiting, or the outer one around it."""
+    wait_for(lambda: any(project.store.glob("work/*/alive")), running)
+    victim = next(each for each in psutil.Process(running.process.pid).children() if is_stage(each, project, stage))
+    for sign in project.store.glob("work/*/alive"):
+        sign.unlink()
+    (victim.children()[0] if inner else victim).kill()
 
 
 def is_stage(process: psutil.Process, project: Project, stage: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.core.events import Event, RunStarted, StageFinished
+from axletree.core.events import Event, RunStarted, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import StageId
@@ -74,6 +74,10 @@ class Play:
         return StageFinished(time=time.time(), stage=request.stage, status="done", key=request.key, tree=tree)
 
 
+def killed(stage: str) -> StageFinished:
+    return StageFinished(time=1.0, stage=StageId(stage), status="failed", message="killed", exit_code=1, killed=True)
+
+
 def run(plan: Plan, play: Play, *, budget: Budget = ROOMY, keep_going: bool = False) -> tuple[Result, list[Event]]:
     store = play.store
     job = Job(
@@ -104,3 +108,23 @@ def test_the_most_memory_that_a_stage_ever_took_is_remembered(store: Store) -> N
     play = Play(store)
     run(plan_of("lib", flag="-O3"), play, budget=Budget(cores=8, slots=8, memory=7 * GIB, disk=GIB))
     assert play.started[0].grant.jobs == 3
+
+
+def test_a_killed_stage_runs_again_alone_and_with_one_job(store: Store) -> None:
+    play = Play(store, {"lib": [killed("lib")]})
+    result, events = run(plan_of("lib", "other"), play)
+    assert result.status == "done"
+    assert [(each.stage, each.grant.jobs) for each in play.started] == [("lib", 8), ("lib", 1), ("other", 8)]
+    assert [(e.stage, e.status) for e in events if isinstance(e, StageFinished)] == [("lib", "done"), ("other", "done")]
+    assert [e.message for e in events if isinstance(e, StageProgress)] == [
+        "killed, most likely for its memory: it runs again, alone and with one job"
+    ]
+
+
+def test_a_stage_that_is_killed_alone_as_well_has_failed_and_says_so(store: Store) -> None:
+    play = Play(store, {"lib": [killed("lib"), killed("lib")]})
+    result, _ = run(plan_of("lib"), play)
+    assert len(play.started) == 2
+    (failure,) = result.failures
+    assert (failure.message or "").startswith("killed; it had been killed before and ran alone this time")
+    assert result.exit_code == 1

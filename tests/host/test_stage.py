@@ -130,6 +130,25 @@ def test_a_failure_leaves_folder_and_log_and_no_record(store: Store) -> None:
     assert finished.cause == ("x.cpp:1:1: error: no",)
 
 
+@pytest.mark.parametrize(
+    ("line", "message", "killed"),
+    [
+        ("c++: fatal error: Killed signal terminated program cc1plus", "the build backend failed", True),
+        ("collect2: fatal error: ld terminated with signal 9 [Killed]", "the build backend failed", True),
+        ("clang++: error: unable to execute command: Killed", "the build backend failed", True),
+        ("", "stage lib was killed (SIGKILL)", True),
+        ("x.cpp:1:1: error: no member named 'Killed'", "the build backend failed", False),
+    ],
+)
+def test_it_is_told_that_a_compiler_was_killed(store: Store, line: str, message: str, killed: bool) -> None:  # noqa: FBT001
+    def action(context: Context) -> Outcome:
+        context.log.say(line)
+        raise StageError(message)
+
+    _, events = run(store, request_of(store), action)
+    assert finish(events).killed is killed
+
+
 def test_findings_of_a_failure_are_told(store: Store) -> None:
     _, events = run(store, request_of(store, audit=True), fail)
     assert [finding.rule for finding in finish(events).findings] == ["dist/x"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from axletree.core.records import Metrics
 from axletree.core.values import StageId
 from axletree.plan.admission import MIB, Budget, Cost
-from axletree.plan.schedule import FINAL, Block, Cancel, Ended, Hit, Miss, Resolve, Scheduler, Start, Work
+from axletree.plan.schedule import FINAL, Block, Cancel, Ended, Hit, Killed, Miss, Resolve, Scheduler, Start, Work
 from axletree.recipe.target import TargetResources
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class Machine:
     random: random.Random
     hits: frozenset[StageId] = frozenset()
     failing: frozenset[StageId] = frozenset()
+    killed: frozenset[StageId] = frozenset()
+    again: set[StageId] = field(default_factory=set)
+    """Stages that were killed once."""
     cancel_at: int | None = None
     signals: list[Signal] = field(default_factory=list)
     told: list[list[Instruction]] = field(default_factory=list)
@@ -83,6 +86,10 @@ class Machine:
         else:
             stage = self.random.choice(sorted(self.running))
             del self.running[stage]
+            if stage in self.killed - self.again and not self.stopped:
+                self.again.add(stage)
+                self.signals.append(Killed(stage))
+                return self.signals[-1]
             failed = stage in self.failing
             self.ended[stage] = "failed" if failed else "done"
             self.stopped |= failed and not self.keep_going
@@ -105,6 +112,9 @@ class Machine:
                 waiting.append(stage)
             else:
                 assert stage not in self.running
+                assert self.again.isdisjoint(self.running), f"{stage} started beside one that was to run alone"
+                if stage in self.again:
+                    assert (self.running, instruction.cost.jobs) == ({}, 1)
                 self.started.append(stage)
                 self.running[stage] = instruction.cost
                 self.check_room()
@@ -159,6 +169,7 @@ def machines(draw: st.DrawFn, *, budget: Budget | None = None) -> Machine:
         random=draw(st.randoms(use_true_random=False)),
         hits=hits,
         failing=draw(some) - hits,
+        killed=draw(some),
         cancel_at=draw(st.none() | st.integers(1, 20)),
     )
 
@@ -327,6 +338,28 @@ def test_a_full_disk_does_not_make_the_rest_run_one_by_one() -> None:
     scheduler.begin()
     played(scheduler, Miss(a("large")), Ended(a("large"), ok=True))
     assert played(scheduler, Miss(a("b")), Miss(a("c"))) == [[], ["b", "c"]]
+
+
+def test_a_killed_stage_runs_again_when_it_is_alone_and_with_one_job() -> None:
+    works = table(work("big", compiles=True, wall=9.0), work("load"), work("late", "load"))
+    scheduler = Scheduler(works, ROOMY, keep_going=False)
+    scheduler.begin()
+    assert played(scheduler, Miss(a("big")), Miss(a("load"))) == [[], ["big", "load"]]
+    assert played(scheduler, Killed(a("big")), Ended(a("load"), ok=True)) == [[], []]
+    (again,) = scheduler.handle(Miss(a("late")))
+    assert isinstance(again, Start)
+    assert (again.stage, again.cost.jobs) == ("big", 1)
+    assert played(scheduler, Ended(a("big"), ok=True)) == [["late"]]
+
+
+def test_disk_space_comes_back_when_somebody_made_room() -> None:
+    budget = Budget(cores=4, slots=4, memory=4 * GIB, disk=3 * GIB)
+    works = table(*(work(name, wall=wall, disk=2 * GIB) for name, wall in {"a": 3.0, "b": 2.0, "c": 1.0}.items()))
+    scheduler = Scheduler(works, budget, keep_going=False)
+    scheduler.begin()
+    assert played(scheduler, *(Miss(a(name)) for name in works)) == [[], [], ["a"]]
+    assert played(scheduler, Ended(a("a"), ok=True, disk=4 * GIB)) == [["b", "c"]]
+    assert scheduler.free.disk == 0
 
 
 def test_an_answer_that_nobody_asked_for_is_an_error() -> None:

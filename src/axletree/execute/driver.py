@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import time
 from collections import deque
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from axletree.core.errors import AxletreeError, StageError
-from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, StageStarted
+from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
 from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import StageId
 from axletree.execute.stage import CORRUPT, log_file
@@ -20,7 +21,7 @@ from axletree.plan.actions import ActionSpec
 from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
 from axletree.plan.keys import Resolved, Surroundings, resolve_stage
-from axletree.plan.schedule import Block, Cancel, Ended, Hit, Miss, Resolve, Scheduler, Start, Work
+from axletree.plan.schedule import Block, Cancel, Ended, Hit, Killed, Miss, Resolve, Scheduler, Start, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,6 +73,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TICK_SECONDS = 0.25
+_KILLED_TWICE = "it had been killed before and ran alone this time, with one job: it needs more memory than there is"
 
 
 def execute(
@@ -101,6 +103,8 @@ class _Driver:
         self.emit = emit
         self.resolved: dict[StageId, Resolved] = {}
         self.failures: list[StageFinished] = []
+        self.again: set[StageId] = set()
+        """Stages that were killed once."""
         self.cancelled = False
         self.counts = dict.fromkeys(("ran", "cached", "failed", "blocked"), 0)
         self.tasks: dict[asyncio.Task[StageFinished], StageId] = {}
@@ -229,11 +233,24 @@ class _Driver:
             finished = StageFinished(time=time.time(), stage=stage_id, status="failed", message=message, exit_code=code)
         else:
             finished = self._confirmed(stage_id, task.result())
+        if finished.killed and not self.scheduler.stopping:
+            if stage_id not in self.again:
+                self._start_again(stage_id)
+                return
+            finished = msgspec.structs.replace(finished, message=f"{finished.message}; {_KILLED_TWICE}")
         if finished.status == "failed":
             self.failures.append(finished)
         self.counts[_COUNTED[finished.status]] += 1
         self.emit(finished)
-        self._signal(Ended(stage_id, finished.status in _GOOD))
+        free = shutil.disk_usage(self.store.root).free
+        self._signal(Ended(stage_id, finished.status in _GOOD, disk=free))
+
+    def _start_again(self, stage_id: StageId) -> None:
+        """Have a stage that was killed run once more: alone and with one job it may get by with the memory there is."""
+        self.again.add(stage_id)
+        message = "killed, most likely for its memory: it runs again, alone and with one job"
+        self.emit(StageProgress(time=time.time(), stage=stage_id, message=message))
+        self._signal(Killed(stage_id))
 
     def _confirmed(self, stage_id: StageId, finished: StageFinished) -> StageFinished:
         """A stage is done when the store says so, not when its process does."""

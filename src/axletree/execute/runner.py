@@ -85,8 +85,8 @@ def _named(event: Event, request: StageRequest) -> Event:
 
 def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
     """What to say of a stage whose process ended without a word: killed, most likely for its memory."""
-    ended_by = -code if code < 0 else code - 128
-    if ended_by == signal.SIGKILL:
+    killed = (-code if code < 0 else code - 128) == signal.SIGKILL
+    if killed:
         message = "the stage was killed from outside; most often the system ran out of memory"
     else:
         message = f"the stage's process ended with code {code} and no result"
@@ -98,6 +98,7 @@ def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
         message=message,
         cause=tuple(said.splitlines()[-6:]),
         exit_code=StageError.exit_code,
+        killed=killed,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import threading
 import time
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 _SAMPLE_SECONDS = 0.25
+_KILLED = re.compile(
+    r"Killed signal terminated program|terminated with signal 9|internal compiler error: Killed"
+    r"|unable to execute command: Killed|line \d+: +\d+ Killed\b|was killed \(SIGKILL\)"
+)
+"""What compilers, linkers, the shell and we ourselves say of a program that was killed."""
 CORRUPT = "corrupt input"
 """First words of the message of a stage that found a damaged blob: the driver plans again, then."""
 
@@ -199,6 +205,7 @@ def _failure(
         findings=findings,
         log=str(log_path),
         exit_code=error.exit_code if isinstance(error, AxletreeError) else StageError.exit_code,
+        killed=isinstance(error, StageError) and any(_KILLED.search(text) for text in (message, *cause)),
     )
 
 

@@ -1,8 +1,8 @@
 """How much may run at once: admission by cores, memory and disk, and the number of jobs from memory.
 
 Memory decides the parallelism, not the core count: a compile process that includes PyTorch's headers needs 1.6 GB, so a
-machine of 64 cores and 64 GB runs 36 of them, not 64. What the recipe says of a job is a floor, since a run that found most of
-its objects in the compiler cache measures next to nothing; above it, the most that was ever measured counts.
+machine of 64 cores and 64 GB runs 36 of them, not 64. What the recipe says of a job is a floor, since a run that found
+most of its objects in the compiler cache measures next to nothing; above it, the most that was ever measured counts.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def take(free: Budget, cost: Cost) -> Budget:
 
 
 def give_back(free: Budget, cost: Cost) -> Budget:
-    """What is free after a stage ended. Its disk space stays taken: the result is in the store."""
+    """What is free after a stage ended. Its disk space stays taken until somebody looks how much is really free."""
     return Budget(
         cores=free.cores + cost.cores,
         slots=free.slots + cost.slots,

@@ -2,7 +2,9 @@
 
 States of a stage: ``waiting`` (something that it needs is not done) -> ``resolving`` (its key is being computed) ->
 ``cached`` or ``ready`` (waits for room) -> ``running`` -> ``done`` or ``failed``; ``blocked`` (something that it needs
-failed) and ``cancelled`` are reached from any state before ``running``'s end. Nothing leaves a final state.
+failed) and ``cancelled`` are reached from any state before ``running``'s end. Nothing leaves a final state. A stage
+that was killed goes back to ``ready`` and runs again alone: what runs comes to its end first, and nothing starts beside
+it.
 
 Keys are computed first: as long as one is asked for, nothing starts. So of all that must run the longest chain goes
 first, however many answers there are and in whatever order they come.
@@ -58,6 +60,14 @@ class Ended(msgspec.Struct, frozen=True):
 
     stage: StageId
     ok: bool
+    disk: int | None = None
+    """Bytes that are free now, if somebody looked."""
+
+
+class Killed(msgspec.Struct, frozen=True):
+    """Event: the stage's process is gone since something killed it, most likely for its memory; it may run again."""
+
+    stage: StageId
 
 
 class Cancel(msgspec.Struct, frozen=True):
@@ -84,7 +94,7 @@ class Block(msgspec.Struct, frozen=True):
     state: Literal["blocked", "cancelled"]
 
 
-Signal = Hit | Miss | Ended | Cancel
+Signal = Hit | Miss | Ended | Killed | Cancel
 Instruction = Resolve | Start | Block
 
 
@@ -107,6 +117,8 @@ class Scheduler:
         # Longest way to the end first; by what they take, cores or slots, so that one kind never hides the other.
         self._ready: dict[bool, list[tuple[float, StageId]]] = {False: [], True: []}
         self._asked = 0
+        self._alone: list[StageId] = []
+        """Killed stages; the first runs alone or waits for that."""
         self._unfinished = len(self.work)
         self._stopping = False
 
@@ -114,6 +126,11 @@ class Scheduler:
     def finished(self) -> bool:
         """Whether every stage is in a final state."""
         return self._unfinished == 0
+
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing more will start: the run was cancelled, or a stage failed that ends it."""
+        return self._stopping
 
     def begin(self) -> list[Instruction]:
         """The first instructions: stages that need nothing."""
@@ -137,9 +154,15 @@ class Scheduler:
                 if self._moves(stage, "resolving"):
                     self._asked -= 1
                     self._queue(stage)
-            case Ended(stage, ok):
-                self._moves(stage, "running")
-                self.free = give_back(self.free, self.costs.pop(stage))
+            case Killed(stage):
+                self._leave(stage)
+                self.states[stage] = "ready"
+                self._alone.append(stage)
+            case Ended(stage, ok, disk):
+                self._leave(stage)
+                if disk is not None:
+                    taken = sum(cost.disk for cost in self.costs.values())
+                    self.free = msgspec.structs.replace(self.free, disk=disk - taken)
                 self._settle(stage, "done" if ok else "failed")
                 return self._release(stage) if ok else self._fail(stage)
             case Cancel():
@@ -154,6 +177,13 @@ class Scheduler:
         if now != state and not (self._stopping and now in FINAL):
             raise RuntimeError(f"{stage} is {now}, not {state}")
         return now == state
+
+    def _leave(self, stage: StageId) -> None:
+        """A stage runs no longer."""
+        self._moves(stage, "running")
+        self.free = give_back(self.free, self.costs.pop(stage))
+        if stage in self._alone:
+            self._alone.remove(stage)
 
     def _settle(self, stage: StageId, state: State) -> None:
         self.states[stage] = state
@@ -198,22 +228,31 @@ class Scheduler:
 
     def _admit(self) -> list[Instruction]:
         """Start what fits, longest way to the end first; a lone stage starts even if it is over the budget."""
+        if self._alone:
+            return [] if self.costs else [self._start(self._alone[0], msgspec.structs.replace(self.free, cores=1))]
         instructions: list[Instruction] = []
         passed: list[StageId] = []
         while len(passed) < _PASSED_OVER and (queue := self._next_queue()) is not None:
             _, stage_id = heapq.heappop(queue)
-            item = self.work[stage_id]
-            cost = cost_of(item.resources, compiles=item.compiles, last=item.last, machine=self.machine, free=self.free)
-            if self.costs and not fits(cost, self.free):
+            if self.costs and not fits(self._cost(stage_id, self.free), self.free):
                 passed.append(stage_id)
-                continue
-            self.states[stage_id] = "running"
-            self.costs[stage_id] = cost
-            self.free = take(self.free, cost)
-            instructions.append(Start(stage_id, cost))
+            else:
+                instructions.append(self._start(stage_id, self.free))
         for stage_id in passed:
             self._queue(stage_id)
         return instructions
+
+    def _cost(self, stage: StageId, free: Budget) -> Cost:
+        item = self.work[stage]
+        return cost_of(item.resources, compiles=item.compiles, last=item.last, machine=self.machine, free=free)
+
+    def _start(self, stage: StageId, free: Budget) -> Start:
+        """Start a stage with as much of what is free as it can use."""
+        cost = self._cost(stage, free)
+        self.states[stage] = "running"
+        self.costs[stage] = cost
+        self.free = take(self.free, cost)
+        return Start(stage, cost)
 
     def _next_queue(self) -> list[tuple[float, StageId]] | None:
         """The queue whose first stage is next, of those whose kind has room; with nothing running all have."""
