@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -224,6 +225,53 @@ def test_gc_sweeps_old_folders_and_files_and_leaves_the_cache(store: Store) -> N
     assert report.freed == 40
     assert (store.cache / "c").exists()
     assert not (store.root / "logs/x/y.log").exists()
+
+
+def test_gc_sweeps_cut_downloads_git_repositories_and_locks_that_nobody_holds(store: Store) -> None:
+    for name in ("cache/downloads/a.partial", "cache/downloads/a.lock", "cache/git/r.git/HEAD", "cache/ccache/0/x"):
+        path = store.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 10)
+    with store.lock("free"), store.lock("held"):
+        pass
+    later = time.time() + 2 * DAY
+    assert gc(store, keep=3 * DAY, grace=0, now=later).files == 0
+    with store.lock("held"):
+        assert gc(store, keep=DAY, grace=0, now=later, dry_run=True).files == 3
+        report = gc(store, keep=DAY, grace=0, now=later)
+        with pytest.raises(StoreError, match="held is locked"), store.lock("held", timeout=0):
+            pass
+    assert (report.files, report.folders, report.freed) == (3, ("cache/git/r.git",), 30)
+    assert (store.cache / "ccache/0/x").exists()
+    assert sorted(path.name for path in store.locks.iterdir()) == [".sweep", "held.lock"]
+
+
+def test_a_lock_whose_file_gc_removes_is_one_lock_still(store: Store) -> None:
+    """Who waits for a file that is removed meanwhile must not hold another lock than who comes after it."""
+    inside: list[str] = []
+
+    def work(name: str) -> None:
+        for _ in range(200):
+            with store.lock("one"):
+                inside.append(name)
+                assert inside == [name]
+                inside.remove(name)
+
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        workers = [pool.submit(work, name) for name in ("a", "b")]
+        while not all(worker.done() for worker in workers):
+            gc(store, keep=0, grace=0, now=time.time() + DAY)
+        for worker in workers:
+            worker.result()
+
+
+def test_du_tells_the_caches_of_tools_apart(store: Store) -> None:
+    for name in ("cache/ccache/0/x", "cache/ccache/y", "cache/uv/z", "cache/tools.json"):
+        path = store.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 10)
+    found = {usage.kind: usage.files for usage in du(store).kinds if usage.files}
+    assert found == {"cache": 1, "cache/ccache": 2, "cache/uv": 1}
 
 
 def test_du_counts_shared_content_once(store: Store, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ them. Submodules come at the commits that the parent's tree names, which is why 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -137,6 +138,8 @@ def _open(
     if not (folder / "HEAD").is_file():
         folder.mkdir(parents=True, exist_ok=True)
         git.run("init", "--bare", "--quiet", "--template=", ".")
+    with contextlib.suppress(OSError):
+        os.utime(folder)  # in use: what was not touched for long may be cleaned away
     return git
 
 

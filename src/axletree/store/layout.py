@@ -9,7 +9,9 @@
 ``scratch``     private folders of running processes, each with a lock that ends with its owner
 ``quarantine``  content that was not what its name says
 ``work``        the folder of each stage that runs, or that failed and waits for somebody to look inside
-others          ``logs``, ``workspaces``, ``environments``, ``cache``: their owners decide what is in them
+``locks``       a file for each lock that was held lately; what counts is whether it is held (``flock``)
+``cache``       ``downloads`` that were cut, ``git`` repositories, and what ``uv`` and ``ccache`` keep
+others          ``logs``, ``workspaces``, ``environments``: their owners decide what is in them
 =============== ====================================================================================================
 """
 

@@ -55,13 +55,30 @@ def sweeping(layout: Layout) -> Iterator[None]:
         yield
 
 
+def remove_free(layout: Layout, path: Path, *, dry_run: bool = False) -> bool:
+    """Remove the file of a lock if nobody holds it, and say whether that is so. That of :func:`sweeping` stays."""
+    if path == layout.locks / _SWEEP:
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):  # gone, or another user's
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not dry_run:
+            path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 @contextlib.contextmanager
 def _flock(path: Path, layout: Layout, *, name: str, timeout: float | None, operation: int) -> Iterator[None]:
     with disk_errors(layout):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor, taken = _open_and_take(path, operation, timeout)
     try:
-        with disk_errors(layout):
-            taken = _take(descriptor, operation, timeout)
         if not taken:
             holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
             raise StoreError(f"{name} is locked by {holder}", hint="wait until it is done, or end it")
@@ -70,6 +87,20 @@ def _flock(path: Path, layout: Layout, *, name: str, timeout: float | None, oper
         yield
     finally:
         os.close(descriptor)
+
+
+def _open_and_take(path: Path, operation: int, timeout: float | None) -> tuple[int, bool]:
+    """Descriptor of a lock's file, and whether its lock was taken."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            taken = _take(descriptor, operation, timeout)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if not taken or os.fstat(descriptor).st_nlink:
+            return descriptor, taken
+        os.close(descriptor)  # removed between the two: whoever comes next would lock another file
 
 
 def _take(descriptor: int, operation: int, timeout: float | None) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 
 from axletree.core.records import StageRecord
 from axletree.store.disk import disk_errors, remove_tree
-from axletree.store.locks import sweeping, using
+from axletree.store.locks import remove_free, sweeping, using
 from axletree.store.results import contents_of, read_json
 from axletree.store.scratch import clean_scratch, oldest_lease
 from axletree.store.walk import each_blob, each_file, each_record, files_in, record_title, touched
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.store.layout import Layout
 
-_BY_AGE = ("last", "requests", "logs", "quarantine")
-_FOLDERS_BY_AGE = ("work", "workspaces", "environments")
+_BY_AGE = ("last", "requests", "logs", "quarantine", "cache/downloads")
+_FOLDERS_BY_AGE = ("work", "workspaces", "environments", "cache/git")
 
 
 class GcReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,9 +34,9 @@ class GcReport(msgspec.Struct, frozen=True, kw_only=True):
     blobs: int
     """Removed contents."""
     folders: tuple[str, ...]
-    """Removed work folders, workspaces, environments and scratch folders, relative to the root."""
+    """Removed work folders, workspaces, environments, git repositories and scratch folders, relative to the root."""
     files: int
-    """Removed requests, logs, last records and files in quarantine."""
+    """Removed requests, logs, last records, locks, cut downloads and files in quarantine."""
     freed: int
     """Bytes of all that. Files that were hard-linked elsewhere only lose a name."""
     kept_records: int
@@ -49,9 +49,9 @@ def gc(layout: Layout, *, keep: float, grace: float, dry_run: bool = False, now:
 
     Kept are: records that were used, or remembered as a stage's last, within ``keep``, with all their contents; what
     was written or used within ``grace``; what was written or used since the oldest living scratch folder was made.
-    Folders of failed stages, workspaces, environments, logs, requests and quarantine go by ``keep`` too (who uses a
-    workspace or an environment touches its folder); ``cache`` is left to the tools that own it. Waits for those who
-    write into the store.
+    Folders of failed stages, workspaces, environments, logs, requests, quarantine, locks that nobody holds, cut
+    downloads and git repositories go by ``keep`` too (who uses a workspace, an environment or a repository touches its
+    folder); the rest of ``cache`` is left to the tools that own it. Waits for those who write into the store.
 
     Args:
         layout: the store.
@@ -120,8 +120,11 @@ class _Sweep:
                 if touched(path) < recent:
                     self._gone_files += 1
                     self._remove(path)
+        for path in files_in(self._layout.locks):
+            if touched(path) < recent and remove_free(self._layout, path, dry_run=self._dry_run):
+                self._gone_files += 1
         for name in _FOLDERS_BY_AGE:
-            for path in sorted((self._layout.root / name).iterdir()):
+            for path in sorted((self._layout.root / name).glob("*")):
                 if touched(path) < recent:
                     self._remove_folder(path)
 

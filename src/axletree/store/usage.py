@@ -13,6 +13,7 @@ from axletree.store.results import contents_of
 from axletree.store.walk import each_blob, each_file, each_record, touched
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from axletree.core.records import StageRecord
@@ -23,6 +24,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What one part of the store takes."""
 
     kind: str
+    """Folder below the root; of the caches, ``cache/ccache`` and so on."""
     files: int
     size: int
     """Bytes on the disk, each file once however many names it has."""
@@ -69,7 +71,7 @@ def du(layout: Layout) -> DuReport:
     """
     with disk_errors(layout):
         seen: set[tuple[int, int]] = set()
-        kinds = tuple(_usage(layout.root / name, seen) for name in FOLDERS)
+        kinds = tuple(usage for name in FOLDERS for usage in _usages(layout.root / name, seen))
         sizes = {digest: status.st_size for digest, status in each_blob(layout)}
         found: list[tuple[StageRecord, float, set[Digest]]] = []
         users: dict[Digest, int] = {}
@@ -101,13 +103,17 @@ def du(layout: Layout) -> DuReport:
     )
 
 
-def _usage(folder: Path, seen: set[tuple[int, int]]) -> Usage:
-    files = size = 0
-    for _, status in each_file(folder):
+def _usages(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Usage]:
+    """What a folder takes; of the caches, what each tool's own takes."""
+    counts = {folder.name: (0, 0)}
+    for path, status in each_file(folder):
         identity = (status.st_dev, status.st_ino)
         if status.st_nlink > 1 and identity in seen:
             continue
         seen.add(identity)
-        files += 1
-        size += status.st_blocks * 512
-    return Usage(kind=folder.name, files=files, size=size)
+        tool, inside, _ = path.removeprefix(f"{folder}/").partition("/")
+        kind = f"{folder.name}/{tool}" if inside and folder.name == "cache" else folder.name
+        files, size = counts.get(kind, (0, 0))
+        counts[kind] = (files + 1, size + status.st_blocks * 512)
+    for kind, (files, size) in sorted(counts.items()):
+        yield Usage(kind=kind, files=files, size=size)
