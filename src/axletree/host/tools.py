@@ -1,11 +1,13 @@
 """Programs of the host that stages use: where they are, and a fingerprint that changes when they do.
 
 A fingerprint is what the program says of its version and, for compilers, the target and the C library it builds
-against. Asking costs tens of milliseconds a tool, so answers are kept by path, size and time of the file.
+against. Asking costs tens of milliseconds a tool, so answers are kept by path, size and time of the file. Not those of
+scripts and of wrappers such as ccache: what they start changes while they do not.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -21,6 +23,12 @@ from axletree.host.files import replace_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+"""Where stages find programs that they did not declare."""
+TOOLCHAIN = ("cc", "c++")
+"""Programs that builds use without declaring them: setuptools, CMake and make look for them by these names."""
+_WRAPPERS = frozenset({"ccache", "sccache", "distcc", "icecc"})
+"""Programs that stand in for the compilers they are called by the names of."""
 _COMPILERS = frozenset({"c++", "cc", "g++", "gcc", "clang", "clang++"})
 _PACKAGES = {"c++": "g++", "cc": "gcc", "nvcc": "the CUDA toolkit", "hipcc": "hipcc"}
 _TIMEOUT = 20
@@ -33,7 +41,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """As found on PATH; a link is not followed, since programs look at the name they are called by."""
     fingerprint: dict[str, str]
-    """What enters keys: version and target, no path."""
+    """What enters keys: version and target, or the digest of the file where it tells no version; no path."""
 
 
 def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path) -> dict[str, Tool]:
@@ -59,19 +67,64 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
                 for name in missing
             )
         )
+    return _tools({name: path for name, path in paths.items() if path is not None}, environ=environ, cache=cache)
+
+
+def find_toolchain(*, cache: Path, folders: Iterable[str] = SYSTEM_PATH) -> dict[str, Tool]:
+    """The compilers that stages find without declaring them; those that are there.
+
+    Args:
+        cache: File that keeps fingerprints between runs.
+        folders: Where stages look.
+    """
+    path = os.pathsep.join(folders)
+    return _tools(find_programs(TOOLCHAIN, path), environ={"PATH": path}, cache=cache)
+
+
+def find_programs(names: Iterable[str], path: str, *, but_for: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Which of some programs are on a PATH, and where: name -> path, links not followed.
+
+    Args:
+        names: Program names.
+        path: Folders, as in the variable.
+        but_for: Names of programs that do not count when a link leads to them.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        hits = (shutil.which(name, path=folder) for folder in path.split(os.pathsep) if folder)
+        real = (hit for hit in hits if hit is not None and Path(hit).resolve().name not in but_for)
+        first = next(real, None)
+        if first is not None:
+            found[name] = first
+    return found
+
+
+def _tools(paths: Mapping[str, str], *, environ: Mapping[str, str], cache: Path) -> dict[str, Tool]:
     known = _read_cache(cache)
     tools: dict[str, Tool] = {}
     fresh = False
     for name, path in paths.items():
-        assert path is not None  # noqa: S101 (checked above)
+        if _stands_for_another(path):
+            tools[name] = Tool(name=name, path=path, fingerprint=_fingerprint(name, path, environ))
+            continue
         stamp = _stamp(name, path, environ)
         if stamp not in known:
-            known[stamp] = _fingerprint(name, path)
+            known[stamp] = _fingerprint(name, path, environ)
             fresh = True
         tools[name] = Tool(name=name, path=path, fingerprint=known[stamp])
     if fresh:
         replace_file(cache, msgspec.json.encode(known))
     return tools
+
+
+def _stands_for_another(path: str) -> bool:
+    """Whether a program may change while its file does not: a script, or a compiler's wrapper."""
+    file = Path(path).resolve()
+    try:
+        with file.open("rb") as stream:
+            return file.name in _WRAPPERS or stream.read(2) == b"#!"
+    except OSError:  # it may be run but not read
+        return True
 
 
 def _stamp(name: str, path: str, environ: Mapping[str, str]) -> str:
@@ -91,19 +144,22 @@ def _read_cache(cache: Path) -> dict[str, dict[str, str]]:
         return {}
 
 
-def _fingerprint(name: str, path: str) -> dict[str, str]:
-    facts = {"version": _ask(path, "--version")}
+def _fingerprint(name: str, path: str, environ: Mapping[str, str]) -> dict[str, str]:
+    facts = {"version": _ask(path, "--version", environ)}
+    if not facts["version"]:
+        with Path(path).open("rb") as stream:
+            facts["sha256"] = hashlib.file_digest(stream, "sha256").hexdigest()
     if name in _COMPILERS:
-        facts["target"] = _ask(path, "-dumpmachine")
+        facts["target"] = _ask(path, "-dumpmachine", environ)
         facts["libc"] = "-".join(platform.libc_ver())
-        linker = _ask(path, "-print-prog-name=ld")
-        found = shutil.which(linker)
+        linker = _ask(path, "-print-prog-name=ld", environ)
+        found = shutil.which(linker, path=environ.get("PATH", os.defpath))
         if found is not None:
-            facts["linker"] = _ask(found, "--version")
+            facts["linker"] = _ask(found, "--version", environ)
     return facts
 
 
-def _ask(path: str, option: str) -> str:
+def _ask(path: str, option: str, environ: Mapping[str, str]) -> str:
     """First line with a digit of what a program answers; some print a banner first."""
     try:
         answer = subprocess.run(
@@ -113,7 +169,7 @@ def _ask(path: str, option: str) -> str:
             text=True,
             errors="replace",
             timeout=_TIMEOUT,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+            env={"PATH": os.pathsep.join([environ.get("PATH", ""), *SYSTEM_PATH]).lstrip(os.pathsep), "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"{path} {option} could not be run: {error}", hint="repair or remove that program") from error
