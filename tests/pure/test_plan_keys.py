@@ -118,6 +118,26 @@ def test_an_environment_is_its_wheels_and_its_interpreter() -> None:
     assert len({key(), *others}) == 5
 
 
+def test_the_compilers_of_the_system_are_in_the_keys_of_all_that_compile() -> None:
+    """Whether they were declared or not: they are found. Where there are none, keys are as they would be without."""
+    with_compiler = msgspec.structs.replace(SURROUNDINGS, toolchain={"c++": {"version": "g++ 14.2"}})
+    with_newer = msgspec.structs.replace(SURROUNDINGS, toolchain={"c++": {"version": "g++ 15.1"}})
+    plan = plan_of(MANY)
+    touched = {plan.stages[stage].action for stage in changed(keys_of(plan, with_compiler), keys_of(plan, with_newer))}
+    assert {"run", "build"} <= touched
+    assert not {"fetch", "patch", "environment"} & touched
+    resolved = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, lambda _: None)
+    assert not any("tools" in each.ingredients for each in resolved.values())
+
+
+def test_a_declared_tool_counts_instead_of_the_systems() -> None:
+    surroundings = msgspec.structs.replace(
+        SURROUNDINGS, tools={"c++": {"version": "mine"}}, toolchain={"c++": {"version": "1"}, "cc": {"version": "1"}}
+    )
+    resolved = resolve_plan(plan_of(TOOLED), ACTIONS.__getitem__, surroundings, lambda _: None)
+    assert resolved[StageId("lib[cpu]")].ingredients["tools"] == {"c++": {"version": "mine"}, "cc": {"version": "1"}}
+
+
 def test_a_tool_is_in_the_keys_of_stages_that_use_it() -> None:
     plan = plan_of(TOOLED)
     old, new = (

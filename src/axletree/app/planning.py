@@ -18,7 +18,7 @@ from axletree.execute.process import looks_secret
 from axletree.host import machine
 from axletree.host.interpreters import Interpreter, find_interpreter, identity
 from axletree.host.policies import policy_digest
-from axletree.host.tools import Tool, find_tools
+from axletree.host.tools import Tool, find_toolchain, find_tools
 from axletree.package.deflate import COMPRESSOR
 from axletree.plan.actions import ActionSpec
 from axletree.plan.explain import why
@@ -87,7 +87,9 @@ def prepare(
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
     tools = find_tools(wanted, environ=environ, cache=store.cache / "tools.json")
-    surroundings = _surroundings(plan, tools, environ)
+    compiling = any(spec.compiles for spec in specs.values())
+    toolchain = find_toolchain(cache=store.cache / "tools.json") if compiling else {}
+    surroundings = _surroundings(plan, tools, toolchain, environ)
     last = {stage: record for stage in plan.stages if (record := store.last_record(stage, plan.recipe)) is not None}
     return Prepared(
         loaded=loaded,
@@ -251,11 +253,14 @@ def _interpreters(targets: Iterable[Target], store: Store, environ: Mapping[str,
     return {name: find_interpreter(name, environ=environ, cache=cache) for name in versions}
 
 
-def _surroundings(plan: Plan, tools: Mapping[str, Tool], environ: Mapping[str, str]) -> Surroundings:
+def _surroundings(
+    plan: Plan, tools: Mapping[str, Tool], toolchain: Mapping[str, Tool], environ: Mapping[str, str]
+) -> Surroundings:
     passed = {name for stage in plan.stages.values() for name in stage.step.pass_env}
     epoch = environ.get("SOURCE_DATE_EPOCH", "")
     return Surroundings(
         tools={name: tool.fingerprint for name, tool in tools.items()},
+        toolchain={name: tool.fingerprint for name, tool in toolchain.items()},
         environ={name: environ[name] for name in sorted(passed) if name in environ},
         host=machine.test_facts(),
         epoch=max(int(epoch), EPOCH) if epoch.isdigit() else EPOCH,

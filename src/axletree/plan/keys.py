@@ -26,7 +26,9 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What keys take from outside the recipe."""
 
     tools: dict[str, dict[str, str]] = {}
-    """Tool -> its fingerprint."""
+    """Tool that some stage declared -> its fingerprint."""
+    toolchain: dict[str, dict[str, str]] = {}
+    """The compilers that a stage finds whether it declared them or not, as far as they are there."""
     environ: dict[str, str] = {}
     """The variables of the user's shell that some stage asked for."""
     host: dict[str, str] = {}
@@ -67,8 +69,10 @@ def resolve_stage(
         "parameters": step.parameters,
         "inputs": {name: resolved.identity for name, resolved in inputs.items()},
     }
-    if step.tools:
-        ingredients["tools"] = {tool: surroundings.tools.get(tool, {}) for tool in step.tools}
+    tools = surroundings.toolchain if spec.compiles else {}
+    tools = tools | {tool: surroundings.tools.get(tool, {}) for tool in step.tools}
+    if tools:
+        ingredients["tools"] = tools
     if step.pass_env:
         ingredients["environ"] = {name: surroundings.environ.get(name) for name in step.pass_env}
     if spec.host:
