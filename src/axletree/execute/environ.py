@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ENVIRONMENT_FILE = "environment.json"
 """Where a stage's variables are written down in its folder, for `axletree shell`."""
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+_CACHE_SIZE = "10G"
+"""Of the compiler cache: what was not used for longest goes."""
 _WRAPPED_COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "nvcc")
 
 
@@ -102,6 +104,7 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path) -> list[s
             fresh.symlink_to(ccache)
             fresh.replace(link)
     env["CCACHE_DIR"] = str(context.store.cache / "ccache")
+    env["CCACHE_MAXSIZE"] = _CACHE_SIZE
     if root == context.work:
         # The folder is another one for each key. Not in a kept workspace: there make reads the dependency files, and
         # would not know its targets by the relative paths that ccache writes into them.
