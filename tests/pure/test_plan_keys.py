@@ -123,7 +123,9 @@ def test_the_compilers_of_the_system_are_in_the_keys_of_all_that_compile() -> No
     with_compiler = msgspec.structs.replace(SURROUNDINGS, toolchain={"c++": {"version": "g++ 14.2"}})
     with_newer = msgspec.structs.replace(SURROUNDINGS, toolchain={"c++": {"version": "g++ 15.1"}})
     plan = plan_of(MANY)
-    touched = {plan.stages[stage].action for stage in changed(keys_of(plan, with_compiler), keys_of(plan, with_newer))}
+    touched = {
+        plan.stages[StageId(stage)].action for stage in changed(keys_of(plan, with_compiler), keys_of(plan, with_newer))
+    }
     assert {"run", "build"} <= touched
     assert not {"fetch", "patch", "environment"} & touched
     resolved = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, lambda _: None)

@@ -8,54 +8,70 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from axletree.core.values import canonical_json, digest_of
+from axletree.execute.environments import uv_cache
 from axletree.host.jobserver import job_tokens, takes_tokens
+from axletree.host.sandbox import read_only
+from axletree.host.tools import SYSTEM_PATH, find_programs
+from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from axletree.execute.context import Context
+    from axletree.store.store import Store
 
 ENVIRONMENT_FILE = "environment.json"
 """Where a stage's variables are written down in its folder, for `axletree shell`."""
-_SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 _CACHE_SIZE = "10G"
 """Of the compiler cache: what was not used for longest goes."""
-_WRAPPED_COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++", "nvcc")
+_WRAPPED_COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++")
+"""Not nvcc: where it is called from tells PyTorch and nvcc itself where the CUDA toolkit is."""
+_TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
+"""Programs whose installation is found by the folder that they lie in: a link elsewhere would mislead."""
+_NUMBERS_OF_JOBS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
 
 @contextmanager
 def child_environment(
-    context: Context, *, venv: Path | None, compiles: bool, root: Path | None = None
+    context: Context, *, venv: Path | None, compiles: bool, root: Path | None = None, sealed: Iterable[Path] = ()
 ) -> Iterator[dict[str, str]]:
     """The variables for a stage's programs, with whatever they need set up for as long as the block runs.
+
+    Meanwhile what stages share through hard links is read-only for this one, where the system allows that.
 
     Args:
         context: The stage's surroundings.
         venv: Environment whose programs come first.
         compiles: Whether a compiler cache and a number of jobs are wanted.
         root: Folder of the sources that are compiled; default is the stage's own folder.
+        sealed: More folders whose files may have other names.
     """
     root = root or context.work
     env = _base(context)
+    tools = _declared_tools(context)
     path = [str(venv / "bin")] if venv is not None else []
     if compiles:
-        path += _compiler_cache(context, env, root)
-    path += [str(Path(tool).parent) for tool in context.request.local.get("tools", {}).values()]
-    env["PATH"] = ":".join(dict.fromkeys([*path, *_SYSTEM_PATH]))
+        path += _compiler_cache(context, env, root, rest=[*tools, *SYSTEM_PATH])
+    env["PATH"] = ":".join(dict.fromkeys([*path, *tools, *SYSTEM_PATH]))
     if venv is not None:
         env["VIRTUAL_ENV"] = str(venv)
-    if compiles:
-        _map_paths(env, root, venv)
     env |= {name: value for name, value in context.request.ingredients.get("environ", {}).items() if value is not None}
     env |= context.parameters.get("env", {})
+    if compiles:
+        _map_paths(env, root, venv)
+    store = context.store
     with ExitStack() as stack:
         if compiles:
             stack.enter_context(_parallelism(context, env))
         note_environment(context, env)
+        stack.enter_context(read_only([store.environments, uv_cache(context), _link_folders(store), *sealed]))
         yield env
 
 
@@ -86,8 +102,46 @@ def _base(context: Context) -> dict[str, str]:
     }
 
 
-def _compiler_cache(context: Context, env: dict[str, str], root: Path) -> list[str]:
-    """Put ccache in front of the compilers by a folder of links named like them, first on PATH.
+def _declared_tools(context: Context) -> list[str]:
+    """Folders that bring the declared tools, and nothing else that happens to lie beside them, onto PATH."""
+    system = os.pathsep.join(SYSTEM_PATH)
+    links: dict[str, str] = {}
+    folders: list[str] = []
+    for name, path in context.request.local.get("tools", {}).items():
+        if shutil.which(name, path=system) == path:
+            continue  # it is the one that is found anyway
+        if name in _TOOLKIT_PROGRAMS:
+            folders.append(str(Path(path).parent))
+        else:
+            links[name] = path
+    return [str(_links(context.store, links)), *folders] if links else folders
+
+
+def _link_folders(store: Store) -> Path:
+    return store.cache / "tools"
+
+
+def _links(store: Store, links: Mapping[str, str]) -> Path:
+    """A folder with these links, name -> target, at a path that follows from them."""
+    folder = _link_folders(store) / digest_of(canonical_json(dict(links)))[:24]
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+    try:
+        for name, target in links.items():
+            (fresh / name).symlink_to(target)
+        fresh.chmod(0o755)
+        fresh.rename(folder)
+    except OSError:
+        remove_tree(fresh)
+        if not folder.is_dir():  # else another process was faster
+            raise
+    return folder
+
+
+def _compiler_cache(context: Context, env: dict[str, str], root: Path, *, rest: Iterable[str]) -> list[str]:
+    """Put ccache in front of the compilers on the rest of PATH, by a folder of links named like them.
 
     Links work for every build system, where ``CMAKE_CXX_COMPILER_LAUNCHER`` or ``CC="ccache gcc"`` work for some. The
     cache cannot change a result, so it is in no key.
@@ -95,14 +149,11 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path) -> list[s
     ccache = context.request.local.get("ccache")
     if ccache is None:
         return []
-    folder = context.store.cache / "tools" / "ccache"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in _WRAPPED_COMPILERS:
-        link = folder / name
-        if not link.is_symlink() or os.readlink(link) != ccache:  # noqa: PTH115 (compared as text)
-            fresh = folder / f".{name}.{os.getpid()}"
-            fresh.symlink_to(ccache)
-            fresh.replace(link)
+    # A link for a compiler that is not there would be found by those who only look whether it is.
+    found = find_programs(_WRAPPED_COMPILERS, os.pathsep.join(rest), but_for=frozenset({"ccache"}))
+    if not found:
+        return []
+    folder = _links(context.store, dict.fromkeys(found, ccache))
     env["CCACHE_DIR"] = str(context.store.cache / "ccache")
     env["CCACHE_MAXSIZE"] = _CACHE_SIZE
     if root == context.work:
@@ -116,7 +167,10 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path) -> list[s
 
 
 def _map_paths(env: dict[str, str], root: Path, venv: Path | None) -> None:
-    """Keep the paths of this machine out of what compilers write: ``__FILE__``, debug information."""
+    """Keep the paths of this machine out of what compilers write: ``__FILE__``, debug information.
+
+    That sets ``CFLAGS`` and ``CXXFLAGS`` in any case, so Autoconf's own ``-g -O2`` does not apply.
+    """
     flags = [f"-ffile-prefix-map={root}=."]
     if venv is not None:
         flags.append(f"-ffile-prefix-map={venv}=/environment")
@@ -124,7 +178,7 @@ def _map_paths(env: dict[str, str], root: Path, venv: Path | None) -> None:
         if not python.is_relative_to("/usr"):  # the system's own is at the same place everywhere
             flags.append(f"-ffile-prefix-map={python}=/python")
     for variable in ("CFLAGS", "CXXFLAGS"):
-        env[variable] = " ".join(flags)
+        env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
 
 
 @contextmanager
@@ -133,12 +187,14 @@ def _parallelism(context: Context, env: dict[str, str]) -> Iterator[None]:
     jobs, how = context.grant.jobs, context.grant.parallel
     if how == "auto":
         how = "tokens" if takes_tokens(env) else "jobs"
+    for name in _NUMBERS_OF_JOBS:
+        env.pop(name, None)  # a recipe's: beside tokens, tools would go by the number
     if how == "tokens":
         with job_tokens(context.work / "jobs.fifo", jobs) as flags:
             env["MAKEFLAGS"] = flags
             yield
         return
-    env["MAX_JOBS"] = env["CMAKE_BUILD_PARALLEL_LEVEL"] = "1" if how == "setuptools" else str(jobs)
+    env |= dict.fromkeys(_NUMBERS_OF_JOBS, "1" if how == "setuptools" else str(jobs))
     if how == "setuptools":
         extra = context.work / "setuptools.cfg"
         extra.write_text(f"[build_ext]\nparallel = {jobs}\n")

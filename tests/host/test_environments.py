@@ -1,0 +1,137 @@
+"""What a stage's programs find around them: variables, tools, environments that stages share."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from axletree.core.records import Grant, StageRequest
+from axletree.core.values import StageId, key_of
+from axletree.execute.context import Context
+from axletree.execute.environ import child_environment
+from axletree.execute.process import Log
+from axletree.store.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "store")
+
+
+def context_of(
+    store: Store, *, local: dict[str, Any] | None = None, parallel: Any = "jobs", **parameters: Any
+) -> Context:
+    """The surroundings of a stage that has been given three jobs."""
+    ingredients = {"parameters": parameters, "environ": {}}
+    request = StageRequest(
+        stage=StageId("lib"),
+        action="run",
+        key=key_of(ingredients),
+        ingredients=ingredients,
+        inputs={},
+        local=local or {},
+        grant=Grant(jobs=3, parallel=parallel),
+    )
+    work = store.work / request.key[:24]
+    work.mkdir(exist_ok=True)
+    return Context(request=request, store=store, work=work, log=Log(io.BytesIO()), progress=lambda *_, **__: None)
+
+
+def variables(context: Context, *, compiles: bool = True) -> dict[str, str]:
+    with child_environment(context, venv=None, compiles=compiles) as env:
+        return dict(env)
+
+
+def program(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_flags_of_the_recipe_keep_the_machines_paths_out_of_objects_too(store: Store) -> None:
+    context = context_of(store, env={"CXXFLAGS": "-O3 -g", "LDFLAGS": "-s"})
+    env = variables(context)
+    mapped = f"-ffile-prefix-map={context.work}=."
+    assert env["CXXFLAGS"] == f"-O3 -g {mapped}"
+    assert env["CFLAGS"] == mapped
+    assert env["LDFLAGS"] == "-s"
+
+
+@pytest.mark.parametrize("parallel", ["tokens", "jobs", "setuptools"])
+def test_the_number_of_jobs_is_said_in_one_way_only(store: Store, parallel: str) -> None:
+    """Beside the tokens of a job server a number would win, and each tool would take as many as it says."""
+    env = variables(context_of(store, parallel=parallel, env={"MAX_JOBS": "64", "CMAKE_BUILD_PARALLEL_LEVEL": "64"}))
+    numbers = {env.get("MAX_JOBS"), env.get("CMAKE_BUILD_PARALLEL_LEVEL")}
+    assert numbers == {{"tokens": None, "jobs": "3", "setuptools": "1"}[parallel]}
+    assert ("MAKEFLAGS" in env) == (parallel == "tokens")
+
+
+def test_a_declared_tool_is_found_and_its_neighbours_are_not(store: Store, tmp_path: Path) -> None:
+    declared = program(tmp_path / "opt" / "declared-tool", "echo here")
+    program(tmp_path / "opt" / "neighbour-tool", "echo there")
+    env = variables(context_of(store, local={"tools": {"declared-tool": declared}}))
+    assert subprocess.run(["declared-tool"], env=env, capture_output=True, check=True).stdout == b"here\n"
+    assert shutil.which("neighbour-tool", path=env["PATH"]) is None
+
+
+def test_a_compiler_that_is_linked_to_still_finds_its_parts(store: Store, tmp_path: Path) -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "my-c++").symlink_to(compiler)
+    env = variables(context_of(store, local={"tools": {"my-c++": str(tmp_path / "bin" / "my-c++")}}))
+    source = tmp_path / "x.cpp"
+    source.write_text("#include <vector>\nint main() { return std::vector<int>{0}[0]; }\n")
+    subprocess.run(["my-c++", source, "-o", tmp_path / "x"], env=env, check=True)
+    subprocess.run([tmp_path / "x"], check=True)
+
+
+def test_the_cuda_compiler_is_called_where_its_toolkit_is(store: Store, tmp_path: Path) -> None:
+    """PyTorch and nvcc itself find the toolkit by the folder."""
+    nvcc = program(tmp_path / "cuda" / "bin" / "nvcc", "exit 0")
+    ccache = program(tmp_path / "ccache", "exit 0")
+    env = variables(context_of(store, local={"tools": {"nvcc": nvcc}, "ccache": ccache}))
+    assert shutil.which("nvcc", path=env["PATH"]) == nvcc
+
+
+def test_the_compiler_cache_stands_before_the_compilers_that_there_are(store: Store, tmp_path: Path) -> None:
+    ccache = program(tmp_path / "ccache", "exit 0")
+    compiler = program(tmp_path / "opt" / "clang++", "exit 0")
+    with_clang = variables(context_of(store, local={"tools": {"clang++": compiler}, "ccache": ccache}))["PATH"]
+    found = shutil.which("clang++", path=with_clang)
+    assert found is not None
+    assert os.readlink(found) == ccache  # noqa: PTH115 (as text)
+    without = variables(context_of(store, local={"ccache": ccache}))["PATH"]
+    plain = os.pathsep.join(folder for folder in without.split(os.pathsep) if str(store.root) not in folder)
+    for name in ("cc", "c++", "gcc", "g++", "clang", "clang++", "nvcc"):
+        assert (shutil.which(name, path=without) is None) == (shutil.which(name, path=plain) is None)
+
+
+def test_a_pure_python_stage_needs_no_compiler(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("axletree.execute.environ.SYSTEM_PATH", (str(tmp_path),))
+    ccache = program(tmp_path / "tools" / "ccache", "exit 0")
+    assert variables(context_of(store, local={"ccache": ccache}))["PATH"] == str(tmp_path)
+
+
+def test_links_are_made_whole_beside_what_a_killed_process_left(store: Store, tmp_path: Path) -> None:
+    """In a PID namespace each stage is process 1, so a number tells nothing."""
+    ccache = program(tmp_path / "ccache", "exit 0")
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    for name in (".cc.1", f".cc.{os.getpid()}", "ccache"):
+        (store.cache / "tools" / "ccache").mkdir(parents=True, exist_ok=True)
+        (store.cache / "tools" / "ccache" / name).symlink_to("elsewhere")
+    first = variables(context_of(store, local={"ccache": ccache}))["PATH"]
+    assert variables(context_of(store, local={"ccache": ccache}))["PATH"] == first
+    other = program(tmp_path / "other" / "ccache", "exit 0")
+    assert variables(context_of(store, local={"ccache": other}))["PATH"] != first
