@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axletree.core.errors import IntegrityError
+from axletree.core.errors import IntegrityError, StageError
 from axletree.core.trees import Entry, is_safe_path, make_tree
 from axletree.core.values import Digest
 from axletree.execute.context import Outcome
@@ -16,11 +16,19 @@ from axletree.host.fetch import download
 from axletree.host.gitfetch import fetch_git
 from axletree.host.indexes import IndexSettings, read_settings
 from axletree.host.simple_api import find_file
+from axletree.store.disk import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from axletree.execute.context import Context
+
+_ALWAYS_ALLOWED = 1 << 30
+"""Bytes that any archive may unpack to."""
+_LARGEST_RATIO = 30
+"""Unpacked size of a larger one against its own: sources have 3 to 10, deflate alone can do 1000."""
+_MEMBER = 512
+"""Bytes that a member counts beside its content."""
 
 
 def run(context: Context) -> Outcome:
@@ -115,15 +123,17 @@ def unpack(archive: Path, folder: Path, *, name: str) -> None:
 
     Raises:
         IntegrityError: it is no archive, or a member would land outside of the folder.
+        StageError: it would take far more room than an archive of its size does.
     """
+    allowance = _Allowance(archive, name)
     raw = folder.with_name(f"{folder.name}.unpacked")
     raw.mkdir()
     try:
         if zipfile.is_zipfile(archive):
-            _unpack_zip(archive, raw, name)
+            _unpack_zip(archive, raw, name, allowance)
         else:
             with tarfile.open(archive) as tar:
-                tar.extractall(raw, filter="data")
+                tar.extractall(raw, members=map(allowance.spend_tar, tar), filter="data")
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
         raise IntegrityError(f"cannot unpack {name}: {error}") from error
     inside = list(raw.iterdir())
@@ -131,11 +141,36 @@ def unpack(archive: Path, folder: Path, *, name: str) -> None:
     top.rename(folder)
 
 
-def _unpack_zip(archive: Path, folder: Path, name: str) -> None:
+class _Allowance:
+    """How much an archive may unpack to: a small file must not fill the disk."""
+
+    def __init__(self, archive: Path, name: str) -> None:
+        self._name = name
+        self._size = archive.stat().st_size
+        self._limit = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * self._size)
+        self._left = self._limit
+
+    def spend(self, size: int) -> None:
+        """Count a member of so many bytes before it is written; an empty one takes room too."""
+        self._left -= size + _MEMBER
+        if self._left < 0:
+            raise StageError(
+                f"{self._name} ({in_words(self._size)}) would unpack to more than {in_words(self._limit)}",
+                hint='if it is what it should be, unpack it yourself and name the folder: source = { path = "..." }',
+            )
+
+    def spend_tar(self, member: tarfile.TarInfo) -> tarfile.TarInfo:
+        """:meth:`spend` for a member of a tar archive, which is passed on."""
+        self.spend(member.size)
+        return member
+
+
+def _unpack_zip(archive: Path, folder: Path, name: str, allowance: _Allowance) -> None:
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             if not is_safe_path(member.filename.rstrip("/")):
                 raise IntegrityError(f"{name}: member outside of its folder: {member.filename!r}")
+            allowance.spend(member.file_size)
             path = Path(opened.extract(member, folder))
             mode = member.external_attr >> 16
             if path.is_file() and mode & 0o100:
