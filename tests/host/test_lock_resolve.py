@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import sysconfig
@@ -12,6 +13,7 @@ import pytest
 from packaging.tags import sys_tags
 
 from axletree.core.errors import HostError, RecipeError
+from axletree.host.fetch import download
 from axletree.host.indexes import IndexSettings
 from axletree.host.interpreters import Interpreter, find_interpreter
 from axletree.host.resolve import resolve_environment, wheel_tags
@@ -45,6 +47,8 @@ class Resolver:
 
     def __init__(self, interpreter: Interpreter, cache: Path) -> None:
         self.interpreter = interpreter
+        self.keep = cache / "downloads"
+        self.notes: list[str] = []
         self.environ = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_HTTP_RETRIES": "0", "UV_INDEX_URL": "http://no"}
 
     def __call__(
@@ -67,12 +71,19 @@ class Resolver:
             environ=self.environ,
             extra_indexes=extra,
             previous=previous,
+            keep=self.keep,
+            note=self.notes.append,
         )
 
 
 @pytest.fixture
 def resolve(interpreter: Interpreter, tmp_path: Path) -> Resolver:
     return Resolver(interpreter, tmp_path / "cache")
+
+
+def own_requests(server: Server) -> list[str]:
+    """Methods of the requests that uv did not make."""
+    return [method for method, _, headers in server.requests if headers["user-agent"] == "axletree"]
 
 
 def pins(lock: PyLock) -> dict[str, str]:
@@ -98,6 +109,31 @@ def test_an_index_with_or_without_sizes(resolve: Resolver, server: Server, as_js
     server.add_project("tiny-one", {name: data}, as_json=as_json)
     (wheel,) = resolve("tiny-one", index=f"{server.address}/simple").wheels
     assert (wheel.filename, wheel.size) == (name, len(data))
+    assert "GET" not in own_requests(server)
+    assert not resolve.notes
+
+
+def test_a_wheel_is_downloaded_only_where_nobody_tells_its_size_and_then_kept(
+    resolve: Resolver, server: Server, tmp_path: Path
+) -> None:
+    name, data = make_wheel("tiny-one", "1.0")
+    server.add_project("tiny-one", {name: data}, as_json=False)
+    server.heads = False
+    (wheel,) = resolve("tiny-one", index=f"{server.address}/simple").wheels
+    assert (wheel.sha256, wheel.size) == (hashlib.sha256(data).hexdigest(), len(data))
+    assert own_requests(server) == ["HEAD", "GET"]
+    (note,) = resolve.notes
+    assert note.startswith(f"downloading {server.address}/files/{name} ({len(data)} bytes)")
+    server.files.clear()
+    download(
+        f"{server.address}/files/{name}",
+        tmp_path / name,
+        sha256=wheel.sha256,
+        size=wheel.size,
+        partial_folder=resolve.keep,
+    )
+    assert (tmp_path / name).read_bytes() == data
+    assert not list(resolve.keep.glob("*.partial"))
 
 
 def test_the_best_wheel_for_the_interpreter_is_taken(resolve: Resolver, tmp_path: Path) -> None:

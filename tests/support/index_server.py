@@ -34,6 +34,8 @@ class Server:
     """Bytes after which the next bodies are cut, used up one by one."""
     ranges: bool = True
     """Whether ``Range`` is understood."""
+    heads: bool = True
+    """Whether ``HEAD`` is answered."""
     shift_range: int = 0
     """Bytes by which a range starts too late: a server that lies."""
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -63,7 +65,9 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             server.requests.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
-            if server.statuses:
+            if self.command == "HEAD" and not server.heads:
+                self._answer(405, b"")
+            elif server.statuses:
                 self._answer(server.statuses.pop(0), b"")
             elif self.path in server.redirects:
                 self._answer(302, b"", Location=server.redirects[self.path])

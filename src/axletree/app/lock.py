@@ -12,7 +12,7 @@ import msgspec
 from axletree import registry
 from axletree.app.recipes import LoadedRecipe, load_recipe
 from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem, RecipeError
-from axletree.host.fetch import measure
+from axletree.host.fetch import measure, size_of
 from axletree.host.files import replace_file
 from axletree.host.gitfetch import resolve_ref
 from axletree.host.indexes import IndexSettings, Layer, read_settings
@@ -58,7 +58,12 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     cwd: Path
     cache: Path
-    """Folder for git repositories and for what is known of interpreters."""
+    """Folder for git repositories, for downloads, and for what is known of interpreters."""
+
+    @property
+    def downloads(self) -> Path:
+        """Where a build looks for what was downloaded already."""
+        return self.cache / "downloads"
 
 
 def lock_recipe(
@@ -150,6 +155,8 @@ def _lock_environment(
             environ=surroundings.environ,
             extra_indexes=[backend.torch_index(environment.axes["gpu"])] if backend is not None else [],
             previous=_same_place(previous, environment, interpreter.platform),
+            keep=surroundings.downloads,
+            note=note,
         )
     text = render_lock(lock)
     return text, LockedFile(
@@ -180,7 +187,7 @@ def _lock_source(
     lock = None if upgrade else _read(path, parse_source)
     if lock is None or check_source(lock, source, file=str(path)):
         note(f"looking for the source of {loaded.recipe.name} {source.version}")
-        lock = _find_source(source, settings, surroundings)
+        lock = _find_source(source, settings, surroundings, note)
     text = render_source(lock)
     return text, LockedFile(
         path=str(path),
@@ -191,9 +198,11 @@ def _lock_source(
     )
 
 
-def _find_source(source: TargetSource, settings: IndexSettings, surroundings: Surroundings) -> SourceLock:
+def _find_source(
+    source: TargetSource, settings: IndexSettings, surroundings: Surroundings, note: Callable[[str], None]
+) -> SourceLock:
     if source.kind == "pypi":
-        return _find_sdist(source, settings)
+        return _find_sdist(source, settings, surroundings, note)
     if source.kind == "git":
         ref = source.ref or "HEAD"
         git = surroundings.cache / "git"
@@ -207,7 +216,7 @@ def _find_source(source: TargetSource, settings: IndexSettings, surroundings: Su
             tree=found.tree,
         )
     assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
-    sha256, size = measure(source.location)
+    sha256, size = measure(source.location, keep=surroundings.downloads, note=note)
     if source.sha256 not in {None, sha256}:
         raise IntegrityError(
             f"{source.location} has sha256 {sha256} ({size} bytes), the recipe says {source.sha256}",
@@ -223,7 +232,9 @@ def _find_source(source: TargetSource, settings: IndexSettings, surroundings: Su
     )
 
 
-def _find_sdist(source: TargetSource, settings: IndexSettings) -> SourceLock:
+def _find_sdist(
+    source: TargetSource, settings: IndexSettings, surroundings: Surroundings, note: Callable[[str], None]
+) -> SourceLock:
     files = list_files(source.location, settings)
     filename = sdist_of((file.filename for file in files), source.version)
     if filename is None:
@@ -236,8 +247,12 @@ def _find_sdist(source: TargetSource, settings: IndexSettings) -> SourceLock:
             )
         )
     same = [file for file in files if file.filename == filename]
-    file = next((each for each in same if each.sha256 and each.size is not None), same[0])
-    sha256, size = (file.sha256, file.size) if file.sha256 and file.size is not None else measure(file.url)
+    file = min(same, key=lambda each: (each.sha256 is None, each.size is None))
+    sha256, size = file.sha256, file.size
+    if sha256 and size is None:
+        size = size_of(file.url)
+    if sha256 is None or size is None:
+        sha256, size = measure(file.url, keep=surroundings.downloads, note=note)
     return SourceLock(
         kind="pypi",
         location=source.location,

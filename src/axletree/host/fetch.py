@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import time
 from typing import TYPE_CHECKING, BinaryIO
@@ -267,30 +268,63 @@ def _show_size(size: int | None) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size} bytes"
 
 
-def measure(url: str) -> tuple[str, int]:
-    """Digest and size of a file that no index describes; reads all of it and keeps nothing.
+def size_of(url: str) -> int | None:
+    """Bytes of a file, without reading it: as its server says, or its folder; ``None`` where that says nothing."""
+    local = local_path(url)
+    try:
+        if local is not None:
+            return local.stat().st_size
+        answer, _ = web.get(url, method="HEAD")
+        answer.close()
+    except (HTTPError, HostError, OSError):
+        return None  # who then reads it is told what is wrong
+    length = answer.headers.get("Content-Length") or ""
+    return int(length) if answer.status == 200 and length.isdigit() else None
+
+
+def measure(url: str, *, keep: Path, note: Callable[[str], None]) -> tuple[str, int]:
+    """Digest and size of a file that no index describes; reads all of it.
+
+    Args:
+        url: ``http(s)://``, ``file://`` or a local path.
+        keep: partial folder: what had to be downloaded waits there, so that :func:`download` need not do it again.
+        note: told what is downloaded.
 
     Raises:
-        HostError: no answer, or it cannot be read.
+        HostError: no answer, or it cannot be read or kept.
     """
     local = local_path(url)
-    digest = hashlib.sha256()
-    size = 0
     try:
         if local is not None:
             with local.open("rb") as stream:
                 return hashlib.file_digest(stream, "sha256").hexdigest(), os.fstat(stream.fileno()).st_size
-        answer, final = web.get(url)
-        try:
-            if answer.status != 200:
-                raise HostError(f"status {answer.status} for {redact(final)}")
-            for chunk in _chunks(answer):
-                digest.update(chunk)
-                size += len(chunk)
-        finally:
-            answer.close()
+        return _measure_remote(url, keep, note)
     except HTTPError as error:
         raise web.no_answer(url, error) from error
     except OSError as error:
-        raise HostError(f"cannot read {local or redact(url)}: {error.strerror or error}") from error
+        what = f"read {local}" if local is not None else f"keep {redact(url)}"
+        raise HostError(f"cannot {what}: {error.strerror or error}") from error
+
+
+def _measure_remote(url: str, keep: Path, note: Callable[[str], None]) -> tuple[str, int]:
+    answer, final = web.get(url)
+    keep.mkdir(parents=True, exist_ok=True)
+    fresh = keep / f"{secrets.token_hex(8)}.partial"
+    digest = hashlib.sha256()
+    size = 0
+    try:
+        if answer.status != 200:
+            raise HostError(f"status {answer.status} for {redact(final)}")
+        length = answer.headers.get("Content-Length") or ""
+        shown = _show_size(int(length) if length.isdigit() else None)
+        note(f"downloading {redact(url)} ({shown}): its index does not say all of digest and size")
+        with fresh.open("xb") as stream:
+            for chunk in _chunks(answer):
+                digest.update(chunk)
+                size += len(chunk)
+                stream.write(chunk)
+        fresh.replace(keep / f"{digest.hexdigest()}.partial")
+    finally:
+        answer.close()
+        fresh.unlink(missing_ok=True)
     return digest.hexdigest(), size

@@ -11,6 +11,7 @@ import re
 import subprocess
 import tempfile
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
@@ -21,8 +22,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import parse_wheel_filename
 
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
-from axletree.host.fetch import measure
-from axletree.host.indexes import file_url, local_path, redact, uv_program
+from axletree.host.fetch import measure, size_of
+from axletree.host.indexes import file_url, redact, uv_program
 from axletree.recipe.locks import LockedWheel, PyLock, make_lock, render_lock
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from axletree.host.indexes import IndexSettings
     from axletree.host.interpreters import Interpreter
+
+    _Measure = Callable[[str], tuple[str, int]]
 
 _KEPT_VARIABLES = re.compile(
     r"^UV_(CACHE_DIR|SYSTEM_CERTS|NATIVE_TLS|HTTP_\w+|KEYRING_PROVIDER|EXCLUDE_NEWER|OFFLINE)$"
@@ -69,6 +72,8 @@ def resolve_environment(
     environ: Mapping[str, str],
     extra_indexes: Sequence[str] = (),
     previous: PyLock | None = None,
+    keep: Path,
+    note: Callable[[str], None] = lambda _: None,
 ) -> PyLock:
     """Exactly one wheel for each package that the requirements need, as a lock.
 
@@ -80,6 +85,8 @@ def resolve_environment(
         environ: proxies, certificates and uv's cache settings count.
         extra_indexes: asked only for what the user's own places do not have.
         previous: a lock whose versions are kept wherever they still fit.
+        keep: folder for wheels that had to be downloaded, because their index does not describe them.
+        note: told of such downloads.
 
     Raises:
         RecipeError: the requirements cannot be met together, or only by something else than wheels.
@@ -97,7 +104,7 @@ def resolve_environment(
             return _compile(requires, interpreter, places, output=output, environ=environ)
 
         text = _first_answer(attempt, settings, extra_indexes)
-        wheels = _read_wheels(text, interpreter, base=file_url(output))
+        wheels = _read_wheels(text, interpreter, base=file_url(output), read=partial(measure, keep=keep, note=note))
     return make_lock(requires, python=python, platform=interpreter.platform, wheels=wheels)
 
 
@@ -202,7 +209,7 @@ def _check_requirements(requires: Sequence[str]) -> None:
         raise RecipeError(*problems, hint="such as `numpy>=2`; put a wheel without an index into a find-links folder")
 
 
-def _read_wheels(text: str, interpreter: Interpreter, *, base: str) -> list[LockedWheel]:
+def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measure) -> list[LockedWheel]:
     """The best wheel of each package in uv's answer."""
     resolution = msgspec.convert(tomllib.loads(text), _Resolution)
     ranks = {tag: rank for rank, tag in enumerate(wheel_tags(interpreter))}
@@ -218,7 +225,7 @@ def _read_wheels(text: str, interpreter: Interpreter, *, base: str) -> list[Lock
             missing.append(f"no wheel of {package.name} {package.version or ''} fits {interpreter.soabi}")
             continue
         _, filename, wheel = min(ranked, key=lambda entry: entry[:2])
-        sha256, size = _described(wheel, base=base)
+        sha256, size = _described(wheel, base=base, read=read)
         found.append(
             LockedWheel(name=package.name, version=package.version, filename=filename, size=size, sha256=sha256)
         )
@@ -240,11 +247,9 @@ def _rank(filename: str, ranks: Mapping[tags.Tag, int]) -> int | None:
     return min((ranks[tag] for tag in offered if tag in ranks), default=None)
 
 
-def _described(wheel: _Wheel, *, base: str) -> tuple[str, int]:
-    """Digest and size; where an index does not give them, the file itself does."""
+def _described(wheel: _Wheel, *, base: str, read: _Measure) -> tuple[str, int]:
+    """Digest and size; where an index gives no size, its server may, and else the file itself does."""
     url = urljoin(base, wheel.url or wheel.path or "")
-    path = local_path(url)
-    sha256, size = wheel.hashes.get("sha256"), wheel.size
-    if sha256 and size is None and path is not None:
-        size = path.stat().st_size
-    return (sha256, size) if sha256 and size is not None else measure(url)
+    sha256 = wheel.hashes.get("sha256")
+    size = wheel.size if wheel.size is not None or not sha256 else size_of(url)
+    return (sha256, size) if sha256 and size is not None else read(url)
