@@ -6,16 +6,26 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
+from packaging.markers import default_environment
 
 from axletree.core.records import Grant, StageRequest
-from axletree.core.values import StageId, key_of
+from axletree.core.trees import Entry, make_tree
+from axletree.core.values import Digest, StageId, canonical_json, digest_of, key_of
+from axletree.execute.actions.build import _missing
 from axletree.execute.context import Context
 from axletree.execute.environ import child_environment
+from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment
 from axletree.execute.process import Log
+from axletree.host.interpreters import Interpreter, find_interpreter, identity
+from axletree.host.venvs import installed, marker_environment
+from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from axletree.store.store import Store
+from support.wheels import demo_metadata, wheel_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,3 +145,66 @@ def test_links_are_made_whole_beside_what_a_killed_process_left(store: Store, tm
     assert variables(context_of(store, local={"ccache": ccache}))["PATH"] == first
     other = program(tmp_path / "other" / "ccache", "exit 0")
     assert variables(context_of(store, local={"ccache": other}))["PATH"] != first
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Interpreter:
+    return find_interpreter(f"{sys.version_info[0]}.{sys.version_info[1]}", environ=os.environ)
+
+
+def environment_of(store: Store, interpreter: Interpreter) -> tuple[Context, Digest]:
+    """A stage that needs an environment which holds one wheel, and that environment's tree."""
+    data = wheel_bytes({"demo/__init__.py": b""}, metadata=demo_metadata("1.0"))
+    wheel = LockedWheel(
+        name="demo", version="1.0", filename="demo-1.0-py3-none-any.whl", size=len(data), sha256=digest_of(data)
+    )
+    version = ".".join(interpreter.version.split(".")[:2])
+    lock = make_lock((), python=version, platform=interpreter.platform, wheels=[wheel])
+    files = {
+        LOCK: render_lock(lock).encode(),
+        DESCRIPTION: canonical_json({"version": version, "python": identity(interpreter)}),
+        wheel.filename: data,
+    }
+    entries = [Entry(path=path, blob=store.put_bytes(data), size=len(data)) for path, data in files.items()]
+    found = {version: msgspec.structs.asdict(interpreter)}
+    return context_of(store, local={"interpreters": found}), store.put_tree(make_tree(entries))
+
+
+def test_an_environment_is_made_once(store: Store, interpreter: Interpreter) -> None:
+    context, tree = environment_of(store, interpreter)
+    folder = ensure_environment(context, tree)
+    (folder / "mark").touch()
+    assert ensure_environment(context, tree) == folder
+    assert (folder / "mark").exists()
+    assert not (context.work / "wheels").exists()
+
+
+def test_an_environment_whose_interpreter_is_gone_is_made_anew(store: Store, interpreter: Interpreter) -> None:
+    context, tree = environment_of(store, interpreter)
+    folder = ensure_environment(context, tree)
+    (folder / "bin" / "python").unlink()
+    (folder / "bin" / "python").symlink_to("/nowhere/python")
+    assert ensure_environment(context, tree) == folder
+    assert installed(folder) == {"demo": "1.0"}
+    subprocess.run([folder / "bin" / "python", "-I", "-c", "import demo"], check=True)
+    assert [path.name for path in store.environments.iterdir()] == [folder.name]
+
+
+def test_requirements_hold_for_the_environments_python(store: Store, interpreter: Interpreter) -> None:
+    """Not for the one that Axletree runs with."""
+    context, tree = environment_of(store, interpreter)
+    folder = ensure_environment(context, tree)
+    markers = marker_environment(folder)
+    assert markers["python_full_version"] == interpreter.version
+    assert markers == {**default_environment()}
+
+
+def test_what_a_build_requires_is_asked_of_the_environments_python(tmp_path: Path) -> None:
+    python = program(tmp_path / "venv" / "bin" / "python", """echo '{"python_version": "3.99", "sys_platform": "x"}'""")
+    assert python
+    assert _missing(
+        {'demo; python_version >= "3.99"', 'other; python_version < "3.99"', "third"}, tmp_path / "venv"
+    ) == [
+        'demo; python_version >= "3.99"',
+        "third",
+    ]

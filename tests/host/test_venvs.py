@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from axletree.core.errors import IntegrityError, StageError
 from axletree.host.interpreters import Interpreter, find_interpreter
-from axletree.host.venvs import create_venv, install_with_pip, install_with_uv, installed
+from axletree.host.venvs import create_venv, forget_wheels, install_with_pip, install_with_uv, installed
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from support.index_server import write_wheel
 
@@ -114,13 +116,71 @@ def test_the_same_wheels_in_another_folder_are_not_unpacked_again(
     for number in range(2):
         folder = lock_folder.rename(tmp_path / f"locked-{number}")
         create_venv(
-            tmp_path / f"venv-{number}", interpreter=interpreter, uv_cache=cache, environ=os.environ, lock_folder=folder
+            tmp_path / f"venv-{number}",
+            interpreter=interpreter,
+            uv_cache=cache,
+            environ=os.environ,
+            lock_folder=folder,
+            share=True,
         )
         unpacked.append(sorted((cache / "archive-v0").iterdir()))
         lock_folder = folder
     assert unpacked[0] == unpacked[1]
     module = next((tmp_path / "venv-0").glob("lib/*/site-packages/tiny_two/__init__.py"))
     assert module.stat().st_nlink > 1
+
+
+def test_who_writes_into_an_environment_changes_no_other(
+    tmp_path: Path, interpreter: Interpreter, lock_folder: Path
+) -> None:
+    """Unless it was asked to share files with uv's cache."""
+    cache = tmp_path / "cache"
+    for name in ("first", "second"):
+        create_venv(
+            tmp_path / name, interpreter=interpreter, uv_cache=cache, environ=os.environ, lock_folder=lock_folder
+        )
+        module = next((tmp_path / name).glob("lib/*/site-packages/tiny_two/__init__.py"))
+        assert "poison" not in module.read_text()
+        with module.open("a") as file:
+            file.write("poison = 1\n")
+
+
+def test_a_wheel_that_was_damaged_is_taken_anew_once_it_is_whole_again(
+    tmp_path: Path, interpreter: Interpreter, lock_folder: Path
+) -> None:
+    """The store puts a fresh file in the place of a damaged one; uv's cache still has another name of the old one."""
+    cache = tmp_path / "cache"
+    (wheel,) = lock_folder.glob("tiny_two*.whl")
+    whole = wheel.read_bytes()
+    make = partial(create_venv, interpreter=interpreter, uv_cache=cache, environ=os.environ, lock_folder=lock_folder)
+    make(tmp_path / "first")
+    wheel.write_bytes(whole[:-100])
+    shutil.rmtree(cache / "archive-v0")
+    shutil.rmtree(next(cache.glob("wheels-v*")))
+    with pytest.raises(StageError):
+        make(tmp_path / "second")
+    wheel.unlink()
+    wheel.write_bytes(whole)
+    make(tmp_path / "second")
+    assert installed(tmp_path / "second") == installed(tmp_path / "first")
+
+
+def test_wheels_that_nobody_wants_leave_uvs_cache(tmp_path: Path, interpreter: Interpreter, lock_folder: Path) -> None:
+    cache = tmp_path / "cache"
+    make = partial(create_venv, interpreter=interpreter, uv_cache=cache, environ=os.environ, lock_folder=lock_folder)
+    make(tmp_path / "first")
+    wanted, other = sorted(lock_folder.glob("*.whl"))
+    size = other.stat().st_size
+    assert len(list((cache / "archive-v0").iterdir())) == 2
+    digest = hashlib.sha256(wanted.read_bytes()).hexdigest()
+    assert forget_wheels(cache, in_use={digest}.__contains__) == 0  # the file still has its name in the folder
+    (kept,) = cache.glob("axletree-wheels/*/*")
+    assert kept.samefile(wanted)
+    assert len(list((cache / "archive-v0").iterdir())) == 1
+    make(tmp_path / "second")
+    other.unlink()
+    assert forget_wheels(cache, in_use={digest}.__contains__) == size
+    assert installed(tmp_path / "second") == installed(tmp_path / "first")
 
 
 def test_an_empty_lock_gives_an_empty_environment(tmp_path: Path, interpreter: Interpreter, cache: Path) -> None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import HostError
 from axletree.host.interpreters import Interpreter
+from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv
+from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,15 +71,26 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
             return folder
         context.progress("making the environment")
         wheels = wheel_folder(context, digest, "wheels")
+        _clear_away(folder)
         create_venv(
             folder,
             interpreter=interpreter,
             lock_folder=wheels,
             uv_cache=uv_cache(context),
             environ=client_environ(context),
+            share=can_protect(),
             say=context.log.write,
         )
+        remove_tree(wheels)  # other names of files in the store, which nobody may write to
     return folder
+
+
+def _clear_away(folder: Path) -> None:
+    """Make room for an environment whose interpreter is gone, at once; what is left of the old one then takes time."""
+    if folder.is_symlink() or folder.exists():
+        aside = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}")
+        folder.rename(aside)
+        remove_tree(aside)
 
 
 def client_environ(context: Context) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import json
 import os
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import tomli_w
 from packaging.utils import canonicalize_name
 
-from axletree.core.errors import IntegrityError, StageError
+from axletree.core.errors import HostError, IntegrityError, StageError
 from axletree.host.indexes import uv_program
 from axletree.recipe.locks import parse_lock
 
@@ -37,6 +38,25 @@ _FOREIGN = ("UV_", "PIP_", "PYTHON", "VIRTUAL_ENV", "CONDA_")
 """Beginnings of variables that would change what an installer does."""
 _LAST_LINES = 20
 _SHELF = "axletree-wheels"
+_MARKERS = """
+import json, os, platform, sys
+def version(info):
+    kind = info.releaselevel
+    return "%d.%d.%d" % info[:3] + ("" if kind == "final" else kind[0] + str(info.serial))
+print(json.dumps({
+    "implementation_name": sys.implementation.name,
+    "implementation_version": version(sys.implementation.version),
+    "os_name": os.name,
+    "platform_machine": platform.machine(),
+    "platform_python_implementation": platform.python_implementation(),
+    "platform_release": platform.release(),
+    "platform_system": platform.system(),
+    "platform_version": platform.version(),
+    "python_full_version": platform.python_version(),
+    "python_version": ".".join(platform.python_version_tuple()[:2]),
+    "sys_platform": sys.platform,
+}))
+"""
 _VERIFY = "a wheel is not the one that was locked; `axletree store verify` looks for more"
 
 
@@ -48,6 +68,7 @@ def create_venv(
     environ: Mapping[str, str],
     lock_folder: Path | None = None,
     installer: Literal["uv", "pip"] = "uv",
+    share: bool = False,
     say: Say | None = None,
 ) -> None:
     """Make a relocatable virtual environment at ``dest``, which must not exist; it appears complete or not at all.
@@ -55,10 +76,12 @@ def create_venv(
     Args:
         dest: folder of the environment.
         interpreter: its Python.
-        uv_cache: uv's cache, on the file system of ``dest``: then files are linked, not copied.
+        uv_cache: uv's cache, on the file system of ``dest``.
         environ: variables that the installer starts from; those of uv and pip in it are not passed on.
         lock_folder: holds one ``pylock.*.toml`` and its wheels, which are installed; ``None`` for an empty environment.
         installer: who installs the locked wheels.
+        share: let uv link files from its cache instead of copying them. Who then writes into one changes all
+            environments that have it, so this is for environments that are read-only while anything runs in them.
         say: gets each line that the programs print.
 
     Raises:
@@ -74,7 +97,10 @@ def create_venv(
             path, lock = _lock_in(lock_folder)
             _require_wheels(lock, lock_folder)
             if installer == "uv":
-                _sync(venv, lock, path, scratch=Path(folder), uv_cache=uv_cache, environ=environ, say=say)
+                command = [*_uv(uv_cache), "pip", "sync", f"--python={_python(venv)}", *_link_mode(share=share)]
+                shown = _shown(lock, path, scratch=Path(folder), uv_cache=uv_cache)
+                command += ["--no-index", "--no-progress", "--allow-empty-requirements", str(shown)]
+                _run(command, environ, what="uv pip sync", say=say)
             else:
                 _install_hashed(venv, lock, lock_folder, scratch=Path(folder), environ=environ, say=say)
         venv.rename(dest)
@@ -88,11 +114,13 @@ def install_with_uv(
     find_links: Path,
     cache: Path,
     environ: Mapping[str, str],
+    share: bool = False,
     say: Say | None = None,
 ) -> dict[str, str]:
     """Install requirements with uv, from indexes of this machine (``file://``, one or more) and a folder of wheels.
 
-    ``cache`` is uv's cache, on the file system of ``venv``. Returns what the environment then holds, name -> version.
+    ``cache`` is uv's cache, on the file system of ``venv``; ``share`` is that of :func:`create_venv`. Returns what the
+    environment then holds, name -> version.
 
     Raises:
         StageError: uv failed; holds its last lines.
@@ -100,6 +128,7 @@ def install_with_uv(
     # Wheels are shown to uv at paths that stay, so that it unpacks each only once.
     shelves = {_shelve(wheel, cache).parent for wheel in sorted(find_links.glob("*.whl"))}
     command = [*_uv(cache), "pip", "install", f"--python={_python(venv)}", "--only-binary=:all:", "--no-progress"]
+    command += _link_mode(share=share)
     first, *others = index_urls
     command += [f"--default-index={first}", *(f"--index={url}" for url in others)]
     command += [f"--find-links={shelf}" for shelf in sorted(shelves)]
@@ -137,6 +166,19 @@ def installed(venv: Path) -> dict[str, str]:
     return dict(sorted((canonicalize_name(dist.metadata["Name"]), dist.version) for dist in found))
 
 
+def marker_environment(venv: Path) -> dict[str, str]:
+    """What requirements' markers are evaluated against, for an environment's own Python (PEP 508).
+
+    Raises:
+        HostError: it does not run.
+    """
+    done = subprocess.run([str(_python(venv)), "-I", "-S", "-c", _MARKERS], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise HostError(f"{_python(venv)} does not run: {done.stderr.decode(errors='replace').strip()}")
+    answers: dict[str, str] = json.loads(done.stdout)
+    return answers
+
+
 def _python(venv: Path) -> Path:
     return venv / "bin" / "python"
 
@@ -165,28 +207,19 @@ def _require_wheels(lock: PyLock, folder: Path) -> None:
         raise IntegrityError(*(f"a locked wheel is missing in {folder}: {name}" for name in missing))
 
 
-def _sync(
-    venv: Path,
-    lock: PyLock,
-    path: Path,
-    *,
-    scratch: Path,
-    uv_cache: Path,
-    environ: Mapping[str, str],
-    say: Say | None,
-) -> None:
-    """Install a lock with uv, which checks the digests. Its wheels are shown at paths that stay."""
-    document = _with_paths(
-        path,
-        {
-            wheel.filename: str(_shelve(path.parent / wheel.filename, uv_cache, sha256=wheel.sha256))
-            for wheel in lock.wheels
-        },
-    )
+def _link_mode(*, share: bool) -> list[str]:
+    return [f"--link-mode={'hardlink' if share else 'copy'}"]
+
+
+def _shown(lock: PyLock, path: Path, *, scratch: Path, uv_cache: Path) -> Path:
+    """A copy of a lock that shows its wheels at paths that stay. uv checks their digests."""
+    wheels = {
+        wheel.filename: str(_shelve(path.parent / wheel.filename, uv_cache, sha256=wheel.sha256))
+        for wheel in lock.wheels
+    }
     shown = scratch / path.name
-    shown.write_text(document, encoding="utf-8")
-    command = [*_uv(uv_cache), "pip", "sync", f"--python={_python(venv)}", "--no-index", "--no-progress"]
-    _run([*command, "--allow-empty-requirements", str(shown)], environ, what="uv pip sync", say=say)
+    shown.write_text(_with_paths(path, wheels), encoding="utf-8")
+    return shown
 
 
 def _with_paths(path: Path, paths: Mapping[str, str]) -> str:
@@ -219,19 +252,16 @@ def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
     Raises:
         IntegrityError: the content has another digest than the one that was asked for.
     """
-    if sha256 is not None and (known := cache / _SHELF / sha256 / wheel.name).is_file():
-        # Mostly another name of the same file, which the store has just checked. What else lies there may have rotted.
-        if known.samefile(wheel) or _digest(known) == sha256:
-            return known
-        known.unlink()
-    actual = _digest(wheel)
+    if sha256 is not None and _same_file(known := cache / _SHELF / sha256 / wheel.name, wheel):
+        return known
+    with wheel.open("rb") as stream:
+        actual = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 is not None and actual != sha256:
         raise IntegrityError(f"hash mismatch: {wheel} has sha256 {actual}, its lock says {sha256}", hint=_VERIFY)
     shelved = cache / _SHELF / actual / wheel.name
-    if not shelved.is_file():
+    if not _same_file(shelved, wheel):  # else what lies there may be damaged: the one that was just read is not
         shelved.parent.mkdir(parents=True, exist_ok=True)
-        beside = shelved.with_name(f".{os.getpid()}")
-        beside.unlink(missing_ok=True)
+        beside = shelved.with_name(f".{os.urandom(8).hex()}")
         try:
             os.link(wheel, beside)
         except OSError:
@@ -240,9 +270,34 @@ def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
     return shelved
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _same_file(one: Path, other: Path) -> bool:
+    return one.is_file() and one.samefile(other)
+
+
+def forget_wheels(cache: Path, *, in_use: Callable[[str], bool]) -> int:
+    """Drop wheels from uv's cache, packed and unpacked; environments that hold them stay as they are.
+
+    Args:
+        cache: uv's cache.
+        in_use: Whether a wheel with this digest (SHA-256, hex) is still wanted.
+
+    Returns:
+        Bytes of the packed wheels that nothing else held. What the unpacked ones took depends on the environments.
+    """
+    names: set[str] = set()
+    freed = 0
+    for folder in sorted((cache / _SHELF).glob("*")):
+        if in_use(folder.name):
+            continue
+        for wheel in folder.iterdir():
+            status = wheel.stat()
+            freed += status.st_size if status.st_nlink == 1 else 0
+            names.add(wheel.name.partition("-")[0])
+        shutil.rmtree(folder)
+    if names:
+        command = [*_uv(cache), "cache", "clean", *sorted(name for name in names if not name.startswith("."))]
+        _run(command, {}, what="uv cache clean", say=None)
+    return freed
 
 
 def _run(command: Sequence[str], environ: Mapping[str, str], *, what: str, say: Say | None) -> None:

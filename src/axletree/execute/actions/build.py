@@ -18,6 +18,7 @@ from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import run_program
+from axletree.host.venvs import marker_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,9 +99,11 @@ def _missing(requirements: set[str], venv: Path) -> list[str]:
         for dist in MetadataPathFinder.find_distributions(MetadataPathFinder.Context(path=folders))
     }
     missing: list[str] = []
-    for text in sorted(requirements):
-        requirement = Requirement(text)
-        if requirement.marker is not None and not requirement.marker.evaluate():
+    wanted = {text: Requirement(text) for text in sorted(requirements)}
+    marked = any(requirement.marker is not None for requirement in wanted.values())
+    markers = {**marker_environment(venv), "extra": ""} if marked else {}
+    for text, requirement in wanted.items():
+        if requirement.marker is not None and not requirement.marker.evaluate(markers):
             continue
         dist = found.get(canonicalize_name(requirement.name))
         if dist is None or not requirement.specifier.contains(dist.version, prereleases=True):

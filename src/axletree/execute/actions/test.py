@@ -16,6 +16,7 @@ from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import LOCK, client_environ, describe, interpreter_for, uv_cache, wheel_folder
 from axletree.execute.process import check_program
+from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv, install_with_pip, install_with_uv
 from axletree.recipe.locks import parse_lock
 
@@ -60,7 +61,7 @@ def run(context: Context) -> Outcome:
     for file in context.parameters["files"]:
         path = folder / file["path"].rpartition("/")[2]
         path.write_bytes(context.store.read_blob(Digest(file["blob"])))
-    with child_environment(context, venv=venv, compiles=False) as env:
+    with child_environment(context, venv=venv, compiles=False, sealed=(venv, wheels)) as env:
         _use(context, venv, folder, env)
     counts = _counts(context)
     facts = {"installer": context.parameters["installer"], "installed": installed, **counts}
@@ -76,7 +77,8 @@ def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -
     context.progress(f"installing with {installer}")
     indexes = [(root / "simple").as_uri() for root in roots]
     requirements = [*built, *(f"{wheel.name}=={wheel.version}" for wheel in lock.wheels)]
-    install = partial(install_with_uv, cache=uv_cache(context)) if installer == "uv" else install_with_pip
+    with_uv = partial(install_with_uv, cache=uv_cache(context), share=can_protect())
+    install = with_uv if installer == "uv" else install_with_pip
     installed = install(
         venv,
         requirements,
