@@ -70,6 +70,7 @@ BEFORE = {
     "missing-source-lock": Fault('path = "src"', f'url = "file:///none/small-1.0.tar.gz"\nsha256 = "{"0" * 64}"'),
     "unknown-variant": Fault(arguments=("-v", "py399"), recipe=BOUND),
     "unknown-option": Fault(arguments=("--keep-goin",)),
+    "no-room": Fault('tools = ["c++"]', 'tools = ["c++"]\nresources = { disk = "9000 TB" }', code=3),
     "missing-tool": Fault('tools = ["c++"]', 'tools = ["c++", "no-such-compiler"]', code=3),
 }
 

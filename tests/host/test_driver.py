@@ -126,5 +126,5 @@ def test_a_stage_that_is_killed_alone_as_well_has_failed_and_says_so(store: Stor
     result, _ = run(plan_of("lib"), play)
     assert len(play.started) == 2
     (failure,) = result.failures
-    assert (failure.message or "").startswith("killed; it had been killed before and ran alone this time")
+    assert failure.message == "killed; it ran alone this time and with one job, after it had been killed before"
     assert result.exit_code == 1

@@ -8,6 +8,7 @@ import pytest
 
 from axletree.core.values import StageId
 from axletree.view.report import render_report, report_data
+from axletree.view.state import fold
 from support import events, reports
 from support.browser import chromium, find_chromium
 
@@ -109,7 +110,7 @@ def test_hostile_text_does_not_run(browser: Browser, tmp_path: Path) -> None:
     text = "\"'><script>pwned = 1</script><img src=x onerror='pwned = 2'>"
     script = events.changed(events.GREEN[0], id=f"fetch[{text}]", status="failed", message=text, cause=(text,))
     data = report_data(
-        events.play((script,)), records={}, recipe_name=text, recipe_version=text, host={text: text}, toolchain={}
+        fold(events.play((script,))), records={}, recipe_name=text, recipe_version=text, host={text: text}, toolchain={}
     )
     page = open_report(browser, data, tmp_path)
     assert page.evaluate("typeof pwned") == "undefined"

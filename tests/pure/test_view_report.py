@@ -13,6 +13,7 @@ from axletree.core.findings import Finding
 from axletree.core.values import StageId
 from axletree.view.findings import group_findings
 from axletree.view.report import InstallCommand, render_report, report_data
+from axletree.view.state import fold
 from support import events, reports
 
 HOSTILE = "\"><script>pwned = 1</script><img src=x onerror='pwned = 2'>{{ 7 * 7 }}\x1b[31m\u202e"
@@ -84,7 +85,7 @@ def test_hostile_text_stays_text() -> None:
         why=(HOSTILE,),
     )
     data = report_data(
-        events.play((script,), variants=(HOSTILE,)),
+        fold(events.play((script,), variants=(HOSTILE,))),
         records={},
         recipe_name=HOSTILE,
         recipe_version=HOSTILE,
@@ -138,7 +139,7 @@ def test_packages_that_are_not_published(failed: str, status: str) -> None:
         if s.id in names or s.action in ("fetch", "patch", "environment")
     )
     data = report_data(
-        events.play(scripts), records=events.records(scripts), recipe_name="x", recipe_version="1", host={}
+        fold(events.play(scripts)), records=events.records(scripts), recipe_name="x", recipe_version="1", host={}
     )
     (package,) = data.packages
     assert package.status == status
@@ -175,6 +176,6 @@ def test_findings_that_say_the_same_are_one_group_and_the_worst_is_first() -> No
 
 def test_a_stream_without_an_end_is_reported_as_running() -> None:
     cut = [event for event in events.green_run() if isinstance(event, StageFinished) or event.time < events.START + 30]
-    data = report_data(cut, records={}, recipe_name="x", recipe_version="1", host={})
+    data = report_data(fold(cut), records={}, recipe_name="x", recipe_version="1", host={})
     assert data.run.status == "running"
     parse(render_report(data))

@@ -12,7 +12,7 @@ from axletree.core.events import MemorySampled, RunStarted, StageFinished, Stage
 from axletree.core.values import Key, StageId
 from axletree.view.choose import choose_view
 from axletree.view.jsonl import JsonView, decode, encode
-from axletree.view.state import MAX_SAMPLES, RunView, apply, fold
+from axletree.view.state import MAX_SAMPLES, Folding, RunView, apply, fold
 from support import events, matrix_events
 
 if TYPE_CHECKING:
@@ -26,6 +26,18 @@ def test_fold_is_apply_event_by_event() -> None:
     for event in events.failing_run():
         view = apply(view, event)
     assert view == fold(events.failing_run())
+
+
+def test_a_folding_holds_the_state_and_no_event() -> None:
+    """A run of hours has hundreds of thousands of memory samples."""
+    folding = Folding()
+    stage = StagePlanned(stage=StageId("a"), action="run", needs=(), variants=("any",), cached=False)
+    folding.take(RunStarted(time=0.0, recipe="r", variants=("any",), stages=(stage,)))
+    for second in range(4 * MAX_SAMPLES):
+        folding.take(MemorySampled(time=float(second), stage=StageId("a"), memory=second, processes=1))
+    (view,) = folding.view.stages.values()
+    assert len(view.samples) <= MAX_SAMPLES
+    assert view.peak_memory == 4 * MAX_SAMPLES - 1
 
 
 def test_apply_leaves_the_state_before_as_it_was() -> None:

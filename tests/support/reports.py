@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from axletree.core.values import digest_of
 from axletree.recipe.locks import LockedWheel, PyLock
 from axletree.view.report import InstallCommand, ReportData, report_data
+from axletree.view.state import fold
 from support import events, matrix_events
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ INSTALL = (
 
 def scatter(stream: tuple[Event, ...], scripts: tuple[events.Script, ...], *, works: bool) -> ReportData:
     return report_data(
-        stream,
+        fold(stream),
         records=events.records(scripts),
         recipe_name="torch-scatter",
         recipe_version="2.1.2",
@@ -82,7 +83,7 @@ def cancelled() -> ReportData:
 def big(variants: int = 200) -> ReportData:
     scripts = matrix_events.matrix_scripts(variants)
     return report_data(
-        matrix_events.matrix_run(variants),
+        fold(matrix_events.matrix_run(variants)),
         records=events.records(scripts),
         recipe_name="demo",
         recipe_version="1.0",
@@ -94,7 +95,7 @@ def big(variants: int = 200) -> ReportData:
 def single() -> ReportData:
     scripts = events.GREEN[:1]
     return report_data(
-        events.play(scripts), records=events.records(scripts), recipe_name="tiny", recipe_version="0.1", host={}
+        fold(events.play(scripts)), records=events.records(scripts), recipe_name="tiny", recipe_version="0.1", host={}
     )
 
 

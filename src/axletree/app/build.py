@@ -6,20 +6,24 @@ import shutil
 import sysconfig
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from axletree.app import planning
 from axletree.app.planning import Prepared
 from axletree.app.publish import check_writable, install_commands, publish
+from axletree.core.errors import HostError, Problem
 from axletree.core.events import Event, Published, RunStarted
 from axletree.execute.driver import Job, Result, execute
 from axletree.execute.runner import LocalRunner
 from axletree.host import machine
 from axletree.host.hiding import hide_start
 from axletree.store.blobs import CorruptBlob
+from axletree.store.layout import STORE_VARIABLE
 from axletree.view.report_data import InstallCommand
+from axletree.view.state import Folding, RunView
+from axletree.view.tables import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from axletree.app.publish import PublishedFile
     from axletree.core.records import StageRecord
     from axletree.core.values import StageId
+    from axletree.plan.admission import Budget
     from axletree.store.store import Store
 
 _MOST_ROUNDS = 3
@@ -38,7 +43,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     """What a build came to."""
 
     result: Result
-    events: tuple[Event, ...]
+    view: RunView
+    """The state after the last event."""
     install: tuple[InstallCommand, ...]
     prepared: Prepared
     untouched: bool
@@ -63,14 +69,14 @@ def build(
 
     Raises:
         RecipeError: the recipe or a lock is wrong.
-        HostError: the machine lacks something, or ``out`` cannot be written.
+        HostError: the machine lacks something, disk space included, or ``out`` cannot be written.
         PublishError: the index has another file under the name of a built one.
     """
     hide_start()
-    events: list[Event] = []
+    folding = Folding()
 
     def tell(event: Event) -> None:
-        events.append(event)
+        folding.take(event)
         emit(event)
 
     files: tuple[PublishedFile, ...] = ()
@@ -79,28 +85,56 @@ def build(
         while True:
             rounds += 1
             prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
+            budget = machine.budget(store.root)
+            _refuse_too_large(prepared, free=budget.disk)
             check_writable(out)
-            result = _run(prepared, store, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
+            result = _run(prepared, store, budget, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
             if result.met_corruption and rounds < _MOST_ROUNDS:
                 continue
             records = publishable(prepared, result)
             try:
-                files = publish(out, records, store)
+                files = _publish(out, records, store, result, final=rounds == _MOST_ROUNDS, tell=tell)
             except CorruptBlob:  # it is in quarantine now, so what made it runs again
                 if rounds == _MOST_ROUNDS:
                     raise
             else:
                 break
-    for file in files:
-        tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
     return Built(
         result=result,
-        events=tuple(events),
+        view=folding.view,
         install=install_commands(out, records, _requirements(prepared)),
         prepared=prepared,
         untouched=not any(file.fresh for file in files)
         and all(resolved.record is not None for resolved in prepared.resolved.values()),
     )
+
+
+def _publish(
+    out: Path,
+    records: Sequence[StageRecord],
+    store: Store,
+    result: Result,
+    *,
+    final: bool,
+    tell: Callable[[Event], None],
+) -> tuple[PublishedFile, ...]:
+    """Publish, tell what was published, and close the run; not where a damaged blob gives it one more round."""
+    began = time.monotonic()
+
+    def close(status: Literal["done", "failed", "cancelled"]) -> None:
+        wall = result.finish.wall + time.monotonic() - began
+        tell(msgspec.structs.replace(result.finish, time=time.time(), status=status, wall=wall))
+
+    try:
+        files = publish(out, records, store)
+    except BaseException as error:
+        if final or not isinstance(error, CorruptBlob):
+            close("cancelled" if isinstance(error, KeyboardInterrupt) else "failed")
+        raise
+    for file in files:
+        tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
+    close(result.status)
+    return files
 
 
 @contextmanager
@@ -127,6 +161,7 @@ def run_started(prepared: Prepared, store: Store) -> RunStarted:
 def _run(
     prepared: Prepared,
     store: Store,
+    budget: Budget,
     *,
     keep_going: bool,
     environ: Mapping[str, str],
@@ -138,7 +173,7 @@ def _run(
         plan=prepared.plan,
         specs=prepared.specs,
         surroundings=prepared.surroundings,
-        budget=machine.budget(store.root),
+        budget=budget,
         last=prepared.last,
         local={
             stage.id: planning.local_facts(prepared, stage, ccache=ccache) for stage in prepared.plan.stages.values()
@@ -147,6 +182,24 @@ def _run(
     )
     runner = LocalRunner(store, environ)
     return execute(job, store, runner, started=run_started(prepared, store), emit=tell, tick=tick)
+
+
+def _refuse_too_large(prepared: Prepared, *, free: int) -> None:
+    """Better now than after an hour of compiling. What an environment takes is our own guess, so that is tried."""
+    perhaps = planning.perhaps(prepared)
+    problems = [
+        Problem(
+            message=f"stage {stage.id} needs {format_bytes(wanted)} of disk space, {format_bytes(free)} are free",
+            hint=f"set {STORE_VARIABLE} to a larger disk, run `axletree store gc`, or correct the stage's resources",
+        )
+        for stage in prepared.plan.stages.values()
+        if stage.action != "environment"
+        and (wanted := stage.step.resources.disk or 0) > free
+        and prepared.resolved[stage.id].record is None
+        and stage.id not in perhaps
+    ]
+    if problems:
+        raise HostError(*problems)
 
 
 def find_ccache() -> str | None:

@@ -25,7 +25,7 @@ def write_report(built: Built, out: Path) -> Path:
     """
     prepared = built.prepared
     data = report_data(
-        built.events,
+        built.view,
         records={
             stage: resolved.record for stage, resolved in built.result.resolved.items() if resolved.record is not None
         },

@@ -95,20 +95,15 @@ def _view(*, as_json: bool) -> EventView:
 
 def _close(built: Built, out: Path, *, as_json: bool) -> None:
     """Write the report, say how it ended, and exit."""
-    report: Path | None = out / "report.html"
-    if not built.untouched or (report is not None and not report.exists()):
+    report = out / "report.html"
+    if not (built.untouched and report.exists()):
         from axletree.app.report import write_report  # noqa: PLC0415 (a run that does nothing needs no templates)
 
         report = write_report(built, out)
     if not as_json:
-        from axletree.view.state import fold  # noqa: PLC0415
         from axletree.view.summary import summary_lines  # noqa: PLC0415
 
-        for line in summary_lines(
-            fold(built.events),
-            out=str(out),
-            install=[item.command for item in built.install],
-            report=str(report) if report else None,
-        ):
+        install = [item.command for item in built.install]
+        for line in summary_lines(built.view, out=str(out), install=install, report=str(report)):
             click.echo(line)
     sys.exit(_CANCELLED if built.result.status == "cancelled" else built.result.exit_code)

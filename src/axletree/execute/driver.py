@@ -55,10 +55,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a run."""
 
-    status: Literal["done", "failed", "cancelled"]
+    finish: RunFinished
+    """What the run says at its end: whoever goes on with the results tells it when that is over, too."""
     resolved: dict[StageId, Resolved]
     """The stages that are done or cached, with their records."""
     failures: tuple[StageFinished, ...] = ()
+
+    @property
+    def status(self) -> Literal["done", "failed", "cancelled"]:
+        """How it ended."""
+        return self.finish.status
 
     @property
     def exit_code(self) -> int:
@@ -73,7 +79,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TICK_SECONDS = 0.25
-_KILLED_TWICE = "it had been killed before and ran alone this time, with one job: it needs more memory than there is"
+_KILLED_TWICE = "it ran alone this time and with one job, after it had been killed before"
 
 
 def execute(
@@ -85,7 +91,7 @@ def execute(
     emit: Callable[[Event], None],
     tick: Callable[[], None] = lambda: None,
 ) -> Result:
-    """Run a plan to its end and return what became of it.
+    """Run a plan to its end and return what became of it; ``emit`` gets all events but the closing one.
 
     SIGINT and SIGTERM cancel the run: nothing more starts, what runs is ended with its whole tree, and what was
     finished stays in the store.
@@ -136,9 +142,9 @@ class _Driver:
         status: Literal["done", "failed", "cancelled"] = (
             "cancelled" if self.cancelled else "failed" if self.failures else "done"
         )
-        self.emit(RunFinished(time=time.time(), status=status, wall=time.monotonic() - clock, **self.counts))
+        finish = RunFinished(time=time.time(), status=status, wall=time.monotonic() - clock, **self.counts)
         done = {stage: resolved for stage, resolved in self.resolved.items() if resolved.record is not None}
-        return Result(status=status, resolved=done, failures=tuple(self.failures))
+        return Result(finish=finish, resolved=done, failures=tuple(self.failures))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -237,7 +243,8 @@ class _Driver:
             if stage_id not in self.again:
                 self._start_again(stage_id)
                 return
-            finished = msgspec.structs.replace(finished, message=f"{finished.message}; {_KILLED_TWICE}")
+            words, newline, hint = (finished.message or "killed").partition("\n")
+            finished = msgspec.structs.replace(finished, message=f"{words}; {_KILLED_TWICE}{newline}{hint}")
         if finished.status == "failed":
             self.failures.append(finished)
         self.counts[_COUNTED[finished.status]] += 1

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from axletree.core.events import Event, Published, Status
+from axletree.core.events import Published, Status
 from axletree.core.values import Digest, StageId
 from axletree.recipe.locks import PyLock
 from axletree.view.findings import FindingGroup, group_findings
-from axletree.view.state import RunView, StageView, fold
+from axletree.view.state import RunView, StageView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +88,7 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_data(
-    events: Iterable[Event],
+    run: RunView,
     *,
     records: Mapping[StageId, StageRecord],
     recipe_name: str,
@@ -104,7 +104,7 @@ def report_data(
     ``passed``, ``failed``, ``skipped`` of a ``test`` stage.
 
     Args:
-        events: The run from its start to its end.
+        run: The state after the run's last event.
         records: Results of the stages that have one, those found in the store included.
         recipe_name: Name of the recipe.
         recipe_version: Version of what it builds.
@@ -113,7 +113,6 @@ def report_data(
         environments: Name of a lock file -> its content.
         install: Command lines that install the result.
     """
-    run = fold(events)
     stages = {name: _with_record(stage, records.get(name)) for name, stage in run.stages.items()}
     run = msgspec.structs.replace(run, stages=stages)
     return ReportData(

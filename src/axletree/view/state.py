@@ -111,15 +111,28 @@ def apply(view: RunView, event: Event) -> RunView:
     return _apply(view, event, dict(view.stages))
 
 
+class Folding:
+    """The state of a run as its events come, for who needs only the last one: memory does not grow with them."""
+
+    def __init__(self) -> None:
+        """Start before the first event."""
+        self.view = RunView()
+        """The run so far; replaced by the next event."""
+        self._stages: dict[StageId, StageView] = {}
+
+    def take(self, event: Event) -> None:
+        """Take an event in."""
+        # One dictionary for the whole fold: a copy for each of 60,000 events would be most of the work.
+        self.view = _apply(self.view, event, self._stages)
+        self._stages = self.view.stages
+
+
 def fold(events: Iterable[Event]) -> RunView:
     """The state after all of some events."""
-    view = RunView()
-    stages: dict[StageId, StageView] = {}
+    folding = Folding()
     for event in events:
-        # One dictionary for the whole fold: a copy for each of 60,000 events would be most of the work.
-        view = _apply(view, event, stages)
-        stages = view.stages
-    return view
+        folding.take(event)
+    return folding.view
 
 
 def _apply(view: RunView, event: Event, stages: dict[StageId, StageView]) -> RunView:
