@@ -175,6 +175,21 @@ def test_gc_sweeps_only_what_no_kept_record_needs(
     assert verify(store).sound
 
 
+def test_gc_keeps_what_the_last_run_of_a_root_needed(store: Store, tmp_path: Path) -> None:
+    for recipe in ("kept", "gone"):
+        old, new = (store.put_record(record_of(a_tree(store, tmp_path, recipe + age), recipe, age=age)) for age in "12")
+        for record in (old, new):
+            store.remember_last(record, recipe)
+    report = gc(store, keep=0, grace=0, roots=("kept",), now=time.time() + 100 * DAY)
+    assert (len(report.records), report.kept_records) == (3, 1)
+    kept = store.last_record(StageId("kept"), "kept")
+    assert kept is not None
+    assert store.get_record(kept.key) == kept
+    assert kept.ingredients["age"] == "2"
+    assert store.last_record(StageId("gone"), "gone") is None
+    assert verify(store).sound
+
+
 def test_getting_a_record_is_a_use(store: Store, tmp_path: Path) -> None:
     record = store.put_record(record_of(a_tree(store, tmp_path, "alpha")))
     now = disk_clock(tmp_path)
@@ -303,6 +318,8 @@ def test_the_commands_say_what_they_did(store: Store, tmp_path: Path, command: C
     assert "build[py311-cpu]" in result.output
     result = command.invoke(cli, ["store", "gc", "--keep", "0", "--grace", "0", "--dry-run"])
     assert result.output.startswith("would remove 1 results, 2 contents")
+    result = command.invoke(cli, ["store", "gc", "--root", "torch-scatter", "--dry-run"])
+    assert result.exit_code == 0
     for name in ("verify", "du", "gc"):
         result = command.invoke(cli, ["store", name, "--json"])
         assert result.exit_code == 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree import store as stores
+from axletree.app.recipes import load_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from axletree.store import DuReport, GcReport, Store, VerifyReport
 
@@ -36,14 +37,34 @@ def verify_store(environ: Mapping[str, str]) -> VerifyReport:
 
 
 def sweep_store(
-    environ: Mapping[str, str], *, keep_days: float = KEEP_DAYS, grace_hours: float = GRACE_HOURS, dry_run: bool = False
+    environ: Mapping[str, str],
+    *,
+    keep_days: float = KEEP_DAYS,
+    grace_hours: float = GRACE_HOURS,
+    roots: Sequence[str] = (),
+    dry_run: bool = False,
 ) -> GcReport:
-    """Remove from the store what was not used for some days.
+    """Remove from the store what was not used for some days; what the last run of a root needed stays.
+
+    Args:
+        environ: says where the store is.
+        keep_days: for how long unused results stay.
+        grace_hours: for how long everything stays.
+        roots: recipes, by name or path.
+        dry_run: only say what would be removed.
 
     Raises:
+        UsageError: a root is no recipe.
+        RecipeError: a root has faults.
         StoreError: the store cannot be used.
     """
-    return stores.gc(open_store(environ), keep=keep_days * _DAY, grace=grace_hours * _HOUR, dry_run=dry_run)
+    return stores.gc(
+        open_store(environ),
+        keep=keep_days * _DAY,
+        grace=grace_hours * _HOUR,
+        roots=tuple(load_recipe(root).recipe.name for root in roots),
+        dry_run=dry_run,
+    )
 
 
 def measure_store(environ: Mapping[str, str]) -> DuReport:

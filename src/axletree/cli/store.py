@@ -55,11 +55,18 @@ def verify_command(*, as_json: bool) -> int:
     show_default=True,
     help="Keep whatever was written or used in the last HOURS.",
 )
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="RECIPE",
+    help="Keep what this recipe's last run needed, whenever that was; may be repeated.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @json_option
-def gc_command(*, keep_days: float, grace_hours: float, dry_run: bool, as_json: bool) -> None:
+def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Remove what was not used lately. What running builds use stays."""
-    report = sweep_store(os.environ, keep_days=keep_days, grace_hours=grace_hours, dry_run=dry_run)
+    report = sweep_store(os.environ, keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
     click.echo(canonical_json(report).decode() if as_json else _gc_text(report))
 
 

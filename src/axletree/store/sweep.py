@@ -16,6 +16,7 @@ from axletree.store.scratch import clean_scratch, oldest_lease
 from axletree.store.walk import each_blob, each_file, each_record, files_in, record_title, touched
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from axletree.core.values import Digest
@@ -44,11 +45,20 @@ class GcReport(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
 
 
-def gc(layout: Layout, *, keep: float, grace: float, dry_run: bool = False, now: float | None = None) -> GcReport:
+def gc(
+    layout: Layout,
+    *,
+    keep: float,
+    grace: float,
+    roots: Collection[str] = (),
+    dry_run: bool = False,
+    now: float | None = None,
+) -> GcReport:
     """Remove what was not used lately.
 
-    Kept are: records that were used, or remembered as a stage's last, within ``keep``, with all their contents; what
-    was written or used within ``grace``; what was written or used since the oldest living scratch folder was made.
+    Kept are: records that were used, or remembered as a stage's last, within ``keep``, with all their contents; those
+    that the stages of a root were the last time, whenever that was; what was written or used within ``grace``; what
+    was written or used since the oldest living scratch folder was made.
     Folders of failed stages, workspaces, environments, logs, requests, quarantine, locks that nobody holds, cut
     downloads and git repositories go by ``keep`` too (who uses a workspace, an environment or a repository touches its
     folder); the rest of ``cache`` is left to the tools that own it. Waits for those who write into the store.
@@ -57,6 +67,7 @@ def gc(layout: Layout, *, keep: float, grace: float, dry_run: bool = False, now:
         layout: the store.
         keep: seconds.
         grace: seconds.
+        roots: names of recipes.
         dry_run: only say what would be removed.
         now: seconds since the epoch, where it is not now.
 
@@ -69,12 +80,23 @@ def gc(layout: Layout, *, keep: float, grace: float, dry_run: bool = False, now:
     recent = min(now - keep, young)
     with disk_errors(layout), using(layout) if dry_run else sweeping(layout):
         sweep = _Sweep(layout, dry_run=dry_run)
-        live = sweep.records(recent)
+        rooted = _last_of(layout, roots)
+        live = sweep.records(recent, rooted)
         sweep.blobs(live, young)
-        sweep.others(recent)
+        sweep.others(recent, rooted)
         if not dry_run:
             sweep.folders.extend(str(path.relative_to(layout.root)) for path in clean_scratch(layout))
     return sweep.report()
+
+
+def _last_of(layout: Layout, roots: Collection[str]) -> frozenset[Path]:
+    """Files that tell what the stages of some recipes were the last time."""
+    found = {path: read_json(path, StageRecord) for path in files_in(layout.last)} if roots else {}
+    return frozenset(
+        path
+        for path, record in found.items()
+        if record is not None and any(path == layout.last_path(record.stage, recipe) for recipe in roots)
+    )
 
 
 class _Sweep:
@@ -88,10 +110,11 @@ class _Sweep:
         self._kept_records = self._kept_blobs = 0
         self.folders: list[str] = []
 
-    def records(self, recent: float) -> set[Digest]:
+    def records(self, recent: float, rooted: Collection[Path]) -> set[Digest]:
         """Remove the records that were not used since; all contents that the others need."""
         layout = self._layout
-        last = (read_json(path, StageRecord) for path in files_in(layout.last) if touched(path) >= recent)
+        remember = (path for path in files_in(layout.last) if path in rooted or touched(path) >= recent)
+        last = (read_json(path, StageRecord) for path in remember)
         remembered = {record.key for record in last if record is not None}
         live: set[Digest] = set()
         for path, record in each_record(layout):
@@ -113,11 +136,11 @@ class _Sweep:
                 self._gone_blobs += 1
                 self._remove(self._layout.blob_path(digest))
 
-    def others(self, recent: float) -> None:
+    def others(self, recent: float, rooted: Collection[Path]) -> None:
         """Remove files and folders that were not touched since."""
         for name in _BY_AGE:
             for path in files_in(self._layout.root / name):
-                if touched(path) < recent:
+                if touched(path) < recent and path not in rooted:
                     self._gone_files += 1
                     self._remove(path)
         for path in files_in(self._layout.locks):
