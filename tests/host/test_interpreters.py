@@ -144,10 +144,19 @@ def test_the_identity_holds_no_path(tmp_path: Path) -> None:
     assert not any("/" in value for value in identity(found).values())
 
 
+def test_what_an_interpreter_was_built_with_is_part_of_its_identity(tmp_path: Path) -> None:
+    """Its compilers and flags are those of every extension module; its place is not."""
+    found = find_interpreter(HERE, environ=environ(tmp_path))
+    assert len(found.build) == 64
+    assert found == find_interpreter(HERE, environ=environ(tmp_path))
+    assert identity(msgspec.structs.replace(found, build="other")) != identity(found)
+    assert identity(msgspec.structs.replace(found, path="/elsewhere/python")) == identity(found)
+
+
 def test_another_implementation_never_matches() -> None:
     other = Interpreter(
         path="/x", version="3.11.1", implementation="pypy", free_threaded=False, abiflags="", soabi="", platform="",
-        machine="", libc="",
+        machine="", libc="", build="",
     )  # fmt: skip
     assert not matches(other, "3.11")
     assert matches(msgspec.structs.replace(other, implementation="cpython"), "3.11")

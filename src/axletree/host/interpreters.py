@@ -43,6 +43,8 @@ class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
     """``x86_64``."""
     libc: str
     """``glibc 2.36``; empty where the system does not tell."""
+    build: str
+    """Digest of the compilers and flags that it was built with: extension modules are built with the same."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +58,13 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 _REQUEST = re.compile(r"^(\d+)\.(\d+)(?:\.(\d+))?(t?)$")
 _PROBE_SECONDS = 20
 _PROBE = """
-import json, os, sys, sysconfig
+import hashlib, json, os, sys, sysconfig
+def build():
+    names = "CC CXX CFLAGS CCSHARED LDSHARED LDCXXSHARED EXT_SUFFIX".split()
+    text = json.dumps([str(sysconfig.get_config_var(name) or "") for name in names])
+    for prefix in {sys.base_prefix, os.path.realpath(sys.base_prefix)} - {"/usr", "/"}:
+        text = text.replace(prefix, "/python")
+    return hashlib.sha256(text.encode()).hexdigest()
 def libc():
     try:
         return os.confstr("CS_GNU_LIBC_VERSION") or ""
@@ -72,6 +80,7 @@ print(json.dumps({
     "platform": sysconfig.get_platform(),
     "machine": os.uname().machine,
     "libc": libc(),
+    "build": build(),
 }))
 """
 
@@ -134,6 +143,7 @@ def identity(interpreter: Interpreter) -> dict[str, str]:
         "implementation": interpreter.implementation,
         "soabi": interpreter.soabi,
         "platform": interpreter.platform,
+        "build": interpreter.build,
     }
 
 
