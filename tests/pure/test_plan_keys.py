@@ -87,6 +87,7 @@ def test_what_cannot_change_a_result_is_in_no_key(addition: str) -> None:
     [
         ({"source": {"tree": digest_of(b"other")}}, ["fetch"]),
         ({"compressor": "zlib-ng 2.2"}, ["pack:"]),
+        ({"generator": "axletree 99"}, ["pack:"]),
         ({"policy": digest_of(b"other")}, ["pack:", "audit:"]),
         ({"driver_libraries": ("libcuda.so.*",)}, ["audit:"]),
         ({"clients": {"pip": "26.1", "uv": "0.9"}}, ["test:smoke:pip"]),

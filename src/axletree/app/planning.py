@@ -20,6 +20,7 @@ from axletree.host.interpreters import Interpreter, find_interpreter, identity
 from axletree.host.policies import policy_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
 from axletree.package.deflate import COMPRESSOR
+from axletree.package.wheel_info import GENERATOR
 from axletree.plan.actions import ActionSpec
 from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan
@@ -277,6 +278,7 @@ def _inputs(
         environments=_environments(loaded, targets, interpreters),
         files=_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
+        generator=GENERATOR,
         driver_libraries=registry.driver_libraries(),
         policy=policy_digest(),
         clients={"pip": version("pip"), "uv": version("uv")},

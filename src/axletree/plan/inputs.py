@@ -29,6 +29,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Path relative to the recipe -> digest of its content, for patches and test files."""
     compressor: str = ""
     """Name and version of the deflate library: part of what packing makes."""
+    generator: str = ""
+    """Name and version that packing writes into wheels."""
     driver_libraries: tuple[str, ...] = ()
     """Patterns of SONAMEs that GPU drivers bring, for audits."""
     policy: Digest | None = None

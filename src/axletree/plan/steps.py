@@ -190,6 +190,7 @@ def _package_steps(
                 other.name: {"files": list(other.files), "exclude": list(other.exclude)} for other in siblings
             },
             "compressor": inputs.compressor,
+            "generator": inputs.generator,
             "level": DEFLATE_LEVEL,
             "policy": inputs.policy,
         },

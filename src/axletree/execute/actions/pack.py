@@ -62,7 +62,12 @@ def run(context: Context) -> Outcome:
         _wheel_name(package, tags),
         [_member(context.store, entries[path], target) for path, target in targets.items()],
         metadata=metadata,
-        wheel_info=WheelInfo(tags=tags.each, purelib=tags.pure, build=_build_tag(package)),
+        wheel_info=WheelInfo(
+            tags=tags.each,
+            purelib=tags.pure,
+            build=_build_tag(package),
+            generator=context.parameters["generator"],
+        ),
         epoch=context.request.ingredients["epoch"],
         level=context.parameters["level"],
         threads=len(os.sched_getaffinity(0)),
