@@ -288,3 +288,11 @@ def test_a_store_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match="cannot use the store: Not a directory"):
         Store.open(tmp_path / "file/store")
+
+
+@pytest.mark.parametrize("name", ["my store", "tab\tbed", "a:b"])
+def test_a_path_that_compilers_would_take_apart_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StoreError, match="cannot lie at") as caught:
+        Store.open(tmp_path / name / "store")
+    assert "AXLETREE_STORE" in (caught.value.problems[0].hint or "")
+    assert not (tmp_path / name).exists()

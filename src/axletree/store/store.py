@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import StoreError
@@ -33,9 +34,11 @@ class Store(Layout, frozen=True):
         """Use the store at a root; make it where there is none.
 
         Raises:
-            StoreError: it cannot be made or written, or is of a format that this version does not know.
+            StoreError: it cannot be made or written, is of a format that this version does not know, or has a path that
+                build tools would take apart.
         """
         store = cls(root.absolute())
+        _refuse_unfit(store.root)
         marker = store.root / "format"
         with disk_errors(store):
             if not _read_format(store):
@@ -131,6 +134,19 @@ class Store(Layout, frozen=True):
     def clean_scratch(self) -> tuple[Path, ...]:
         """Remove the scratch folders whose owner is gone, and say which."""
         return scratch.clean_scratch(self)
+
+
+def _refuse_unfit(root: Path) -> None:
+    """Stages work below the root, and its path gets into compilers' flags, PATH, and makefiles.
+
+    Raises:
+        StoreError: white space or a colon is in it.
+    """
+    if re.search(r"[\s:]", str(root)):
+        raise StoreError(
+            f"a store cannot lie at {str(root)!r}: compilers and make take white space and colons for ends of a path",
+            hint=f"set {STORE_VARIABLE} to a folder without",
+        )
 
 
 def _read_format(store: Layout) -> bool:
