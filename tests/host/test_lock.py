@@ -167,7 +167,12 @@ def test_a_lock_that_is_no_text_is_a_fault_of_the_input(project: Project, tmp_pa
     path = project.companion / name
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(RecipeError, match="not UTF-8") as caught:
-        prepare(str(project.path), Store.open(tmp_path / "store"), environ=project.surroundings.environ)
+        prepare(
+            str(project.path),
+            Store.open(tmp_path / "store"),
+            out=tmp_path / "dist",
+            environ=project.surroundings.environ,
+        )
     (problem,) = caught.value.problems
     assert problem.file == str(path)
     assert problem.hint == f"make it anew: axletree lock {project.path}"

@@ -84,7 +84,7 @@ def build(
     with _lease(store):
         while True:
             rounds += 1
-            prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=environ)
+            prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, out=out, environ=environ)
             budget = machine.budget(store.root)
             _refuse_too_large(prepared, free=budget.disk)
             check_writable(out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import shlex
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import LockedEnvironment, PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_plan
 from axletree.recipe.axes import expand, select, variant_id
-from axletree.recipe.locks import SOURCE_LOCK, check_lock, check_source, make_lock, parse_lock, parse_source
+from axletree.recipe.locks import REMAKE, SOURCE_LOCK, check_lock, check_source, make_lock, parse_lock, parse_source
 from axletree.recipe.target import Target, TargetSource, resolve
 
 if TYPE_CHECKING:
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
 
     from axletree.store.store import Store
 
-_NO_SOURCE = (".git", "__pycache__", "pylock.*.toml", SOURCE_LOCK)
-"""What is no part of a source folder; a recipe's locks may lie in it."""
+_NO_SOURCE = (".git", "__pycache__")
+"""What is no part of a source folder."""
+_LOCKS = ("pylock.*.toml", SOURCE_LOCK)
 
 EPOCH = 315532800
 """1980-01-01, the earliest date that a zip archive can hold: the default of ``SOURCE_DATE_EPOCH``."""
@@ -69,9 +72,12 @@ def prepare(
     *,
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
+    out: Path,
     environ: Mapping[str, str],
 ) -> Prepared:
     """Read a recipe, choose its variants, and plan them.
+
+    ``out`` is where the results go: it is no part of the source, even if it lies in there.
 
     Raises:
         RecipeError: the recipe or a lock is wrong or missing.
@@ -83,7 +89,7 @@ def prepare(
     _refuse_secrets(targets, loaded)
     interpreters = _interpreters(targets, store, environ)
     with _naming(loaded):
-        inputs = _inputs(loaded, targets, store, interpreters)
+        inputs = _inputs(loaded, targets, store, interpreters, out)
         plan = build_plan(targets, inputs, label=lambda values: variant_id(values, loaded.recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
@@ -109,7 +115,7 @@ def prepare(
 
 @contextmanager
 def _naming(loaded: LoadedRecipe) -> Iterator[None]:
-    """Give problems the recipe's file where they name none, and commands that can be pasted."""
+    """Give problems the recipe's file where they name none, and a command that can be pasted."""
     try:
         yield
     except RecipeError as error:
@@ -119,11 +125,15 @@ def _naming(loaded: LoadedRecipe) -> Iterator[None]:
                 msgspec.structs.replace(
                     problem,
                     file=problem.file or path,
-                    hint=problem.hint and problem.hint.replace("RECIPE", path),
+                    hint=_remake(loaded) if problem.hint == REMAKE else problem.hint,
                 )
                 for problem in error.problems
             )
         ) from error
+
+
+def _remake(loaded: LoadedRecipe) -> str:
+    return f"run `axletree lock {shlex.quote(str(loaded.path))}`"
 
 
 def planned_stages(prepared: Prepared) -> tuple[StagePlanned, ...]:
@@ -269,12 +279,12 @@ def _surroundings(
 
 
 def _inputs(
-    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, interpreters: Mapping[str, Interpreter]
+    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, interpreters: Mapping[str, Interpreter], out: Path
 ) -> PlanInputs:
     paths = {patch.file for target in targets for patch in target.source.patches}
     paths |= {path for target in targets for test in target.tests for path in test.files}
     return PlanInputs(
-        source=_source(loaded, targets, store),
+        source=_source(loaded, targets, store, out),
         environments=_environments(loaded, targets, interpreters),
         files=_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
@@ -354,7 +364,7 @@ def _read_lock(path: Path, loaded: LoadedRecipe) -> str:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
 
 
-def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store) -> dict[str, Any]:
+def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store, out: Path) -> dict[str, Any]:
     source = targets[0].source
     if source.kind == "path":
         folder = loaded.path.parent / source.location
@@ -362,11 +372,21 @@ def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store) -> di
             message = f"the source folder does not exist: {source.location}"
             hint = f"paths are relative to the recipe: {folder.absolute()}"
             raise RecipeError(problem_at(loaded, ("source", "path"), message, hint=hint))
-        return {"tree": store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE))}
+        no_source = [*_below(folder, loaded.companion, *_LOCKS), *_below(folder, out), *_below(folder, store.root)]
+        return {"tree": store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE, *no_source))}
     local = loaded.path.parent / source.location
     if source.kind == "wheel" and "://" not in source.location:
         return _local_wheel(local, loaded, store)
     return _locked_source(loaded, source)
+
+
+def _below(folder: Path, path: Path, *names: str) -> list[str]:
+    """Patterns for a path, or for names in it, if it lies below a source folder."""
+    folder, path = folder.resolve(), path.resolve()
+    if folder not in path.parents and not (names and folder == path):
+        return []
+    place = glob.escape(path.relative_to(folder).as_posix())
+    return [f"/{place}/{name}".replace("/./", "/") for name in names] or [f"/{place}"]
 
 
 def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> dict[str, Any]:
@@ -383,7 +403,7 @@ def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]
     path = loaded.companion / SOURCE_LOCK
     if not path.exists():
         message = f"the source is not locked: there is no {path}"
-        raise RecipeError(problem_at(loaded, ("source",), message, hint=f"run `axletree lock {loaded.path}`"))
+        raise RecipeError(problem_at(loaded, ("source",), message, hint=_remake(loaded)))
     lock = parse_source(_read_lock(path, loaded), file=str(path))
     problems = check_source(lock, source, file=str(path))
     if problems:

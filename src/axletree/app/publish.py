@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from axletree.core.trees import Entry
     from axletree.store.store import Store
 
-
+OUT = Path("dist")
+"""Where results go unless somebody says otherwise."""
 _LOCK = ".axletree.lock"
 _PROJECT_PAGE = re.compile(r"simple/[^/]+/index\.json")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app.build import Built, build
+from axletree.app.publish import OUT
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
@@ -24,7 +25,7 @@ _CANCELLED = 130
 
 @click.command(help="Build, audit, index, install and test a recipe's variants.")
 @click.argument("recipe")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Output folder.")
+@click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
 @click.option("--keep-going", is_flag=True, help="After a failure go on with what does not depend on it.")

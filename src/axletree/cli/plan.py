@@ -8,6 +8,7 @@ import shutil
 import click
 
 from axletree.app import planning
+from axletree.app.publish import OUT
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.plain import download_lines
@@ -23,7 +24,7 @@ from axletree.view.plan import plan_json, plan_report, plan_text
 def command(recipe: str, patterns: tuple[str, ...], skip: tuple[str, ...], explain: bool, as_json: bool) -> None:  # noqa: FBT001
     """Print the plan of a recipe."""
     store = Store.open(default_root(os.environ))
-    prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, environ=os.environ)
+    prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, out=OUT, environ=os.environ)
     report = plan_report(
         prepared.plan.recipe,
         variants=prepared.plan.variants,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from axletree.core.errors import Problem, RecipeError
+from axletree.recipe.locks import REMAKE
 from axletree.recipe.target import AxisValues, TargetResources
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _require_locks(environments: Iterable[TargetEnvironment], inputs: PlanInputs
             *(
                 Problem(
                     message=f"environment {environment.name!r} has no lock for this variant ({environment.lock})",
-                    hint="run `axletree lock RECIPE`",
+                    hint=REMAKE,
                 )
                 for environment in missing
             )

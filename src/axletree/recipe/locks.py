@@ -30,7 +30,8 @@ SOURCE_LOCK = "source.lock.toml"
 
 _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 _Bytes = Annotated[int, msgspec.Meta(ge=0)]
-_REMAKE = "run `axletree lock RECIPE`"
+REMAKE = "run `axletree lock RECIPE`"
+"""The hint of all problems that a new lock solves. Whoever knows the recipe's path gives the command with it."""
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -177,7 +178,7 @@ def parse_lock(text: str, *, file: str) -> PyLock:
         complaint = _complaint(package)
         if complaint is not None:
             key = f"packages.{package.name}"
-            problems.append(Problem(message=complaint, file=file, key=key, hint=_REMAKE))
+            problems.append(Problem(message=complaint, file=file, key=key, hint=REMAKE))
             continue
         (wheel,) = package.wheels
         wheels.append(
@@ -191,7 +192,7 @@ def parse_lock(text: str, *, file: str) -> PyLock:
         )
     names = [package.name for package in table.packages]
     twice = sorted({name for name in names if names.count(name) > 1})
-    problems += [Problem(message=f"package twice in the lock: {name}", file=file, hint=_REMAKE) for name in twice]
+    problems += [Problem(message=f"package twice in the lock: {name}", file=file, hint=REMAKE) for name in twice]
     if problems:
         raise RecipeError(*problems)
     made = table.tool.axletree
@@ -217,7 +218,7 @@ def check_lock(
         changes = _unsatisfied(lock)
     return tuple(
         Problem(
-            message=f"lock is out of date: {change}", file=file, key=f"environments.{environment.name}", hint=_REMAKE
+            message=f"lock is out of date: {change}", file=file, key=f"environments.{environment.name}", hint=REMAKE
         )
         for change in changes
     )
@@ -241,7 +242,7 @@ def parse_source(text: str, *, file: str) -> SourceLock:
     pinned = (lock.commit, lock.tree) if lock.kind == "git" else (lock.filename, lock.sha256)
     if None in pinned:
         names = "`commit` and `tree`" if lock.kind == "git" else "`filename` and `sha256`"
-        raise RecipeError(Problem(message=f"a lock of kind {lock.kind} needs {names}", file=file, hint=_REMAKE))
+        raise RecipeError(Problem(message=f"a lock of kind {lock.kind} needs {names}", file=file, hint=REMAKE))
     if lock.filename is not None and not _is_bare(lock.filename):
         raise RecipeError(Problem(message=f"not a bare file name: {lock.filename!r}", file=file, key="filename"))
     return lock
@@ -257,7 +258,7 @@ def check_source(lock: SourceLock, source: TargetSource, *, file: str) -> tuple[
         ("sha256", source.sha256 or lock.sha256, lock.sha256),
     )
     return tuple(
-        Problem(message=f"lock is out of date: {name} is {now}, was {then}", file=file, key="source", hint=_REMAKE)
+        Problem(message=f"lock is out of date: {name} is {now}, was {then}", file=file, key="source", hint=REMAKE)
         for name, now, then in pairs
         if now != then
     )
@@ -267,12 +268,12 @@ def _load(text: str, *, file: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RecipeError(Problem(message=f"not a TOML file: {error}", file=file, hint=_REMAKE)) from error
+        raise RecipeError(Problem(message=f"not a TOML file: {error}", file=file, hint=REMAKE)) from error
 
 
 def _not_a_lock(error: msgspec.ValidationError, file: str) -> RecipeError:
     message = f"not a lock that `axletree lock` made: {error}"
-    return RecipeError(Problem(message=message, file=file, hint=_REMAKE))
+    return RecipeError(Problem(message=message, file=file, hint=REMAKE))
 
 
 def _is_bare(filename: str) -> bool:

@@ -66,8 +66,9 @@ def ingest(layout: Layout, folder: Path, *, adopt: bool = False, exclude: Sequen
         folder: what to store. Nothing may write there meanwhile.
         adopt: move the files into the store instead of copying them. The folder is gone afterwards, with all that
             ``exclude`` left out; where another disk forces it, contents are copied all the same.
-        exclude: shell patterns of names (``*.pyc``) or of paths relative to the folder (``docs/_build``); what matches
-            is left out with everything below it, and so is a folder of which nothing else is left.
+        exclude: shell patterns of names (``*.pyc``) or of paths relative to the folder (``docs/_build``, or ``/build``
+            for that of the folder itself only); what matches is left out with everything below it, and so is a folder
+            of which nothing else is left.
 
     Raises:
         IntegrityError: something in the folder can't be in a tree; nothing was stored or moved then.
@@ -109,7 +110,7 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
             children = sorted(listing, key=lambda child: child.name)
         for child in children:
             path = prefix + child.name
-            if excluded is not None and (excluded(child.name) or excluded(path)):
+            if excluded is not None and (excluded(child.name) or excluded(path) or excluded(f"/{path}")):
                 continue
             if not is_safe_path(path):
                 found.problems.append(_refused(child, "its name cannot be kept on every system"))

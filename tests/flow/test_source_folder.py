@@ -1,0 +1,52 @@
+"""What of a source folder is the source: not what builds put there, nor the recipe's own locks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.faulty import LIBRARY, make_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.faulty import Ended, Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """The recipe lies in its source folder, and so do the store and the results."""
+    recipe = LIBRARY.replace('path = "src"', 'path = "."')
+    files = {"src/small.toml": recipe, "src/examples/pylock.old.toml": "1", "src/small/pylock.old.toml": "1"}
+    project = make_project(tmp_path / "project", recipe, files=files)
+    return project.having(AXLETREE_STORE=str(project.source / "store"))
+
+
+def build(project: Project) -> Ended:
+    ended = project.run("build", "src/small.toml", "--out", "src/dist", "--json")
+    assert ended.code == 0, ended.out + ended.err
+    return ended
+
+
+def test_results_and_store_in_the_source_folder_are_no_part_of_it(project: Project) -> None:
+    assert set(build(project).statuses().values()) == {"done"}
+    assert set(build(project).statuses().values()) == {"cached"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("small/pylock.old.toml", "cached"), ("examples/pylock.old.toml", "done"), ("examples/dist", "done")],
+)
+def test_locks_of_the_recipe_are_no_part_of_its_source_and_all_others_are(
+    project: Project, path: str, status: str
+) -> None:
+    build(project)
+    (project.source / path).write_text("2", encoding="utf-8")
+    assert build(project).statuses()["fetch"] == status
+
+
+def test_hints_name_folders_as_they_are_called(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "RECIPE")
+    project.edit('path = "src"', 'path = "sources"')
+    assert f"paths are relative to the recipe: {project.folder}/sources" in project.build().err
