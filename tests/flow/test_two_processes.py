@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ def test_two_builds_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
     first, second = (project.start("build", "small.toml", "--out", out) for out in ("dist", "other"))
     while not any((project.store / "results").rglob("*.json")):
         assert first.process.poll() is None
+        time.sleep(0.02)
     first.process.kill()
     assert first.end(10).code == -9
     assert second.end(300).code == 0

@@ -7,6 +7,7 @@ it with the command's own.
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,7 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: run the command line and exit with the code that design names for the outcome."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cancelled is cancelled, whoever asks for it
     try:
         code = cli.main(args=argv, prog_name="axletree", standalone_mode=False)
     except AxletreeError as error:
