@@ -290,6 +290,19 @@ def test_a_store_below_a_file(tmp_path: Path) -> None:
         Store.open(tmp_path / "file/store")
 
 
+def test_a_holder_in_a_namespace_of_its_own_is_not_called_process_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside, that is somebody else, and the one who nobody should end."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with (
+        store.lock("name"),
+        pytest.raises(StoreError, match="is locked by the first process of a namespace on "),
+        store.lock("name", timeout=0),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("name", ["my store", "tab\tbed", "a:b"])
 def test_a_path_that_compilers_would_take_apart_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(StoreError, match="cannot lie at") as caught:

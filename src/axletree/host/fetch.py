@@ -231,7 +231,7 @@ def _put(partial: Path, dest: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        beside = dest.with_name(f".{dest.name}.{os.getpid()}")
+        beside = dest.with_name(f".{dest.name}.{os.urandom(8).hex()}")
         try:
             shutil.copyfile(partial, beside)
             beside.replace(dest)

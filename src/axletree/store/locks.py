@@ -121,6 +121,10 @@ def _take(descriptor: int, operation: int, timeout: float | None) -> bool:
 
 def _sign(descriptor: int) -> None:
     """Say who holds the lock, for the message of whoever waits in vain; a full disk must not matter here."""
+    number = os.getpid()
+    who = (
+        "the first process of a namespace" if number == 1 else f"process {number}"
+    )  # each stage is number 1 in its own
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+        os.pwrite(descriptor, f"{who} on {os.uname().nodename}\n".encode(), 0)
