@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -95,3 +97,36 @@ def test_workspaces_may_be_deleted_between_stages(base: Tiny, tmp_path: Path) ->
     assert "lib" in parts[1].stages("cached")
     assert {**parts[0].trees, **parts[1].trees} == whole.trees
     assert wheel_digests(deleted.out) == wheel_digests(kept.out)
+
+
+POISON = "for f in $VIRTUAL_ENV/lib/*/site-packages/demo/*.py; do chmod u+w $f; echo '# poison' >> $f; done || true"
+
+
+def test_a_stage_cannot_change_what_others_get(tiny: Tiny) -> None:
+    """Neither the environment that it shares with them, nor the files that are linked into all environments."""
+    tiny.change('environment = "bind"\n', 'environment = "test"\n')
+    tiny.change('  "mkdir $AXLETREE_OUT/tiny",\n', f'  "{POISON}",\n  "mkdir $AXLETREE_OUT/tiny",\n')
+    tiny.change('commands = ["python check.py"]', f'commands = ["{POISON}", "python check.py"]')
+    run = tiny.built()
+    assert {"bind[A]", "bind[B]", "test:smoke:uv[A]"} <= run.stages("done")
+    cached = [path for path in (tiny.store / "cache" / "uv").rglob("demo/__init__.py") if "poison" in path.read_text()]
+    assert not cached
+    granted = (
+        "from axletree.host.sandbox import run_isolated; run_isolated(lambda it: print(it.mounts) or 0, network=False)"
+    )
+    answer = subprocess.run([sys.executable, "-c", granted], capture_output=True, text=True, check=True).stdout
+    if answer != "True\n":
+        pytest.skip("this system does not let folders be read-only for one stage")
+    shared = [path for path in (tiny.store / "environments").rglob("demo/*.py") if "poison" in path.read_text()]
+    assert not shared
+
+
+def test_what_gc_removes_is_gone_from_uvs_cache_too(tiny: Tiny) -> None:
+    """There it has other names, and would take its room for ever."""
+    shelf = tiny.store / "cache" / "uv" / "axletree-wheels"
+    assert list(shelf.glob("*/demo-*.whl"))
+    done = tiny.call("store", "gc", "--keep", "0", "--grace", "0")
+    assert done.returncode == 0, done.stderr
+    assert not list(shelf.glob("*/*"))
+    assert not list((tiny.store / "cache" / "uv").rglob("demo/__init__.py"))
+    tiny.built()

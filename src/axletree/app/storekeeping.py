@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from axletree import store as stores
 from axletree.app.recipes import load_recipe
+from axletree.core.values import Digest
+from axletree.execute.environments import UV_CACHE
+from axletree.host.venvs import forget_wheels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,13 +61,17 @@ def sweep_store(
         RecipeError: a root has faults.
         StoreError: the store cannot be used.
     """
-    return stores.gc(
-        open_store(environ),
+    store = open_store(environ)
+    report = stores.gc(
+        store,
         keep=keep_days * _DAY,
         grace=grace_hours * _HOUR,
         roots=tuple(load_recipe(root).recipe.name for root in roots),
         dry_run=dry_run,
     )
+    if not dry_run:  # other names of the same files: the room is free only without them
+        forget_wheels(store.cache / UV_CACHE, in_use=lambda digest: store.has_blob(Digest(digest)))
+    return report
 
 
 def measure_store(environ: Mapping[str, str]) -> DuReport:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.execute.context import Context
 
+UV_CACHE = "uv"
+"""Name of uv's cache among the caches of a store."""
 LOCK = "pylock.environment.toml"
 """Member of an environment's tree that names its wheels, which lie beside it (PEP 751)."""
 DESCRIPTION = "environment.json"
@@ -100,7 +102,7 @@ def client_environ(context: Context) -> dict[str, str]:
 
 def uv_cache(context: Context) -> Path:
     """Folder of unpacked wheels that uv links from."""
-    return context.store.cache / "uv"
+    return context.store.cache / UV_CACHE
 
 
 def _works(folder: Path, interpreter: Interpreter) -> bool:

@@ -274,30 +274,23 @@ def _same_file(one: Path, other: Path) -> bool:
     return one.is_file() and one.samefile(other)
 
 
-def forget_wheels(cache: Path, *, in_use: Callable[[str], bool]) -> int:
+def forget_wheels(cache: Path, *, in_use: Callable[[str], bool]) -> None:
     """Drop wheels from uv's cache, packed and unpacked; environments that hold them stay as they are.
 
     Args:
         cache: uv's cache.
         in_use: Whether a wheel with this digest (SHA-256, hex) is still wanted.
 
-    Returns:
-        Bytes of the packed wheels that nothing else held. What the unpacked ones took depends on the environments.
+    Raises:
+        StageError: uv failed; holds its last lines.
     """
-    names: set[str] = set()
-    freed = 0
-    for folder in sorted((cache / _SHELF).glob("*")):
-        if in_use(folder.name):
-            continue
-        for wheel in folder.iterdir():
-            status = wheel.stat()
-            freed += status.st_size if status.st_nlink == 1 else 0
-            names.add(wheel.name.partition("-")[0])
-        shutil.rmtree(folder)
-    if names:
-        command = [*_uv(cache), "cache", "clean", *sorted(name for name in names if not name.startswith("."))]
-        _run(command, {}, what="uv cache clean", say=None)
-    return freed
+    gone = [folder for folder in (cache / _SHELF).glob("*") if not in_use(folder.name)]
+    wheels = sorted(wheel.name for folder in gone for wheel in folder.glob("*.whl"))
+    for folder in gone:
+        shutil.rmtree(folder, ignore_errors=True)
+    if wheels:
+        names = dict.fromkeys(wheel.partition("-")[0] for wheel in wheels)
+        _run([*_uv(cache), "cache", "clean", *names], {}, what="uv cache clean", say=None)
 
 
 def _run(command: Sequence[str], environ: Mapping[str, str], *, what: str, say: Say | None) -> None:
