@@ -369,6 +369,12 @@ CHANGES = [
         says="libtiny.so*",
     ),
     Row(
+        name="index root called otherwise",
+        change=lambda tiny: tiny.change("[packages.tiny]\n", 'index = "cpu"\n[packages.tiny]\nindex = "cpu"\n'),
+        planned="index:cpu[*]",
+        ran="index:cpu[*]",
+    ),
+    Row(
         name="date",
         change=lambda tiny: tiny.with_environ(SOURCE_DATE_EPOCH="1000000000"),
         planned="lib bind[*] pack:libtiny pack:tiny[*] index:.[*]",

@@ -230,12 +230,13 @@ def _index_steps(target: Target) -> Iterator[Step]:
 
 def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterator[Step]:
     packages = sorted((package for package in target.packages if package.name in test.packages), key=_name_of)
-    roots = {package.index for package in packages}
+    roots = list(dict.fromkeys(package.index for package in packages))
     axes = dict(test.axes)
     for package in target.packages:
         if package.index in roots:  # the index that it installs from differs by the axes of all that is in there
             axes |= package.axes
-    needs = {f"index:{package.index}": f"index:{package.index}" for package in packages}
+    # By number: a root that is called otherwise is still the same index, and tests nothing new.
+    needs = {f"index:{number}": f"index:{root}" for number, root in enumerate(roots)}
     needs["environment"] = f"environment:{test.environment}"
     for installer in test.installers:
         yield Step(
