@@ -85,8 +85,8 @@ def test_needs_of_each_kind_of_step() -> None:
             "audit:small-lib": "audit:small-lib[cpu]",
             "audit:small": "audit:small[py311-cpu]",
         },
-        "test:smoke:pip[py311-cpu]": {"index:.": "index:.[py311-cpu]", "environment": "environment:build[py311]"},
-        "test:smoke:uv[py311-cpu]": {"index:.": "index:.[py311-cpu]", "environment": "environment:build[py311]"},
+        "test:smoke:pip[py311-cpu]": {"index:0": "index:.[py311-cpu]", "environment": "environment:build[py311]"},
+        "test:smoke:uv[py311-cpu]": {"index:0": "index:.[py311-cpu]", "environment": "environment:build[py311]"},
     }
 
 
@@ -133,7 +133,7 @@ def test_a_test_of_one_package_sees_what_the_others_in_its_index_see() -> None:
     for each in (text, alone):
         plan = plan_of(each)
         assert len(ids(plan, "test:smoke:pip")) == 6
-        assert plan.stages[StageId("test:smoke:pip[py312-cpu]")].needs["index:."] == "index:.[py312-cpu]"
+        assert plan.stages[StageId("test:smoke:pip[py312-cpu]")].needs["index:0"] == "index:.[py312-cpu]"
 
 
 def test_each_missing_lock_is_named() -> None:
