@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.tiny import Tiny, copied, need_pythons, prepared_tiny, short, wheel_digests
+from support.tiny import Tiny, copied, make_tiny, need_pythons, prepared_tiny, short, wheel_digests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,8 +121,10 @@ def test_a_stage_cannot_change_what_others_get(tiny: Tiny) -> None:
     assert not shared
 
 
-def test_what_gc_removes_is_gone_from_uvs_cache_too(tiny: Tiny) -> None:
+def test_what_gc_removes_is_gone_from_uvs_cache_too(tmp_path: Path) -> None:
     """There it has other names, and would take its room for ever."""
+    tiny = make_tiny(tmp_path, need_pythons())  # not a copy: uv's cache goes by absolute paths
+    tiny.built()
     shelf = tiny.store / "cache" / "uv" / "axletree-wheels"
     assert list(shelf.glob("*/demo-*.whl"))
     done = tiny.call("store", "gc", "--keep", "0", "--grace", "0")
