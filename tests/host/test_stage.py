@@ -149,6 +149,28 @@ def test_it_is_told_that_a_compiler_was_killed(store: Store, line: str, message:
     assert finish(events).killed is killed
 
 
+def test_a_log_that_speaks_of_a_full_disk_is_believed_only_if_the_disk_is_full(store: Store) -> None:
+    def action(context: Context) -> Outcome:
+        context.log.write(b"as: x.o: No space left on device\n")
+        raise StageError("the build failed with exit code 1")
+
+    status = os.statvfs(store.root)
+    if status.f_bavail * status.f_frsize < max(1 << 29, status.f_blocks * status.f_frsize // 50):
+        pytest.skip("the disk really is nearly full")
+    _, events = run(store, request_of(store), action)
+    assert (finish(events).message, finish(events).exit_code) == ("the build failed with exit code 1", 1)
+    assert finish(events).cause == ("as: x.o: No space left on device",)
+
+
+def test_what_is_told_of_a_step_is_cut(store: Store) -> None:
+    def action(context: Context) -> Outcome:
+        context.progress("ld " + "a.o " * 100_000)
+        return make_file(context)
+
+    _, events = run(store, request_of(store), action)
+    assert max(len(event.message) for event in events if isinstance(event, StageProgress)) == 1000
+
+
 def test_findings_of_a_failure_are_told(store: Store) -> None:
     _, events = run(store, request_of(store, audit=True), fail)
     assert [finding.rule for finding in finish(events).findings] == ["dist/x"]

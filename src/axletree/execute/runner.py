@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from collections import deque
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -17,13 +18,17 @@ from axletree.core.events import Event, MemorySampled, StageFinished, StageProgr
 from axletree.execute.process import redact, secrets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from axletree.core.records import StageRequest
     from axletree.store.store import Store
 
 _GRACE_SECONDS = 1.0
 _LINE_LIMIT = 1 << 24
+_NOISE_LINES = 20
+_NOISE_WIDTH = 300
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_AnyEvent = TypeVar("_AnyEvent", bound=Event)
 
 
 class Runner(Protocol):
@@ -63,20 +68,43 @@ class LocalRunner:
     ) -> StageFinished:
         assert process.stdout is not None  # noqa: S101 (asked for above)
         assert process.stderr is not None  # noqa: S101
-        noise = asyncio.ensure_future(process.stderr.read())
+        complaints = asyncio.ensure_future(process.stderr.read())
+        noise: deque[bytes] = deque(maxlen=_NOISE_LINES)
         finished: StageFinished | None = None
-        async for line in process.stdout:
-            event = _named(msgspec.json.decode(line, type=Event), request)
-            if isinstance(event, StageFinished):
-                finished = event
+        async for line in _lines(process.stdout):
+            event = _event(line)
+            if event is None:
+                noise.append(line[:_NOISE_WIDTH].rstrip() + b"\n")
+            elif isinstance(event, StageFinished):
+                finished = _named(event, request)
             else:
-                emit(event)
+                emit(_named(event, request))
         code = await process.wait()
-        said = redact(await noise, secrets_of(self._environ)).decode(errors="replace").strip()
-        return finished or _vanished(request, code, said)
+        said = redact(b"".join(noise) + await complaints, secrets_of(self._environ))
+        return finished or _vanished(request, code, said.decode(errors="replace").strip())
 
 
-def _named(event: Event, request: StageRequest) -> Event:
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Lines of a stream; one without end is cut out."""
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:
+            line = b"(a line of more than %d bytes)" % _LINE_LIMIT
+        if not line:
+            return
+        yield line
+
+
+def _event(line: bytes) -> Event | None:
+    """What a line says; ``None`` where something else got onto the stage's output."""
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _named(event: _AnyEvent, request: StageRequest) -> _AnyEvent:
     """An event under the name that we know the stage by: two stages with one key share a request, the last one's."""
     if isinstance(event, StageProgress | MemorySampled | StageFinished):
         return msgspec.structs.replace(event, stage=request.stage)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 _SAMPLE_SECONDS = 0.25
+_LITTLE_ROOM = 256 << 20
+_LONGEST_MESSAGE = 1000
+"""Characters of a step that are passed on: some link commands have thousands. The log has them all."""
 _KILLED = re.compile(
     r"Killed signal terminated program|terminated with signal 9|internal compiler error: Killed"
     r"|unable to execute command: Killed|line \d+: +\d+ Killed\b|was killed \(SIGKILL\)"
@@ -94,7 +97,7 @@ def _attempt(
     started = time.monotonic()
 
     def progress(message: str, *, done: int | None = None, total: int | None = None) -> None:
-        words = log.redact(message)
+        words = log.redact(message)[:_LONGEST_MESSAGE]
         emit(StageProgress(time=time.time(), stage=request.stage, message=words, done=done, total=total))
 
     try:
@@ -184,10 +187,18 @@ def _damage(store: Store, request: StageRequest) -> CorruptBlob | None:
 def _explained(store: Store, error: Exception, cause: Sequence[str]) -> Exception:
     """The error itself, or that the disk is full where this is what is behind it, be it in a program's words."""
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
-    if full or any(os.strerror(errno.ENOSPC) in line for line in cause):
+    said = any(os.strerror(errno.ENOSPC) in line for line in cause)
+    if full or (said and _is_full(store.root)):
         hint = f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`"
         return StoreError(f"no space left on {mount_point(store.root)}", hint=hint)
     return error
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether a disk is as good as full. What failed to fit on it may be gone again, so a little room says nothing."""
+    status = os.statvfs(folder)
+    room, total = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
+    return room < max(_LITTLE_ROOM, total // 100) or (status.f_files > 0 and status.f_favail == 0)
 
 
 def _failure(

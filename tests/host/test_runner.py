@@ -1,0 +1,85 @@
+"""The child that runs a stage, and the stream between it and the driver: what does not belong there is put up with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from axletree.core.records import StageRequest
+from axletree.core.values import StageId, key_of
+from axletree.execute.runner import LocalRunner
+from axletree.store.store import Store
+from support.store import write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.core.events import Event, StageFinished
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "store")
+
+
+def run(store: Store, parameters: dict[str, Any], noise: str, folder: Path) -> StageFinished:
+    """Run a fetch stage in a process that starts by saying something."""
+    write_files(folder, {"sitecustomize.py": noise.encode()})
+    ingredients = {"action": {"name": "fetch", "revision": 1}, "parameters": parameters, "inputs": {}}
+    request = StageRequest(
+        stage=StageId("fetch"), action="fetch", key=key_of(ingredients), ingredients=ingredients, inputs={}
+    )
+    events: list[Event] = []
+    runner = LocalRunner(store, {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder)})
+    return asyncio.run(runner.run(request, events.append))
+
+
+NOISE = """
+import os, sys
+if "run-stage" in sys.orig_argv:
+    os.write(1, b"a library says hello\\n\\xff\\xfe{}\\n" + b"{\\"event\\":\\"of-tomorrow\\"}\\n")
+"""
+
+
+def test_other_lines_on_the_output_of_a_stage_are_no_harm(store: Store, tmp_path: Path) -> None:
+    tree = store.ingest(write_files(tmp_path / "source", {"a": b"1"}))
+    finished = run(store, {"kind": "path", "tree": tree}, NOISE, tmp_path / "noise")
+    assert (finished.status, finished.tree) == ("done", tree)
+
+
+def test_a_line_without_end_is_cut_out(store: Store, tmp_path: Path) -> None:
+    tree = store.ingest(write_files(tmp_path / "source", {"a": b"1"}))
+    noise = NOISE.replace('b"a library', 'b"x" * (20 << 20) + b"\\n" + b"a library').replace("os.write(1,", "write(")
+    noise = noise.replace("import os, sys\n", "import sys\nwrite = lambda data: print(end=data.decode('latin-1'))\n")
+    finished = run(store, {"kind": "path", "tree": tree}, noise, tmp_path / "noise")
+    assert (finished.status, finished.tree) == ("done", tree)
+
+
+def test_of_a_stage_without_a_result_they_are_shown(store: Store, tmp_path: Path) -> None:
+    finished = run(store, {}, NOISE + "    os.abort()\n", tmp_path / "noise")
+    assert finished.status == "failed"
+    assert "a library says hello" in finished.cause
+
+
+PRINTING = """
+import threading
+from axletree.app.run_stage import print_event
+def tell(name):
+    for _ in range(50):
+        print_event(b'"' + name * 200_000 + b'"\\n')
+threads = [threading.Thread(target=tell, args=(name,)) for name in (b"a", b"b")]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+def test_lines_of_two_threads_stay_whole() -> None:
+    done = subprocess.run([sys.executable, "-c", PRINTING], check=True, capture_output=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [len(set(line)) for line in lines] == [1] * 100
