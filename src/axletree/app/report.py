@@ -10,9 +10,11 @@ from axletree.view.report import render_report
 from axletree.view.report_data import report_data
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from axletree.app.build import Built
+    from axletree.core.records import StageRecord
 
 REPORT = "report.html"
 
@@ -24,14 +26,15 @@ def write_report(built: Built, out: Path) -> Path:
         HostError: the folder cannot be written, or its disk is full.
     """
     prepared = built.prepared
+    records = {
+        stage: resolved.record for stage, resolved in built.result.resolved.items() if resolved.record is not None
+    }
     data = report_data(
         built.view,
-        records={
-            stage: resolved.record for stage, resolved in built.result.resolved.items() if resolved.record is not None
-        },
+        records=records,
         recipe_name=prepared.plan.recipe,
         recipe_version=prepared.plan.version,
-        host=machine.summary(),
+        host={**machine.summary(), "isolation": isolation_text(records.values())},
         toolchain={name: tool.fingerprint["version"] for name, tool in prepared.tools.items()},
         environments={name: environment.lock for name, environment in prepared.inputs.environments.items()},
         install=built.install,
@@ -39,3 +42,12 @@ def write_report(built: Built, out: Path) -> Path:
     path = out / REPORT
     put_beside_index(path, render_report(data).encode())
     return path
+
+
+def isolation_text(records: Iterable[StageRecord]) -> str:
+    """What isolation the stages had that made some records, on whichever machine that was."""
+    granted = [record.facts["isolation"] for record in records if "isolation" in record.facts]
+    lacking = sorted({name for kinds in granted for name, was_granted in kinds.items() if not was_granted})
+    if not granted:
+        return "not recorded"
+    return f"lacking: {', '.join(lacking)}" if lacking else "complete"

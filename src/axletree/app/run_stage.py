@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from axletree import registry
+from axletree.core.events import StageFinished
 from axletree.execute.stage import run_stage
 from axletree.host.sandbox import Isolation, run_isolated
 from axletree.store.layout import default_root
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from axletree.core.events import Event
     from axletree.core.values import Key
     from axletree.execute.context import Context, Outcome
+
+_PRINTING = threading.Lock()
 
 
 def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[str, str]) -> int:
@@ -33,17 +39,30 @@ def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[s
     request = store.get_request(key)
     spec = registry.action_spec(request.action)
 
-    def action(context: Context) -> Outcome:
-        return registry.load_action(request.action)(context)
+    def body(isolation: Isolation) -> int:
+        granted = msgspec.structs.asdict(isolation)
+        if spec.network:
+            del granted["network"]
+        lacks = tuple(name for name, is_granted in granted.items() if not is_granted)
 
-    def body(_isolation: Isolation) -> int:
-        return 0 if run_stage(store, request, action, emit=emit, environ=environ) else 1
+        def action(context: Context) -> Outcome:
+            outcome = registry.load_action(request.action)(context)
+            return msgspec.structs.replace(outcome, facts={**outcome.facts, "isolation": granted})
+
+        def tell(event: Event) -> None:
+            if isinstance(event, StageFinished) and event.status != "cached":
+                event = msgspec.structs.replace(event, lacks=lacks)
+            emit(event)
+
+        return 0 if run_stage(store, request, action, emit=tell, environ=environ) else 1
 
     parent = environ.get("AXLETREE_PARENT")
     return run_isolated(body, network=spec.network, parent=int(parent) if parent else None)
 
 
 def print_event(line: bytes) -> None:
-    """Write one line at once: events come from several threads, and a pipe takes a short line whole."""
-    sys.stdout.flush()
-    os.write(sys.stdout.fileno(), line)
+    """Write one line whole: events come from several threads, and a pipe may take a part of a line only."""
+    with _PRINTING:
+        sys.stdout.flush()
+        while line:
+            line = line[os.write(sys.stdout.fileno(), line) :]

@@ -101,6 +101,8 @@ class StageFinished(_Event, frozen=True, kw_only=True, tag="stage-finished"):
     """The lines of the log that name the root cause, not those of the wrappers around it."""
     exit_code: int | None = None
     """Of a failure, what it means for the run's exit code: 1 the stage's own work, 2 its input, 3 this machine."""
+    lacks: tuple[str, ...] = ()
+    """Isolation that the system did not grant a stage which ran: ``processes``, ``network``, ``mounts``."""
     killed: bool = False
     """Whether something from outside killed the stage or a compiler of it, most likely for its memory."""
     findings: tuple[Finding, ...] = ()

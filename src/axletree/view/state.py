@@ -58,6 +58,8 @@ class StageView(msgspec.Struct, frozen=True, kw_only=True):
     """What went wrong, one line."""
     cause: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """Isolation that the system did not grant."""
 
     @property
     def stage(self) -> StageId:
@@ -198,6 +200,7 @@ def advance(stage: StageView, event: StageStarted | StageProgress | MemorySample
         message=event.message,
         cause=event.cause,
         findings=event.findings,
+        lacks=event.lacks,
     )
 
 

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 MAX_LISTED = 10
 """Wheels, findings and unreached stages that are listed before the rest is only counted."""
 
+LACKING = {
+    "network": "could reach the network",
+    "processes": "shared the process table with the rest of the machine",
+    "mounts": "could write to environments that others use",
+}
+"""What the lack of each kind of isolation means for a stage."""
+
 
 def summary_lines(
     view: RunView,
@@ -49,6 +56,7 @@ def summary_lines(
     lines += _not_reached(view)
     lines += _published(view, out)
     lines += _findings(view)
+    lines += _isolation(view)
     if view.status == "cancelled":
         lines += ["", "finished stages are kept: the same command goes on from here"]
     if report is not None:
@@ -122,4 +130,15 @@ def _findings(view: RunView) -> list[str]:
     ]
     if len(groups) > MAX_LISTED:
         lines.append(f"  ... {len(groups) - MAX_LISTED:,} more")
+    return ["", *lines] if lines else []
+
+
+def _isolation(view: RunView) -> list[str]:
+    """What this system could not keep stages from, each said once."""
+    counts = {name: sum(name in stage.lacks for stage in view.stages.values()) for name in LACKING}
+    lines = [
+        f"  warning: {plural(count, 'stage')} {LACKING[name]}: this system grants no better isolation"
+        for name, count in counts.items()
+        if count
+    ]
     return ["", *lines] if lines else []

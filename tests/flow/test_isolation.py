@@ -1,0 +1,36 @@
+"""What isolation stages had is recorded, shown in the report, and said where the system grants less."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from support.faulty import make_project, without_namespaces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.faulty import Project
+
+
+def facts(project: Project, stage: str) -> dict[str, Any]:
+    isolation: dict[str, Any] = json.loads(project.records()[stage].read_bytes())["facts"]["isolation"]
+    return isolation
+
+
+def test_isolation_that_a_system_does_not_grant_is_said_once_and_recorded(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    ended = project.build(prefix=without_namespaces())
+    assert ended.code == 0, ended.err
+    assert ended.out.count("warning: 4 stages could reach the network: this system grants no better isolation") == 1
+    assert facts(project, "lib")["network"] is False
+    assert "network" not in facts(project, "fetch")  # it is to have it
+    assert "lacking: mounts, network, processes" in (project.out / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_isolation_of_a_stage_is_no_part_of_its_key(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    assert project.build(prefix=without_namespaces()).code == 0
+    ended = project.build("--json")
+    assert set(ended.statuses().values()) == {"cached"}
+    assert not any(event.get("lacks") for event in ended.events)
