@@ -139,6 +139,31 @@ def test_shell_opens_the_failed_stage(failed: Project) -> None:
     assert "AXLETREE_STORE" not in variables
 
 
+def test_shell_takes_options_of_a_command_for_the_commands(failed: Project) -> None:
+    assert failed.run("shell", "lib", "ls", "-l").out.startswith("total ")
+    assert failed.run("shell", "lib", "--", "ls", "-l").out.startswith("total ")
+
+
+def test_shell_names_no_job_server_that_is_gone(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", LIBRARY, files={"src/small.cpp": "nonsense\n"})
+    project.edit('tools = ["c++"]', 'tools = ["c++"]\nparallel = "tokens"')
+    assert project.build().code == 1
+    said = project.run("shell", "lib", "env").out
+    (flags,) = [line for line in said.splitlines() if line.startswith("MAKEFLAGS=")]
+    assert flags.startswith("MAKEFLAGS=-j")
+    assert "jobserver" not in flags
+
+
+def test_shell_opens_the_source_in_a_kept_workspace(tmp_path: Path) -> None:
+    files = {"src/code/small.cpp": "nonsense\n"}
+    project = make_project(tmp_path / "project", LIBRARY, files=files)
+    project.edit('tools = ["c++"]', 'tools = ["c++"]\nworkspace = true\ndirectory = "code"')
+    assert project.build().code == 1
+    where = project.run("shell", "lib", "pwd").out
+    assert where.startswith(f"{project.store}/workspaces/")
+    assert where.endswith("/source/code\n")
+
+
 def test_shell_repeats_the_failure_and_then_mends_it(failed: Project) -> None:
     compile_it = 'c++ $CXXFLAGS -shared -fPIC -o "$AXLETREE_OUT/lib/libsmall.so" small.cpp'
     ended = failed.run("shell", "lib", "--", "bash", "-c", compile_it)

@@ -46,10 +46,11 @@ def find_place(store: Store, stage: str) -> Place:
         )
     written = folder / ENVIRONMENT_FILE
     environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
-    source = folder / "source"
-    return Place(
-        stage=stage, folder=source if source.is_dir() else folder, environ=environ, log=log_file(store, request.key)
-    )
+    # A kept workspace has the source; where commands start in it is the recipe's choice.
+    source = Path(environ.get("AXLETREE_SOURCE", folder / "source"))
+    start = source / request.ingredients["parameters"].get("directory", ".")
+    opened = next((path for path in (start, source) if path.is_dir()), folder)
+    return Place(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
 
 
 def _requests(store: Store) -> dict[str, StageRequest]:

@@ -14,11 +14,15 @@ from axletree.store.layout import default_root
 from axletree.store.store import Store
 
 
-@click.command(help="Open a shell in a stage's folder and environment.")
+@click.command(
+    help="Open a shell in a stage's folder and environment, or run a command there.",
+    context_settings={"allow_interspersed_args": False},  # options behind the stage are the command's own
+)
 @click.argument("stage")
 @click.argument("argv", nargs=-1, metavar="[COMMAND]...")
 def command(stage: str, argv: tuple[str, ...]) -> None:
     """Open a shell, or run a command, where a failed stage left off; exit as it exits."""
+    argv = argv[1:] if argv[:1] == ("--",) else argv
     place = find_place(Store.open(default_root(os.environ)), stage)
     environ = {**place.environ, "TERM": os.environ.get("TERM", "dumb"), "PS1": f"({place.stage}) \\w $ "}
     if not argv:

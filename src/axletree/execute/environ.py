@@ -77,7 +77,10 @@ def child_environment(
 
 def note_environment(context: Context, env: Mapping[str, str]) -> None:
     """Write down what a stage's programs get, for whoever opens a shell in its folder."""
-    (context.work / ENVIRONMENT_FILE).write_text(json.dumps(dict(env), indent=1, sort_keys=True))
+    noted = dict(env)
+    if "--jobserver-auth" in noted.get("MAKEFLAGS", ""):  # there are no tokens any more then
+        noted["MAKEFLAGS"] = f"-j{context.grant.jobs}"
+    (context.work / ENVIRONMENT_FILE).write_text(json.dumps(noted, indent=1, sort_keys=True))
 
 
 def _base(context: Context) -> dict[str, str]:
