@@ -43,19 +43,24 @@ def test_the_budget_is_within_the_machine(tmp_path: Path) -> None:
 def test_memory_is_what_is_left_below_the_tightest_limit(cgroups: Path, tmp_path: Path) -> None:
     write(cgroups, memory__max="max\n", memory__current=f"{3 * GIB}\n")
     write(cgroups.parent, memory__max=f"{4 * GIB}\n", memory__current=f"{3 * GIB}\n")
-    assert machine._cgroup_room() == [GIB]
+    assert machine._cgroup_memory() == [(GIB, 4 * GIB)]
     assert machine.budget(tmp_path).memory <= GIB
+
+
+def test_memory_in_use_is_that_below_the_tightest_limit(cgroups: Path) -> None:
+    write(cgroups, memory__max=f"{GIB}\n", memory__current=f"{GIB // 4}\n")
+    assert machine.memory() == (GIB // 4, GIB)
 
 
 def test_cached_files_are_not_in_the_way(cgroups: Path) -> None:
     write(cgroups, memory__max=f"{4 * GIB}", memory__current=f"{4 * GIB}")
     write(cgroups, memory__stat=f"anon {GIB}\nfile {3 * GIB}\ninactive_file {2 * GIB}\nactive_file {GIB}\n")
-    assert machine._cgroup_room() == [2 * GIB]
+    assert machine._cgroup_memory() == [(2 * GIB, 4 * GIB)]
 
 
 def test_more_is_used_than_the_limit_allows(cgroups: Path) -> None:
     write(cgroups, memory__max=f"{GIB}", memory__current=f"{2 * GIB}")
-    assert machine._cgroup_room() == [0]
+    assert machine._cgroup_memory() == [(0, GIB)]
 
 
 def test_version_1(cgroups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +72,7 @@ def test_version_1(cgroups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(cpu, cpu__cfs_quota_us="150000", cpu__cfs_period_us="100000")
     folders = [(cgroups, "memory"), (cgroups.parent, "memory"), (cpu, "cpu,cpuacct"), (cpu, "cpuset")]
     monkeypatch.setattr(machine, "_cgroup_folders", lambda: folders)
-    assert machine._cgroup_room() == [2 * GIB]
+    assert machine._cgroup_memory() == [(2 * GIB, 4 * GIB)]
     assert machine._cgroup_cores() == 2
 
 
@@ -81,7 +86,7 @@ def test_a_quota_is_rounded_up(cgroups: Path, quota: str, cores: int | None) -> 
 
 @pytest.mark.usefixtures("cgroups")
 def test_without_limits_there_are_none() -> None:
-    assert machine._cgroup_room() == []
+    assert machine._cgroup_memory() == []
     assert machine._cgroup_cores() is None
     assert machine.usable_cores() == len(os.sched_getaffinity(0))
 

@@ -12,12 +12,15 @@ import click
 
 from axletree.app.build import Built, build
 from axletree.app.publish import OUT
+from axletree.host.machine import memory
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
 from axletree.view.plain import PlainView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from axletree.core.events import Event
 
 _CANCELLED = 130
@@ -47,7 +50,7 @@ def command(
 ) -> None:
     """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
     environ = _with_options(offline=offline, find_links=find_links, index_url=index_url)
-    view = _view(as_json=as_json)
+    view, tick = _view(as_json=as_json)
 
     def emit(event: Event) -> None:
         view.handle(event, time.time())
@@ -62,7 +65,7 @@ def command(
             keep_going=keep_going,
             environ=environ,
             emit=emit,
-            tick=lambda: view.tick(time.time()),
+            tick=tick,
         )
     _close(built, out, as_json=as_json)
 
@@ -79,19 +82,33 @@ def _with_options(*, offline: bool, find_links: tuple[str, ...], index_url: str 
     return environ
 
 
-def _view(*, as_json: bool) -> EventView:
+def _view(*, as_json: bool) -> tuple[EventView, Callable[[], None]]:
+    """The view, and what tells it that time has passed."""
+    view: EventView
     kind = choose_view(os.environ, is_terminal=sys.stdout.isatty(), json=as_json)
     if kind == "live":
-        from rich.console import Console  # noqa: PLC0415 (only for people at a terminal: start-up time)
-
-        from axletree.view.live import LiveView  # noqa: PLC0415
-
-        return LiveView(Console(highlight=False))
+        return _live_view()
     if kind == "json":
         from axletree.view.jsonl import JsonView  # noqa: PLC0415
 
-        return JsonView(click.echo)
-    return PlainView(click.echo)
+        view = JsonView(click.echo)
+    else:
+        view = PlainView(click.echo)
+    return view, lambda: view.tick(time.time())
+
+
+def _live_view() -> tuple[EventView, Callable[[], None]]:
+    from rich.console import Console  # noqa: PLC0415 (only for people at a terminal: start-up time)
+
+    from axletree.view.live import LiveView, Machine  # noqa: PLC0415
+
+    view = LiveView(Console(highlight=False))
+
+    def tick() -> None:
+        used, total = memory()
+        view.tick(time.time(), Machine(memory_used=used, memory_total=total))
+
+    return view, tick
 
 
 def _close(built: Built, out: Path, *, as_json: bool) -> None:

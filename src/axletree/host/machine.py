@@ -20,7 +20,7 @@ def budget(folder: Path) -> Budget:
 
     Memory is the least of what is available now and of the limits of all cgroups above us (version 1 and 2).
     """
-    available = min([psutil.virtual_memory().available, *_cgroup_room()])
+    available = min([psutil.virtual_memory().available, *(room for room, _ in _cgroup_memory())])
     reserve = max(int(available * _RESERVE), _RESERVE_LEAST)
     cores = usable_cores()
     return Budget(
@@ -29,6 +29,13 @@ def budget(folder: Path) -> Budget:
         memory=max(available - reserve, available // 2),
         disk=shutil.disk_usage(folder).free,
     )
+
+
+def memory() -> tuple[int, int]:
+    """Bytes of memory that are in use and that there are, in the tightest of this machine and the cgroups above us."""
+    found = psutil.virtual_memory()
+    room, total = min([(found.available, found.total), *_cgroup_memory()])
+    return total - room, total
 
 
 def usable_cores() -> int:
@@ -106,9 +113,9 @@ def _number(path: Path) -> int | None:
     return int(text) if text.lstrip("-").isdigit() else None
 
 
-def _cgroup_room() -> list[int]:
-    """Bytes left below each memory limit above us."""
-    room: list[int] = []
+def _cgroup_memory() -> list[tuple[int, int]]:
+    """Bytes left below each memory limit above us, and the limit."""
+    room: list[tuple[int, int]] = []
     for folder, controllers in _cgroup_folders():
         if controllers == "":
             limit, used = _number(folder / "memory.max"), _number(folder / "memory.current")
@@ -117,7 +124,8 @@ def _cgroup_room() -> list[int]:
         else:
             continue
         if limit is not None and limit < 2**60:
-            room.append(min(limit, max(0, limit - (used or 0) + _idle_cache(folder / "memory.stat"))))
+            left = limit - (used or 0) + _idle_cache(folder / "memory.stat")
+            room.append((min(limit, max(0, left)), limit))
     return room
 
 
