@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 OUT = Path("dist")
 """Where results go unless somebody says otherwise."""
+REPORT = "report.html"
+"""Name of the report in the output folder."""
 _LOCK = ".axletree.lock"
 _PROJECT_PAGE = re.compile(r"simple/[^/]+/index\.json")
 
@@ -45,13 +47,15 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True):
 def check_writable(out: Path) -> None:
     """Make the output folder and see that it can be written to: better now than after an hour of compiling.
 
+    What a killed run was writing into it is removed.
+
     Raises:
         HostError: it can't.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
+        with tempfile.TemporaryFile(dir=out), filelock.FileLock(out / _LOCK):
+            _remove_leftovers(out)
     except OSError as error:
         raise HostError(
             f"cannot write to the output folder {out}: {error.strerror}", hint="choose another one with --out"
@@ -76,10 +80,12 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
     try:
         with filelock.FileLock(out / _LOCK):
             roots = dict.fromkeys(record.facts["root"] for record in records)
-            _remove_leftovers(out, *(out / root for root in roots))
+            _remove_leftovers(*(out / root for root in roots))
             merges = [_Merge(out, root, [r for r in records if r.facts["root"] == root], store) for root in roots]
             for merge in merges:
                 published += merge.prepare(placing)
+            if placing:  # the report that is there is of something else; a kill must not make it look like ours
+                (out / REPORT).unlink(missing_ok=True)
             for temporary, target in placing:
                 temporary.replace(target)
     except OSError as error:

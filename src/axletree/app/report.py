@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.app.publish import put_beside_index
+from axletree.app.publish import REPORT, put_beside_index
 from axletree.host import machine
 from axletree.view.report import render_report
 from axletree.view.report_data import report_data
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from axletree.app.build import Built
     from axletree.core.records import StageRecord
-
-REPORT = "report.html"
 
 
 def write_report(built: Built, out: Path) -> Path:
