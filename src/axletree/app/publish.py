@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import tempfile
@@ -13,13 +14,16 @@ import filelock
 import msgspec
 
 from axletree.core.errors import HostError, IntegrityError
-from axletree.core.values import Digest, digest_of
+from axletree.core.values import Digest
 from axletree.host.files import PART, replace_file, write_beside
 from axletree.package.index import IndexFile, merge_files, read_index, render_index
+from axletree.store.blobs import CHUNK, copy_hashed, lost_blobs, set_aside
+from axletree.store.disk import sync_folders
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from io import FileIO
 
     from axletree.core.records import StageRecord
     from axletree.core.trees import Entry
@@ -67,32 +71,38 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
 
     All is written beside its place first, so a full disk changes nothing. Then the files appear, each whole: wheels,
     then the pages that name them, the front page last. So a client that reads meanwhile sees the index as it was or as
-    it will be. A wheel that is there with the same content stays.
+    it will be, also after a loss of power: no page lasts before the wheels that it names. A wheel that is there with
+    the same content stays.
 
     Raises:
+        CorruptBlob: a wheel in the store is damaged; nothing was changed then.
         PublishError: a root already has another file of that name; nothing was changed then.
         HostError: the folder cannot be written, or its disk is full.
     """
     if _up_to_date(out, records):
         return tuple(dict.fromkeys(file for record in records for file in _standing(record)))
     published: list[PublishedFile] = []
-    placing: list[tuple[Path, Path]] = []
+    wheels: list[tuple[Path, Path]] = []
+    pages: list[tuple[Path, Path]] = []
     try:
         with filelock.FileLock(out / _LOCK):
             roots = dict.fromkeys(record.facts["root"] for record in records)
             _remove_leftovers(*(out / root for root in roots))
             merges = [_Merge(out, root, [r for r in records if r.facts["root"] == root], store) for root in roots]
             for merge in merges:
-                published += merge.prepare(placing)
-            if placing:  # the report that is there is of something else; a kill must not make it look like ours
+                published += merge.prepare_wheels(wheels)
+                merge.prepare_pages(pages)
+            if wheels or pages:  # the report there is of something else; a kill must not make it look like ours
                 (out / REPORT).unlink(missing_ok=True)
-            for temporary, target in placing:
-                temporary.replace(target)
+            for placing in (wheels, pages):
+                for temporary, target in placing:
+                    temporary.replace(target)
+                sync_folders({target.parent for _, target in placing})
     except OSError as error:
         what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
         raise HostError(f"cannot publish to {out}: {what}", hint="make room there, or choose another --out") from error
     finally:
-        for temporary, _ in placing:
+        for temporary, _ in (*wheels, *pages):
             temporary.unlink(missing_ok=True)
     return tuple(published)
 
@@ -167,8 +177,8 @@ class _Merge:
         listed = _listed(self.root)
         self.lines = merge_files([*listed.values(), *_unlisted(self.root, fresh, listed)], fresh)
 
-    def prepare(self, placing: list[tuple[Path, Path]]) -> list[PublishedFile]:
-        """Write what is new beside its place and note where it goes, wheels before pages; returns all wheels."""
+    def prepare_wheels(self, placing: list[tuple[Path, Path]]) -> list[PublishedFile]:
+        """Write new wheels and their metadata beside their places and note where they go; returns all wheels."""
         published: list[PublishedFile] = []
         for entry in self.entries.values():
             if entry.path in self.wheels or entry.path.endswith(".whl.metadata"):
@@ -177,21 +187,56 @@ class _Merge:
                     assert entry.blob is not None  # noqa: S101 (a wheel is a file)
                     path = (self.root / entry.path).relative_to(self.out).as_posix()
                     published.append(PublishedFile(path=path, size=entry.size, sha256=entry.blob, fresh=fresh))
+        return published
+
+    def prepare_pages(self, placing: list[tuple[Path, Path]]) -> None:
+        """Write changed pages beside their places and note where they go, the front page last."""
         pages = render_index(self.lines)
         for path in sorted(pages, key=lambda page: -page.count("/")):
             target = self.root / path
             if not target.exists() or target.read_bytes() != pages[path]:
                 placing.append((write_beside(target, pages[path]), target))
-        return published
 
     def _prepare(self, entry: Entry, placing: list[tuple[Path, Path]]) -> bool:
         assert entry.blob is not None  # noqa: S101 (only files are placed)
         target = self.root / entry.path
         same_size = target.exists() and target.stat().st_size == entry.size
-        if same_size and digest_of(target.read_bytes()) == entry.blob:
+        if same_size and _digest(target) == entry.blob:
             return False
-        placing.append((write_beside(target, self.store.read_blob(entry.blob)), target))
+        placing.append((_copy_beside(self.store, entry.blob, target), target))
         return True
+
+
+def _digest(path: Path) -> Digest:
+    with path.open("rb") as stream:
+        return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
+
+
+def _copy_beside(store: Store, digest: Digest, target: Path) -> Path:
+    """Write a content of the store to a temporary file beside a target, checked on the way and never all in memory."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=PART, dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb", buffering=0) as copy:
+            _copy_checked(store, digest, copy)
+            os.fsync(copy.fileno())
+        temporary.chmod(0o644)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def _copy_checked(store: Store, digest: Digest, copy: FileIO) -> None:
+    try:
+        with store.blob_path(digest).open("rb", buffering=0) as source:
+            found, _ = copy_hashed(source.fileno(), copy.fileno(), memoryview(bytearray(CHUNK)))
+    except FileNotFoundError:
+        raise lost_blobs(store, (digest,)) from None
+    if found != digest:
+        set_aside(store, digest)
+        raise lost_blobs(store, (digest,))
 
 
 def _listed(root: Path) -> dict[str, IndexFile]:
@@ -209,7 +254,7 @@ def _unlisted(root: Path, fresh: Iterable[IndexFile], listed: Mapping[str, Index
     for line in fresh:
         path = root / line.filename
         if line.filename not in listed and path.exists():
-            yield msgspec.structs.replace(line, sha256=digest_of(path.read_bytes()))
+            yield msgspec.structs.replace(line, sha256=_digest(path))
 
 
 def _lines(entries: Iterable[Entry], store: Store) -> list[IndexFile]:
