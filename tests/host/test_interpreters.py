@@ -34,6 +34,7 @@ def fake(folder: Path, name: str, *, version: str, log: Path | None = None, **fa
         "platform": "linux-x86_64",
         "machine": "x86_64",
         "libc": "",
+        "build": "x",
     } | facts
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / name

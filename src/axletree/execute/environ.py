@@ -19,6 +19,7 @@ from axletree.execute.environments import uv_cache
 from axletree.host.jobserver import job_tokens, takes_tokens
 from axletree.host.sandbox import read_only
 from axletree.host.tools import SYSTEM_PATH, find_programs
+from axletree.host.venvs import wheel_shelf
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def child_environment(
         if compiles:
             stack.enter_context(_parallelism(context, env))
         note_environment(context, env)
-        stack.enter_context(read_only([store.environments, uv_cache(context), _link_folders(store), *sealed]))
+        uv = uv_cache(context)
+        shared = (store.environments, uv, wheel_shelf(uv), _link_folders(store))
+        stack.enter_context(read_only([*shared, *sealed]))
         yield env
 
 

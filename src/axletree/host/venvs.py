@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _FOREIGN = ("UV_", "PIP_", "PYTHON", "VIRTUAL_ENV", "CONDA_")
 """Beginnings of variables that would change what an installer does."""
 _LAST_LINES = 20
-_SHELF = "axletree-wheels"
 _MARKERS = """
 import json, os, platform, sys
 def version(info):
@@ -244,21 +243,26 @@ def _install_hashed(
     _run(command, environ, what="pip install", say=say)
 
 
+def wheel_shelf(cache: Path) -> Path:
+    """Where wheels are shown to uv: beside its cache, since it removes from there what it does not know."""
+    return cache.with_name(f"{cache.name}-wheels")
+
+
 def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
-    """A path of a wheel that stays the same wherever the wheel lies: in uv's cache, under its digest.
+    """A path of a wheel that stays the same wherever the wheel lies: beside uv's cache, under its digest.
 
     uv remembers by path what it has unpacked. Without this, each new folder of the same wheels would be unpacked anew.
 
     Raises:
         IntegrityError: the content has another digest than the one that was asked for.
     """
-    if sha256 is not None and _same_file(known := cache / _SHELF / sha256 / wheel.name, wheel):
+    if sha256 is not None and _same_file(known := wheel_shelf(cache) / sha256 / wheel.name, wheel):
         return known
     with wheel.open("rb") as stream:
         actual = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 is not None and actual != sha256:
         raise IntegrityError(f"hash mismatch: {wheel} has sha256 {actual}, its lock says {sha256}", hint=_VERIFY)
-    shelved = cache / _SHELF / actual / wheel.name
+    shelved = wheel_shelf(cache) / actual / wheel.name
     if not _same_file(shelved, wheel):  # else what lies there may be damaged: the one that was just read is not
         shelved.parent.mkdir(parents=True, exist_ok=True)
         beside = shelved.with_name(f".{os.urandom(8).hex()}")
@@ -277,6 +281,8 @@ def _same_file(one: Path, other: Path) -> bool:
 def forget_wheels(cache: Path, *, in_use: Callable[[str], bool]) -> None:
     """Drop wheels from uv's cache, packed and unpacked; environments that hold them stay as they are.
 
+    Of what was installed from indexes nothing stays unpacked: each new index is another place to uv.
+
     Args:
         cache: uv's cache.
         in_use: Whether a wheel with this digest (SHA-256, hex) is still wanted.
@@ -284,13 +290,16 @@ def forget_wheels(cache: Path, *, in_use: Callable[[str], bool]) -> None:
     Raises:
         StageError: uv failed; holds its last lines.
     """
-    gone = [folder for folder in (cache / _SHELF).glob("*") if not in_use(folder.name)]
-    wheels = sorted(wheel.name for folder in gone for wheel in folder.glob("*.whl"))
+    gone = [folder for folder in wheel_shelf(cache).glob("*") if not in_use(folder.name)]
+    names = {wheel.name.partition("-")[0] for folder in gone for wheel in folder.glob("*.whl")}
     for folder in gone:
         shutil.rmtree(folder, ignore_errors=True)
-    if wheels:
-        names = dict.fromkeys(wheel.partition("-")[0] for wheel in wheels)
-        _run([*_uv(cache), "cache", "clean", *names], {}, what="uv cache clean", say=None)
+    kept = {canonicalize_name(wheel.name.partition("-")[0]) for wheel in wheel_shelf(cache).glob("*/*.whl")}
+    names |= {path.name for path in cache.glob("wheels-*/index/*/*") if canonicalize_name(path.name) not in kept}
+    if not names:
+        return
+    _run([*_uv(cache), "cache", "clean", *sorted(names)], {}, what="uv cache clean", say=None)
+    _run([*_uv(cache), "cache", "prune"], {}, what="uv cache prune", say=None)  # what no name leads to any more
 
 
 def _run(command: Sequence[str], environ: Mapping[str, str], *, what: str, say: Say | None) -> None:
