@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import shlex
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -12,7 +10,8 @@ import msgspec
 
 from axletree import registry
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
-from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
+from axletree.app.sources import read_lock, remake, source_inputs
+from axletree.core.errors import AxletreeError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import StageRecord
 from axletree.core.values import Digest, StageId
@@ -29,8 +28,8 @@ from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import LockedEnvironment, PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_plan
 from axletree.recipe.axes import expand, select, variant_id
-from axletree.recipe.locks import REMAKE, SOURCE_LOCK, check_lock, check_source, make_lock, parse_lock, parse_source
-from axletree.recipe.target import Target, TargetSource, resolve
+from axletree.recipe.locks import REMAKE, check_lock, make_lock, parse_lock
+from axletree.recipe.target import Target, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
     from axletree.store.store import Store
 
-_NO_SOURCE = (".git", "__pycache__")
-"""What is no part of a source folder."""
-_LOCKS = ("pylock.*.toml", SOURCE_LOCK)
 
 EPOCH = 315532800
 """1980-01-01, the earliest date that a zip archive can hold: the default of ``SOURCE_DATE_EPOCH``."""
@@ -125,15 +121,11 @@ def _naming(loaded: LoadedRecipe) -> Iterator[None]:
                 msgspec.structs.replace(
                     problem,
                     file=problem.file or path,
-                    hint=_remake(loaded) if problem.hint == REMAKE else problem.hint,
+                    hint=remake(loaded) if problem.hint == REMAKE else problem.hint,
                 )
                 for problem in error.problems
             )
         ) from error
-
-
-def _remake(loaded: LoadedRecipe) -> str:
-    return f"run `axletree lock {shlex.quote(str(loaded.path))}`"
 
 
 def planned_stages(prepared: Prepared) -> tuple[StagePlanned, ...]:
@@ -284,7 +276,7 @@ def _inputs(
     paths = {patch.file for target in targets for patch in target.source.patches}
     paths |= {path for target in targets for test in target.tests for path in test.files}
     return PlanInputs(
-        source=_source(loaded, targets, store, out),
+        source=source_inputs(loaded, targets, store, out),
         environments=_environments(loaded, targets, interpreters),
         files=_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
@@ -336,7 +328,7 @@ def _environments(
                 continue
             interpreter = interpreters[environment.python]
             if path.exists():
-                lock = parse_lock(_read_lock(path, loaded), file=str(path))
+                lock = parse_lock(read_lock(path, loaded), file=str(path))
                 problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
             elif environment.requires:
                 continue
@@ -346,69 +338,3 @@ def _environments(
     if problems:
         raise RecipeError(*problems)
     return found
-
-
-def _read_lock(path: Path, loaded: LoadedRecipe) -> str:
-    """Text of a lock.
-
-    Raises:
-        RecipeError: it is not UTF-8.
-        HostError: it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        hint = f"make it anew: axletree lock {loaded.path}"
-        raise RecipeError(Problem(message=f"not UTF-8: {error.reason}", file=str(path), hint=hint)) from error
-    except OSError as error:
-        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
-
-
-def _source(loaded: LoadedRecipe, targets: Sequence[Target], store: Store, out: Path) -> dict[str, Any]:
-    source = targets[0].source
-    if source.kind == "path":
-        folder = loaded.path.parent / source.location
-        if not folder.is_dir():
-            message = f"the source folder does not exist: {source.location}"
-            hint = f"paths are relative to the recipe: {folder.absolute()}"
-            raise RecipeError(problem_at(loaded, ("source", "path"), message, hint=hint))
-        no_source = [*_below(folder, loaded.companion, *_LOCKS), *_below(folder, out), *_below(folder, store.root)]
-        return {"tree": store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE, *no_source))}
-    local = loaded.path.parent / source.location
-    if source.kind == "wheel" and "://" not in source.location:
-        return _local_wheel(local, loaded, store)
-    return _locked_source(loaded, source)
-
-
-def _below(folder: Path, path: Path, *names: str) -> list[str]:
-    """Patterns for a path, or for names in it, if it lies below a source folder."""
-    folder, path = folder.resolve(), path.resolve()
-    if folder not in path.parents and not (names and folder == path):
-        return []
-    place = glob.escape(path.relative_to(folder).as_posix())
-    return [f"/{place}/{name}".replace("/./", "/") for name in names] or [f"/{place}"]
-
-
-def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> dict[str, Any]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        message = f"cannot read the wheel: {error.strerror}"
-        hint = f"paths are relative to the recipe: {path.absolute()}"
-        raise RecipeError(problem_at(loaded, ("source", "wheel"), message, hint=hint)) from error
-    return {"filename": path.name, "sha256": store.put_bytes(data), "size": len(data)}
-
-
-def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]:
-    path = loaded.companion / SOURCE_LOCK
-    if not path.exists():
-        message = f"the source is not locked: there is no {path}"
-        raise RecipeError(problem_at(loaded, ("source",), message, hint=_remake(loaded)))
-    lock = parse_source(_read_lock(path, loaded), file=str(path))
-    problems = check_source(lock, source, file=str(path))
-    if problems:
-        raise RecipeError(*problems)
-    if source.kind == "git":
-        return {"url": source.location, "commit": lock.commit, "submodules": source.submodules}
-    pinned: dict[str, Any] = {"filename": lock.filename, "sha256": lock.sha256, "size": lock.size}
-    return pinned if source.kind == "pypi" else {**pinned, "url": source.location}

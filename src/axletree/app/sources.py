@@ -1,0 +1,99 @@
+"""What pins a recipe's source and environments: folders, wheels beside the recipe, and its locks."""
+
+from __future__ import annotations
+
+import glob
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from axletree.app.recipes import problem_at
+from axletree.core.errors import HostError, Problem, RecipeError
+from axletree.recipe.locks import SOURCE_LOCK, check_source, parse_source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.recipe.target import Target, TargetSource
+    from axletree.store.store import Store
+
+_NO_SOURCE = (".git", "__pycache__")
+"""What is no part of a source folder."""
+_LOCKS = ("pylock.*.toml", SOURCE_LOCK)
+
+
+def source_inputs(loaded: LoadedRecipe, targets: Sequence[Target], store: Store, out: Path) -> dict[str, Any]:
+    """What pins the source; a folder or a local wheel goes into the store. ``out`` is no part of a folder.
+
+    Raises:
+        RecipeError: the source or its lock is missing, or they do not fit.
+    """
+    source = targets[0].source
+    if source.kind == "path":
+        folder = loaded.path.parent / source.location
+        if not folder.is_dir():
+            message = f"the source folder does not exist: {source.location}"
+            hint = f"paths are relative to the recipe: {folder.absolute()}"
+            raise RecipeError(problem_at(loaded, ("source", "path"), message, hint=hint))
+        no_source = [*_below(folder, loaded.companion, *_LOCKS), *_below(folder, out), *_below(folder, store.root)]
+        return {"tree": store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE, *no_source))}
+    local = loaded.path.parent / source.location
+    if source.kind == "wheel" and "://" not in source.location:
+        return _local_wheel(local, loaded, store)
+    return _locked_source(loaded, source)
+
+
+def _below(folder: Path, path: Path, *names: str) -> list[str]:
+    """Patterns for a path, or for names in it, if it lies below a source folder."""
+    folder, path = folder.resolve(), path.resolve()
+    if folder not in path.parents and not (names and folder == path):
+        return []
+    place = glob.escape(path.relative_to(folder).as_posix())
+    return [f"/{place}/{name}".replace("/./", "/") for name in names] or [f"/{place}"]
+
+
+def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        message = f"cannot read the wheel: {error.strerror}"
+        hint = f"paths are relative to the recipe: {path.absolute()}"
+        raise RecipeError(problem_at(loaded, ("source", "wheel"), message, hint=hint)) from error
+    return {"filename": path.name, "sha256": store.put_bytes(data), "size": len(data)}
+
+
+def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]:
+    path = loaded.companion / SOURCE_LOCK
+    if not path.exists():
+        message = f"the source is not locked: there is no {path}"
+        raise RecipeError(problem_at(loaded, ("source",), message, hint=remake(loaded)))
+    lock = parse_source(read_lock(path, loaded), file=str(path))
+    problems = check_source(lock, source, file=str(path))
+    if problems:
+        raise RecipeError(*problems)
+    if source.kind == "git":
+        return {"url": source.location, "commit": lock.commit, "submodules": source.submodules}
+    pinned: dict[str, Any] = {"filename": lock.filename, "sha256": lock.sha256, "size": lock.size}
+    return pinned if source.kind == "pypi" else {**pinned, "url": source.location}
+
+
+def read_lock(path: Path, loaded: LoadedRecipe) -> str:
+    """Text of a lock.
+
+    Raises:
+        RecipeError: it is not UTF-8.
+        HostError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        hint = f"make it anew: axletree lock {loaded.path}"
+        raise RecipeError(Problem(message=f"not UTF-8: {error.reason}", file=str(path), hint=hint)) from error
+    except OSError as error:
+        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+
+
+def remake(loaded: LoadedRecipe) -> str:
+    """The hint of what a new lock solves, as a command that can be pasted."""
+    return f"run `axletree lock {shlex.quote(str(loaded.path))}`"
