@@ -256,10 +256,11 @@ class Project:
     def plain(self, text: str) -> str:
         """A text without what differs from run to run: folders, times, sizes, digests."""
         text = text.replace(str(self.folder), "<project>")
-        text = re.sub(r"manylinux_\d+_\d+_\w+", "manylinux", text).replace(platform.machine(), "<machine>")
-        text = text.replace(PYTHON, "3.N").replace(PYTHON.replace(".", ""), "3N")
         text = re.sub(r"\b[0-9a-f]{24,64}\b", "<digest>", text)
         text = re.sub(r"\b[0-9a-f]{12,16}\.\.\.", "<digest>", text)
+        text = re.sub(r"manylinux_\d+_\d+_\w+", "manylinux", text).replace(platform.machine(), "<machine>")
+        text = re.sub(rf"\b{re.escape(PYTHON)}\b", "3.N", text)
+        text = re.sub(rf"(py|cp|cpython-){PYTHON.replace('.', '')}", r"\g<1>3N", text)
         text = re.sub(r"^ +\d+:\d\d  ", "   0:00  ", text, flags=re.MULTILINE)
         text = re.sub(r"(in|after|took) \d+(\.\d+)? (s|min|ms)\b", r"\1 0 s", text)
         text = re.sub(r", peak memory [\d.]+ \w+", "", text)
