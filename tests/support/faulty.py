@@ -259,7 +259,7 @@ class Project:
         text = re.sub(r"\b[0-9a-f]{24,64}\b", "<digest>", text)
         text = re.sub(r"\b[0-9a-f]{12,16}\.\.\.", "<digest>", text)
         text = re.sub(r"manylinux_\d+_\d+_\w+", "manylinux", text).replace(platform.machine(), "<machine>")
-        text = re.sub(rf"\b{re.escape(PYTHON)}\b", "3.N", text)
+        text = re.sub(rf"(?<![\d.]){re.escape(PYTHON)}(?!\d)", "3.N", text)
         text = re.sub(rf"(py|cp|cpython-){PYTHON.replace('.', '')}", r"\g<1>3N", text)
         text = re.sub(r"^ +\d+:\d\d  ", "   0:00  ", text, flags=re.MULTILINE)
         text = re.sub(r"(in|after|took) \d+(\.\d+)? (s|min|ms)\b", r"\1 0 s", text)
