@@ -7,9 +7,12 @@ of one input, and each problem says what, where and what to do. A stage that fai
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from axletree.core.findings import Finding
+if TYPE_CHECKING:
+    from axletree.core.findings import Finding
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
