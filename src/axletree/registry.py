@@ -26,13 +26,13 @@ ACTIONS: dict[str, ActionSpec] = {
     "fetch": ActionSpec(module="axletree.execute.actions.fetch", revision=1, network=True),
     "patch": ActionSpec(module="axletree.execute.actions.patch", revision=1),
     "environment": ActionSpec(module="axletree.execute.actions.environment", revision=1, network=True),
-    "build": ActionSpec(module="axletree.execute.actions.build", revision=2, compiles=True),
-    "run": ActionSpec(module="axletree.execute.actions.run", revision=2, compiles=True),
+    "build": ActionSpec(module="axletree.execute.actions.build", revision=3, compiles=True),
+    "run": ActionSpec(module="axletree.execute.actions.run", revision=3, compiles=True),
     "install": ActionSpec(module="axletree.execute.actions.install", revision=1),
     "pack": ActionSpec(module="axletree.execute.actions.pack", revision=1),
     "audit": ActionSpec(module="axletree.execute.actions.audit", revision=1),
     "index": ActionSpec(module="axletree.execute.actions.index", revision=1),
-    "test": ActionSpec(module="axletree.execute.actions.test", revision=1, host=True),
+    "test": ActionSpec(module="axletree.execute.actions.test", revision=2, host=True),
 }
 """Action -> what planning must know of it. Raise a revision when the action's results change."""
 

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recipes": ("recipes", "List the recipes that ship with Axletree."),
     "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
     "schema": ("schema", "Print the JSON schema of recipes or of the event stream."),
-    "shell": ("shell", "Open a shell in a stage's folder and environment."),
+    "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
     "store": ("store", "Look after the store: verify, gc, du."),
 }
 """Command -> module in ``axletree.cli``, one-line help."""

@@ -101,6 +101,7 @@ def _base(context: Context) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
+        "GIT_CEILING_DIRECTORIES": str(context.work),  # version tools ask git, and a store may lie in a repository
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_NO_INDEX": "1",
         "UV_NO_CONFIG": "1",

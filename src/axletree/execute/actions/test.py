@@ -56,11 +56,7 @@ def run(context: Context) -> Outcome:
         say=context.log.write,
     )
     installed = _install(context, venv, roots=roots, wheels=wheels)
-    folder = context.work / "tests"
-    folder.mkdir()
-    for file in context.parameters["files"]:
-        path = folder / file["path"].rpartition("/")[2]
-        path.write_bytes(context.store.read_blob(Digest(file["blob"])))
+    folder = _lay_out_files(context)
     with child_environment(context, venv=venv, compiles=False, sealed=(venv, wheels)) as env:
         _use(context, venv, folder, env)
     counts = _counts(context)
@@ -68,6 +64,20 @@ def run(context: Context) -> Outcome:
     data = canonical_json(facts)
     entry = Entry(path="result.json", blob=context.store.put_bytes(data), size=len(data))
     return Outcome(tree=context.store.put_tree(make_tree([entry])), facts=facts)
+
+
+def _lay_out_files(context: Context) -> Path:
+    """A folder with the test's files, which is a root of its own for pytest.
+
+    pytest looks for its settings in all folders above, and a store may lie inside somebody's project.
+    """
+    folder = context.work / "tests"
+    folder.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    for file in context.parameters["files"]:
+        path = folder / file["path"].rpartition("/")[2]
+        path.write_bytes(context.store.read_blob(Digest(file["blob"])))
+    return folder
 
 
 def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -> dict[str, str]:
