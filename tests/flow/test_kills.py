@@ -48,15 +48,16 @@ inputs = ["first"]""",
 """A compile stage that ignores every polite signal, and has a grandchild that left its session and ignores them too."""
 
 
-def test_random_kills(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path, kills=12, seed=1)
+@pytest.mark.parametrize("seed", range(5))
+def test_fifty_random_kills(seed: int, tmp_path: Path) -> None:
+    kill_again_and_again(tmp_path, kills=10, seed=seed)
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("kills", [50, 300])
-def test_many_random_kills(kills: int, tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path, kills=kills, seed=kills)
+@pytest.mark.parametrize("seed", range(10, 16))
+def test_three_hundred_random_kills(seed: int, tmp_path: Path) -> None:
+    kill_again_and_again(tmp_path, kills=50, seed=seed)
 
 
 def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> None:
