@@ -47,5 +47,5 @@ def isolation_text(records: Iterable[StageRecord]) -> str:
     granted = [record.facts["isolation"] for record in records if "isolation" in record.facts]
     lacking = sorted({name for kinds in granted for name, was_granted in kinds.items() if not was_granted})
     if not granted:
-        return "not recorded"
-    return f"lacking: {', '.join(lacking)}" if lacking else "complete"
+        return "isolation of stages not recorded"
+    return f"stages not isolated: {', '.join(lacking)}" if lacking else "stages isolated"

@@ -106,7 +106,8 @@ def _published(view: RunView, out: str) -> list[str]:
     others = len(view.published) - len(wheels)
     if not view.published:
         return []
-    lines = ["", f"in {out}: {plural(len(wheels), 'wheel')}, {plural(others, 'other file')}"]
+    beside = f", {plural(others, 'other file')}" if others else ""
+    lines = ["", f"in {out}: {plural(len(wheels), 'wheel')}{beside}"]
     # New ones first: they are what this run is about.
     ordered = sorted(wheels, key=lambda file: not file.fresh)
     lines += [
