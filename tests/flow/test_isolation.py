@@ -25,7 +25,9 @@ def test_isolation_that_a_system_does_not_grant_is_said_once_and_recorded(tmp_pa
     assert ended.out.count("warning: 4 stages could reach the network: this system grants no better isolation") == 1
     assert facts(project, "lib")["network"] is False
     assert "network" not in facts(project, "fetch")  # it is to have it
-    assert "stages not isolated: mounts, network, processes" in (project.out / "report.html").read_text(encoding="utf-8")
+    assert "stages not isolated: mounts, network, processes" in (project.out / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_isolation_of_a_stage_is_no_part_of_its_key(tmp_path: Path) -> None:

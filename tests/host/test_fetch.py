@@ -188,7 +188,7 @@ def test_no_network_is_one_clear_error(fetch: Fetcher, monkeypatch: pytest.Monke
 
 
 def test_offline_names_what_it_would_fetch(fetch: Fetcher) -> None:
-    with pytest.raises(HostError, match=r"https://h.example/f.whl \(3.0 MB\)"):
+    with pytest.raises(HostError, match=r"https://h.example/f.whl \(3.00 MB\)"):
         fetch("https://h.example/f.whl", offline=True)
 
 
@@ -227,6 +227,6 @@ def test_a_full_disk_is_named(server: Server, fetch: Fetcher) -> None:
         pytest.skip("this system has no /dev/full")
     fetch.partials.mkdir()
     fetch.partial.symlink_to("/dev/full")
-    with pytest.raises(HostError, match=r"no room on the disk for f\.whl: needs 3\.0 MB"):
+    with pytest.raises(HostError, match=r"no room on the disk for f\.whl: needs 3\.00 MB"):
         fetch(f"{server.address}/f.whl")
     assert not fetch.dest.exists()

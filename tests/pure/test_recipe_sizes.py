@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.recipe.sizes import format_size, parse_size
+from axletree.core.units import format_bytes
+from axletree.recipe.sizes import parse_size
 
 
 @pytest.mark.parametrize(
@@ -37,19 +38,19 @@ def test_what_is_no_size(text: str) -> None:
     [
         (0, "0 B"),
         (999, "999 B"),
-        (1000, "1 kB"),
-        (1_600_000_000, "1.6 GB"),
+        (1000, "1.00 kB"),
+        (1_600_000_000, "1.60 GB"),
         (1_634_000_000, "1.63 GB"),
         (999_499, "999 kB"),
-        (999_501, "1 MB"),
+        (999_501, "1.00 MB"),
         (99_960_000, "100 MB"),
         (5 * 10**15, "5000 TB"),
     ],
 )
 def test_format(size: int, text: str) -> None:
-    assert format_size(size) == text
+    assert format_bytes(size) == text
 
 
 @given(st.integers(0, 10**15))
 def test_there_and_back_is_exact_to_three_digits(size: int) -> None:
-    assert parse_size(format_size(size)) == pytest.approx(size, rel=0.0051)
+    assert parse_size(format_bytes(size)) == pytest.approx(size, rel=0.0051)

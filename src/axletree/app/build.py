@@ -15,6 +15,7 @@ from axletree.app.planning import Prepared
 from axletree.app.publish import check_writable, install_commands, publish
 from axletree.core.errors import HostError, Problem
 from axletree.core.events import Event, Published, RunStarted
+from axletree.core.units import format_bytes
 from axletree.execute.driver import Job, Result, execute
 from axletree.execute.runner import LocalRunner
 from axletree.host import machine
@@ -23,7 +24,6 @@ from axletree.store.blobs import CorruptBlob
 from axletree.store.layout import STORE_VARIABLE
 from axletree.view.report_data import InstallCommand
 from axletree.view.state import Folding, RunView
-from axletree.view.tables import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

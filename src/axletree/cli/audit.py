@@ -10,8 +10,8 @@ import msgspec
 
 from axletree.app.audit import audit_wheel
 from axletree.core.errors import UsageError
+from axletree.core.units import format_bytes
 from axletree.package.policy import parse_glibc
-from axletree.view.tables import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

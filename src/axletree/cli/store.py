@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, measure_store, sweep_store, verify_store
+from axletree.core.units import format_bytes
 from axletree.core.values import canonical_json
-from axletree.store.disk import in_words
 
 if TYPE_CHECKING:
     from axletree.store import DuReport, GcReport, VerifyReport
@@ -79,7 +79,7 @@ def du_command(*, as_json: bool) -> None:
 
 
 def _verify_text(report: VerifyReport) -> str:
-    lines = [f"read {report.blobs} contents, {in_words(report.size)}"]
+    lines = [f"read {report.blobs} contents, {format_bytes(report.size)}"]
     lines += [f"corrupt, now in quarantine: {digest}" for digest in report.corrupt]
     lines += [f"stray file, now in quarantine: {name}" for name in report.strays]
     lines += [f"incomplete result, removed: {name}" for name in report.incomplete]
@@ -95,19 +95,22 @@ def _gc_text(report: GcReport) -> str:
     verb = "would remove" if report.dry_run else "removed"
     gone = f"{len(report.records)} results, {report.blobs} contents, {len(report.folders)} folders"
     return (
-        f"{verb} {gone} and {report.files} other files: {in_words(report.freed)}\n"
+        f"{verb} {gone} and {report.files} other files: {format_bytes(report.freed)}\n"
         f"kept {report.kept_records} results and {report.kept_blobs} contents"
     )
 
 
 def _du_text(report: DuReport) -> str:
     lines = [report.root, ""]
-    lines += [f"{in_words(kind.size):>9}  {kind.files:>7} files  {kind.kind}" for kind in report.kinds if kind.files]
-    lines.append(f"{in_words(report.size):>9}  in all; {in_words(report.unused)} in no result (gc removes it)")
+    lines += [
+        f"{format_bytes(kind.size):>9}  {kind.files:>7} files  {kind.kind}" for kind in report.kinds if kind.files
+    ]
+    lines.append(f"{format_bytes(report.size):>9}  in all; {format_bytes(report.unused)} in no result (gc removes it)")
     if report.records:
         lines += ["", "     size    alone  files  result"]
     lines += [
-        f"{in_words(record.size):>9}{in_words(record.own):>9}{record.files:>7}  {record.stage} {record.key[:12]}"
+        f"{format_bytes(record.size):>9}{format_bytes(record.own):>9}{record.files:>7}"
+        f"  {record.stage} {record.key[:12]}"
         for record in report.records[:_SHOWN]
     ]
     if len(report.records) > _SHOWN:

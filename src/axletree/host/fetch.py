@@ -21,6 +21,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from axletree.core.errors import HostError, IntegrityError
+from axletree.core.units import format_bytes
 from axletree.host import web
 from axletree.host.indexes import local_path, redact
 
@@ -265,7 +266,7 @@ def _disk_error(error: OSError, dest: Path, size: int | None) -> HostError:
 def _show_size(size: int | None) -> str:
     if size is None:
         return "size unknown"
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size} bytes"
+    return format_bytes(size)
 
 
 def size_of(url: str) -> int | None:

@@ -18,7 +18,6 @@ _UNITS = {
     "GiB": 1024**3,
     "TiB": 1024**4,
 }
-_SHOWN = ("B", "kB", "MB", "GB", "TB")
 
 
 def parse_size(text: str) -> int:
@@ -31,15 +30,3 @@ def parse_size(text: str) -> int:
     if match is None or match[2] not in _UNITS:
         raise ValueError(f"{text!r} is no size, such as '1.6 GB' or '512 MiB'")
     return int(Decimal(match[1]) * _UNITS[match[2]])
-
-
-def format_size(size: int) -> str:
-    """A number of bytes with three significant digits and a decimal unit: ``1.6 GB``."""
-    value, unit = float(size), _SHOWN[0]
-    for larger in _SHOWN[1:]:
-        if abs(value) < 999.5:  # what would be shown as 1000
-            break
-        value, unit = value / 1000, larger
-    digits = 0 if unit == "B" or abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
-    number = f"{value:.{digits}f}"
-    return f"{number.rstrip('0').rstrip('.') if digits else number} {unit}"

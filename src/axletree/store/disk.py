@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, StoreError
+from axletree.core.units import format_bytes
 from axletree.store.layout import STORE_VARIABLE
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def disk_errors(
 def _explain(layout: Layout, error: OSError, target: Path, needs: int | None) -> AxletreeError:
     reason = error.strerror or str(error)
     if error.errno in _FULL:
-        room = "" if needs is None else f": needs {in_words(needs)}, free {in_words(_free(target))}"
+        room = "" if needs is None else f": needs {format_bytes(needs)}, free {format_bytes(_free(target))}"
         message = f"no space left on {mount_point(target)}{room}"
         if target.is_relative_to(layout.root):
             return StoreError(message, hint=f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`")
@@ -60,16 +61,6 @@ def _explain(layout: Layout, error: OSError, target: Path, needs: int | None) ->
             hint=f"make it yours and writable, or set {STORE_VARIABLE} to a folder that is",
         )
     return HostError(f"{reason}: {path}", hint="check that it exists and who may read and write it")
-
-
-def in_words(size: int) -> str:
-    """Bytes for people: ``1.1 GB`` (powers of 1000)."""
-    amount = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 999.5:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 99.5 else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
 
 
 def mount_point(path: Path) -> Path:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import IntegrityError, StageError
 from axletree.core.trees import Entry, is_safe_path, make_tree
+from axletree.core.units import format_bytes
 from axletree.core.values import Digest
 from axletree.execute.context import Outcome
 from axletree.host.fetch import download
 from axletree.host.gitfetch import fetch_git
 from axletree.host.indexes import IndexSettings, read_settings
 from axletree.host.simple_api import find_file
-from axletree.store.disk import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -155,7 +155,7 @@ class _Allowance:
         self._left -= size + _MEMBER
         if self._left < 0:
             raise StageError(
-                f"{self._name} ({in_words(self._size)}) would unpack to more than {in_words(self._limit)}",
+                f"{self._name} ({format_bytes(self._size)}) would unpack to more than {format_bytes(self._limit)}",
                 hint='if it is what it should be, unpack it yourself and name the folder: source = { path = "..." }',
             )
 
