@@ -123,7 +123,7 @@ def test_a_wheel_is_downloaded_only_where_nobody_tells_its_size_and_then_kept(
     assert (wheel.sha256, wheel.size) == (hashlib.sha256(data).hexdigest(), len(data))
     assert own_requests(server) == ["HEAD", "GET"]
     (note,) = resolve.notes
-    assert note.startswith(f"downloading {server.address}/files/{name} ({len(data)} bytes)")
+    assert note.startswith(f"downloading {server.address}/files/{name} ({len(data)} B)")
     server.files.clear()
     download(
         f"{server.address}/files/{name}",
