@@ -21,7 +21,7 @@ from axletree.host.indexes import (
 )
 
 HOME = Path("/home/u")
-CWD = Path("/work/here")
+CWD = Path("/place/here")
 
 
 def merge(*layers: Layer, default: Layer | None = None) -> IndexSettings:
@@ -68,8 +68,8 @@ def test_no_index_silences_the_indexes_of_its_place_and_below_but_no_folders() -
     [
         ("/srv/wheels", "/srv/wheels"),
         ("/srv/wheels/", "/srv/wheels"),
-        ("wheels", "/work/here/wheels"),
-        ("../wheels", "/work/wheels"),
+        ("wheels", "/place/here/wheels"),
+        ("../wheels", "/place/wheels"),
         ("~/wheels", "/home/u/wheels"),
         ("file:///srv/my%20wheels", "/srv/my wheels"),
         ("https://files.example/page.html", "https://files.example/page.html"),
@@ -83,7 +83,7 @@ def test_find_links_become_absolute_paths_or_stay_addresses(written: str, meant:
     ("written", "meant"),
     [
         ("https://one.example/simple/", "https://one.example/simple"),
-        ("mirror/simple", "file:///work/here/mirror/simple"),
+        ("mirror/simple", "file:///place/here/mirror/simple"),
         ("file:///srv/a%20b/simple/", "file:///srv/a%20b/simple"),
     ],
 )

@@ -103,6 +103,8 @@ class StageFinished(_Event, frozen=True, kw_only=True, tag="stage-finished"):
     """Of a failure, what it means for the run's exit code: 1 the stage's own work, 2 its input, 3 this machine."""
     lacks: tuple[str, ...] = ()
     """Isolation that the system did not grant a stage which ran: ``processes``, ``network``, ``mounts``."""
+    corrupt: bool = False
+    """Whether content of the store was damaged: it is in quarantine now, and its maker would run again."""
     killed: bool = False
     """Whether something from outside killed the stage or a compiler of it, most likely for its memory."""
     findings: tuple[Finding, ...] = ()

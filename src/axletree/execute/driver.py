@@ -16,7 +16,7 @@ from axletree.core.errors import AxletreeError, StageError
 from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
 from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import StageId
-from axletree.execute.stage import CORRUPT, log_file
+from axletree.execute.stage import log_file
 from axletree.plan.actions import ActionSpec
 from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
@@ -74,8 +74,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def met_corruption(self) -> bool:
         """Whether a stage found a damaged blob: it is in quarantine now, and its maker would run again."""
-        found = any((failure.message or "").startswith(CORRUPT) for failure in self.failures)
-        return found and self.status == "failed"
+        return self.status == "failed" and any(failure.corrupt for failure in self.failures)
 
 
 _TICK_SECONDS = 0.25

@@ -42,8 +42,6 @@ _KILLED = re.compile(
     r"|unable to execute command: Killed|line \d+: +\d+ Killed\b|was killed \(SIGKILL\)"
 )
 """What compilers, linkers, the shell and we ourselves say of a program that was killed."""
-CORRUPT = "corrupt input"
-"""First words of the message of a stage that found a damaged blob: the driver plans again, then."""
 
 
 def work_folder(store: Store, key: Key) -> Path:
@@ -205,13 +203,15 @@ def _failure(
     request: StageRequest, error: Exception, *, cause: tuple[str, ...], log_path: Path, redact: Callable[[str], str]
 ) -> StageFinished:
     findings = error.findings if isinstance(error, StageError) else ()
+    corrupt = isinstance(error, CorruptBlob)
     message = redact(str(error) if isinstance(error, AxletreeError) else f"{type(error).__name__}: {error}")
     return StageFinished(
         time=time.time(),
         stage=request.stage,
         status="failed",
         key=request.key,
-        message=f"{CORRUPT}: {message}" if isinstance(error, CorruptBlob) else message,
+        message=f"corrupt input: {message}" if corrupt else message,
+        corrupt=corrupt,
         cause=() if findings else cause,  # the log of an audit has its findings once more
         findings=findings,
         log=str(log_path),
