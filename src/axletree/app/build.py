@@ -139,7 +139,11 @@ def _publish(
 
 @contextmanager
 def _lease(store: Store) -> Iterator[None]:
-    """Keep `store gc` away from whatever this run writes and uses, as long as it lives."""
+    """Keep `store gc` away from whatever this run writes and uses, as long as it lives.
+
+    What killed processes left half-written in the store goes first.
+    """
+    store.clean_scratch()
     folder = store.scratch("run")
     try:
         yield
