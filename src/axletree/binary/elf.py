@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from axletree.binary.device import DeviceSection
 from axletree.binary.elf_tables import MAGIC, Layout, Reader, read_layout
 from axletree.binary.source import BufferSource
 
@@ -56,6 +57,28 @@ class VersionNeed(msgspec.Struct, frozen=True, kw_only=True):
     """``GLIBC_2.17``, ``GLIBCXX_3.4.21`` and the like, as in the file."""
 
 
+class SectionSize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How many bytes of the file a section takes."""
+
+    name: str
+    size: int
+    loaded: bool = False
+    """Whether a loader maps it (``SHF_ALLOC``)."""
+
+
+class AbiUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which foreign interfaces the undefined symbols of a file name, weak ones left out. Counts of symbols."""
+
+    torch_cxx: int = 0
+    """Mangled names of torch's C++ namespaces (``c10``, ``at``, ``torch``, ``caffe2``): fit one torch release only."""
+    torch_shims: int = 0
+    """torch's stable C interface (``aoti_torch_*``, ``torch_*``)."""
+    cxx11: int = 0
+    """C++ names with the new ``std::string`` (``__cxx11``), undefined or exported."""
+    old_strings: int = 0
+    """C++ names with the old one (``Ss``)."""
+
+
 class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Facts of one ELF file. Tuples keep the order of the file."""
 
@@ -88,6 +111,17 @@ class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Undefined, not weak ``Py*`` and ``_Py*`` symbols, sorted: it can't be loaded without CPython."""
     python_modules: tuple[str, ...] = ()
     """Extension modules that it is, from its ``PyInit_*`` functions, sorted."""
+    abi: AbiUse = AbiUse()
+    build_id: str | None = None
+    """Hexadecimal, from its GNU build-id note."""
+    first_load_writable: bool = False
+    """Whether the first loaded segment may be written to, which kernels before 5.10 refuse in a program."""
+    misaligned: tuple[str, ...] = ()
+    """Loaded segments whose offset and address differ modulo their alignment, or that overlap in the file."""
+    sections: tuple[SectionSize, ...] = ()
+    """Sections that have bytes in the file."""
+    device: tuple[DeviceSection, ...] = ()
+    """GPU code in it, by section."""
 
     @property
     def architecture(self) -> str | None:

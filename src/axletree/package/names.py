@@ -23,6 +23,8 @@ class WheelName(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
     build: str = ""
     """Build tag: digits, then anything."""
+    variant: str = ""
+    """Variant label (PEP 825), the last part of the name; empty for a wheel that is none."""
 
     @property
     def tags(self) -> tuple[str, ...]:

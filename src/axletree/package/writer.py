@@ -33,13 +33,26 @@ EARLIEST = 315532800
 """1980-01-01, the first date that an archive can hold; what members get where nothing else is said."""
 
 
+class Packed(msgspec.Struct, frozen=True, kw_only=True):
+    """Content as it already stands in another archive, to be copied without inflating it."""
+
+    data: bytes | memoryview
+    """The bytes in the archive: deflated, or the content itself where ``method`` is ``STORED``."""
+    method: int
+    crc: int
+    size: int
+    """Bytes of the content."""
+    hash: str
+    """As RECORD writes it: ``sha256=`` and base64."""
+
+
 class Member(msgspec.Struct, frozen=True, kw_only=True):
     """A file that goes into a wheel."""
 
     path: str
     """Path in the wheel."""
-    data: bytes | Callable[[], Iterable[bytes]]
-    """The content, or what yields it in chunks when it is its turn."""
+    data: bytes | Packed | Callable[[], Iterable[bytes]]
+    """The content, what already is compressed, or what yields the content in chunks when it is its turn."""
     size: int | None = None
     """Bytes of the content; needed where it comes in chunks."""
     executable: bool = False
