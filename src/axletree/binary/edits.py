@@ -6,6 +6,7 @@ edits can be applied to a compressed member on its way into another archive, or 
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.core.errors import IntegrityError
@@ -66,7 +67,7 @@ def ordered_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
         IntegrityError: two of them overlap.
     """
     result = tuple(sorted((edit for edit in edits if edit.end > edit.offset), key=lambda edit: edit.offset))
-    for edit, following in zip(result, result[1:], strict=False):
+    for edit, following in itertools.pairwise(result):
         if edit.end > following.offset:
             raise IntegrityError(f"edits overlap at offset {following.offset}")
     return result

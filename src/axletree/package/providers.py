@@ -22,7 +22,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What messages call it: ``torch``, ``nvidia-cublas``, ``NVIDIA driver``."""
     kind: Literal["distribution", "driver"] = "distribution"
     distributions: tuple[str, ...] = ()
-    """Normalised names of distributions, any of which brings the libraries: ``nvidia-cublas``, ``nvidia-cublas-cu12``."""
+    """Normalised names of distributions, any of which brings them: ``nvidia-cublas``, ``nvidia-cublas-cu12``."""
     sonames: tuple[str, ...]
     """Patterns of SONAMEs: ``libcublas.so.*``."""
     folders: tuple[str, ...] = ()

@@ -157,17 +157,21 @@ def _check(members: Sequence[Member], folder: str) -> None:
             parent = parent.rpartition("/")[0]
         if path in reserved or (path.partition("/")[0].endswith(".dist-info") and not path.startswith(f"{folder}/")):
             problems.append(Problem(key=path, message=f"only the writer makes RECORD, and only in {folder}"))
-        if not isinstance(member.data, bytes) and member.size is None:
+        if not isinstance(member.data, bytes | Packed) and member.size is None:
             problems.append(Problem(key=path, message="comes in chunks and needs a size"))
     if problems:
         raise IntegrityError(*dict.fromkeys(problems))
 
 
-def _pieces(members: Iterable[Member]) -> Iterator[_Piece]:
-    """Read and hash members block by block."""
+def _pieces(members: Iterable[Member]) -> Iterator[_Piece | tuple[Member, Packed]]:
+    """Read and hash members block by block; what is compressed already stays as it is."""
     for member in members:
+        data = member.data
+        if isinstance(data, Packed):
+            yield member, data
+            continue
         digest = _Digest()
-        chunks = (member.data,) if isinstance(member.data, bytes) else member.data()
+        chunks = (data,) if isinstance(data, bytes) else data()
         first = True
         for block in cut(digest.watch(chunks)):
             yield _Piece(member, digest, block, first)
@@ -188,6 +192,12 @@ class _Archive:
         """Compress and append members; up to ``ahead`` blocks are compressed beside the one that is written."""
         waiting: deque[tuple[_Piece, Future[bytes]]] = deque()
         for piece in _pieces(members):
+            if not isinstance(piece, _Piece):
+                while waiting:
+                    oldest, packed = waiting.popleft()
+                    self._put(oldest, packed.result())
+                self._copy(*piece)
+                continue
             if not ahead:
                 self._put(piece, deflate(piece.block, level))
                 continue
@@ -205,6 +215,21 @@ class _Archive:
             self._append(central_header(written, self._stamp))
         self._append(end_records(entries=len(self._written), size=self._position - start, offset=start))
         return self._position
+
+    def _copy(self, member: Member, packed: Packed) -> None:
+        written = Written(
+            path=member.path,
+            method=packed.method,
+            executable=member.executable,
+            offset=self._position,
+            size=packed.size,
+            crc=packed.crc,
+            compressed=len(packed.data),
+        )
+        self._written.append(written)
+        self.record.append(RecordEntry(path=member.path, hash=packed.hash, size=packed.size))
+        self._append(local_header(written, self._stamp))
+        self._append(packed.data)
 
     def _put(self, piece: _Piece, packed: bytes) -> None:
         block, member = piece.block, piece.member
@@ -245,6 +270,6 @@ class _Archive:
             message = f"was announced with {written.size} bytes, but has {piece.digest.size}"
             raise IntegrityError(Problem(key=written.path, message=message))
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, data: bytes | memoryview) -> None:
         self._sink.write(data)
         self._position += len(data)
