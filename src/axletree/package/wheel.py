@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -32,8 +32,10 @@ class WheelMember(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     compressed: int
     sha256: str
-    """Hexadecimal digest of the content."""
+    """Hexadecimal digest of the content; empty where it was not taken (see ``scan_wheel``)."""
     executable: bool = False
+    format: Literal["", "elf", "mach-o", "pe"] = ""
+    """Kind of machine code by its first bytes."""
 
 
 class WheelFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +56,8 @@ class WheelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its files in the order of the archive, folders left out."""
     size: int = 0
     """Bytes of the archive."""
+    texts: dict[str, bytes] = {}
+    """Path -> content of the small files that rules read: version modules, ``variant.json``, SBOMs."""
 
 
 class ElfMember(msgspec.Struct, frozen=True, kw_only=True):
