@@ -6,10 +6,16 @@ distribution, not by lists of file names, is what keeps a new CUDA major from be
 
 from __future__ import annotations
 
+import re
+import tomllib
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from axletree.core.errors import IntegrityError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,19 +26,81 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str
     """What messages call it: ``torch``, ``nvidia-cublas``, ``NVIDIA driver``."""
-    kind: Literal["distribution", "driver"] = "distribution"
+    kind: Literal["distribution", "driver", "system"] = "distribution"
+    """``driver``: comes with the GPU's; ``system``: of the operating system, though no platform tag promises it."""
     distributions: tuple[str, ...] = ()
-    """Normalised names of distributions, any of which brings them: ``nvidia-cublas``, ``nvidia-cublas-cu12``."""
+    """Patterns of normalised names, any of which brings them, with an extra where only that does:
+    ``nvidia-cublas``, ``nvidia-cublas-cu*``, ``cuda-toolkit[cublas]``."""
     sonames: tuple[str, ...]
-    """Patterns of SONAMEs: ``libcublas.so.*``."""
+    """Patterns of SONAMEs: ``libcublas.so*``."""
     folders: tuple[str, ...] = ()
-    """Where they lie below site-packages, newest layout first: ``nvidia/cu13/lib``, ``nvidia/cublas/lib``."""
+    """Where they lie below site-packages, newest layout first: ``nvidia/cu13/lib``, ``nvidia/cublas/lib``. A number in
+    a folder's name stands for any: see :meth:`lies_in`."""
+    loads: tuple[str, ...] = ()
+    """Names of providers whose libraries are in a process that has imported this one."""
 
     def brings(self, soname: str) -> bool:
         """Whether a library is one of its."""
         return any(fnmatchcase(soname, pattern) for pattern in self.sonames)
 
+    def declared_by(self, required: Iterable[str]) -> bool:
+        """Whether requirements, as :func:`required_names` gives them, install it."""
+        return any(fnmatchcase(name, _literal_brackets(pattern)) for pattern in self.distributions for name in required)
+
+    def lies_in(self, folder: str) -> bool:
+        """Whether its libraries may lie in a folder below site-packages, whatever the version in the folder's name."""
+        return any(_unnumbered(folder) == _unnumbered(own) for own in self.folders)
+
+
+def parse_providers(data: bytes, *, file: str) -> tuple[Provider, ...]:
+    """Read a data file: a list of tables ``provider``.
+
+    Raises:
+        IntegrityError: it is not in that form.
+    """
+    try:
+        table = tomllib.loads(data.decode("utf-8"))
+        if table.keys() != {"provider"}:
+            raise IntegrityError(Problem(file=file, message="holds other keys than 'provider'"))
+        return msgspec.convert(table["provider"], tuple[Provider, ...])
+    except (ValueError, msgspec.ValidationError) as error:
+        raise IntegrityError(Problem(file=file, message=f"no list of providers: {error}")) from error
+
+
+def find_providers(providers: Iterable[Provider], soname: str) -> tuple[Provider, ...]:
+    """All providers that own a SONAME: several distributions may bring the same library."""
+    return tuple(provider for provider in providers if provider.brings(soname))
+
 
 def find_provider(providers: Iterable[Provider], soname: str) -> Provider | None:
     """The first provider that owns a SONAME, or ``None``."""
     return next((provider for provider in providers if provider.brings(soname)), None)
+
+
+def required_names(requires: Iterable[str], *, extras: bool = False) -> frozenset[str]:
+    """What requirements (PEP 508) install: normalised names, and ``name[extra]`` for each extra that they ask for.
+
+    Args:
+        requires: values of ``Requires-Dist``; what is none counts for nothing.
+        extras: count what only an extra of the wheel itself requires too.
+    """
+    names: set[str] = set()
+    for text in requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            # Metadata before PEP 508 wrote `name (==1.0)`, which is read above, and things that nothing reads.
+            continue
+        if not extras and re.search(r"\bextra\b", str(requirement.marker or "")):
+            continue
+        name = canonicalize_name(requirement.name)
+        names |= {name, *(f"{name}[{canonicalize_name(extra)}]" for extra in requirement.extras)}
+    return frozenset(names)
+
+
+def _literal_brackets(pattern: str) -> str:
+    return pattern.replace("[", "[[]")
+
+
+def _unnumbered(folder: str) -> str:
+    return re.sub(r"\d+", "#", folder)

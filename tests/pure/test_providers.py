@@ -1,0 +1,76 @@
+"""Who brings a library: patterns of SONAMEs, and the requirements that install their owner."""
+
+from __future__ import annotations
+
+import pytest
+
+from axletree.core.errors import IntegrityError
+from axletree.package.providers import Provider, find_provider, find_providers, parse_providers, required_names
+
+CUBLAS = Provider(
+    name="nvidia-cublas",
+    distributions=("nvidia-cublas", "nvidia-cublas-cu*", "cuda-toolkit[cublas]"),
+    sonames=("libcublas.so*", "libcublasLt.so*"),
+    folders=("nvidia/cu13/lib", "nvidia/cublas/lib"),
+)
+
+
+@pytest.mark.parametrize("soname", ["libcublas.so", "libcublas.so.12", "libcublasLt.so.99"])
+def test_a_family_covers_every_major_version(soname: str) -> None:
+    assert CUBLAS.brings(soname)
+
+
+@pytest.mark.parametrize("soname", ["libcublas-a1b2c3d4.so.12", "libcublasXt.so.12", "libfoo.so"])
+def test_renamed_copies_and_others_are_not_in_it(soname: str) -> None:
+    assert not CUBLAS.brings(soname)
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "nvidia-cublas",
+        "NVIDIA_cublas==13.*",
+        "nvidia-cublas-cu12 (==12.6.4.1) ; platform_system == 'Linux'",
+        "cuda-toolkit[cudart,CUBLAS]==13.0.3",
+    ],
+)
+def test_requirements_that_install_it(requirement: str) -> None:
+    assert CUBLAS.declared_by(required_names([requirement]))
+
+
+@pytest.mark.parametrize("requirement", ["cuda-toolkit==13", "cuda-toolkit[cufft]", "nvidia-cublasmp", "== broken"])
+def test_requirements_that_do_not(requirement: str) -> None:
+    assert not CUBLAS.declared_by(required_names([requirement]))
+
+
+def test_what_an_extra_requires_counts_only_on_request() -> None:
+    requires = ['nvidia-cublas; extra == "gpu"']
+    assert required_names(requires) == frozenset()
+    assert required_names(requires, extras=True) == {"nvidia-cublas"}
+
+
+def test_a_folder_holds_for_every_version_in_its_name() -> None:
+    assert CUBLAS.lies_in("nvidia/cu14/lib")
+    assert CUBLAS.lies_in("nvidia/cublas/lib")
+    assert not CUBLAS.lies_in("nvidia/cudnn/lib")
+
+
+def test_several_may_bring_the_same_library() -> None:
+    other = Provider(name="mkl", distributions=("mkl",), sonames=("libcublas.so.*",))
+    assert find_providers([CUBLAS, other], "libcublas.so.12") == (CUBLAS, other)
+    assert find_provider([CUBLAS, other], "libcublas.so.12") == CUBLAS
+    assert find_provider([CUBLAS, other], "libz.so.1") is None
+
+
+def test_a_data_file_is_read() -> None:
+    data = b'[[provider]]\nname = "x"\ndistributions = ["x"]\nsonames = ["libx.so*"]\n'
+    assert parse_providers(data, file="p.toml") == (Provider(name="x", distributions=("x",), sonames=("libx.so*",)),)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"x = ", b"[other]\n", b'[[provider]]\nname = "x"\n', b'[[provider]]\nname="x"\nsonames=[]\nextra=1\n', b"\xff"],
+)
+def test_a_broken_data_file_is_named(data: bytes) -> None:
+    with pytest.raises(IntegrityError, match=r"^p\.toml: "):
+        parse_providers(data, file="p.toml")
