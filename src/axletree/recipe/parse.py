@@ -46,16 +46,21 @@ def parse_recipe(text: str, *, filename: str) -> Recipe:
         RecipeError: with every problem of the text: its structure, references, placeholders and values. A text that is
             no TOML has one problem, at the place where reading it stopped.
     """
-    data = _decode(text, filename)
+    data = decode_toml(text, filename)
     faults, repaired = check_structure(data, Recipe)
     recipe = msgspec.convert(repaired, Recipe)
     faults += _meaning(recipe, faults)
     if faults:
-        raise RecipeError(*_problems(faults, text, filename))
+        raise RecipeError(*locate_faults(faults, text, filename))
     return recipe
 
 
-def _decode(text: str, filename: str) -> dict[str, Any]:
+def decode_toml(text: str, filename: str) -> dict[str, Any]:
+    """Values of a TOML text.
+
+    Raises:
+        RecipeError: it is no TOML; with the line where reading it stopped.
+    """
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -92,7 +97,8 @@ def _meaning(recipe: Recipe, structural: Sequence[Fault]) -> list[Fault]:
     return found + own(variant_faults(recipe, [*structural, *found]))
 
 
-def _problems(faults: Iterable[Fault], text: str, filename: str) -> list[Problem]:
+def locate_faults(faults: Iterable[Fault], text: str, filename: str) -> list[Problem]:
+    """Faults of a valid TOML text as problems with their lines, in the order of the text."""
     lines, places = source_lines(text), locate(text)
     order = {path: number for number, path in enumerate(places)}
     located = [(line_of(places, fault.path), fault) for fault in dict.fromkeys(faults)]
