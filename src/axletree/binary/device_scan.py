@@ -1,0 +1,279 @@
+"""Find the GPU code of a file: while its content streams past once, or by random access to its headers.
+
+A stream does not say where its GPU sections lie before its end is reached (ELF's section table is there), so headers of
+all containers are read as they pass, and what turns out to lie elsewhere is dropped. The bodies of containers, nine
+tenths of such files, are skipped. Damage is a fact of a section, never an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from axletree.binary import fatbin, hip
+from axletree.binary.device import TOO_MANY, Budget, Container, DeviceCode, DeviceSection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.binary.device import Form, Need, Packing, Reading
+    from axletree.binary.source import Source
+
+SECTIONS = frozenset({".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"})
+"""Sections that hold containers. ``.nvFatBinSegment`` and ``.hipFatBinSegment`` only point to them."""
+
+_NVIDIA = re.compile(re.escape(fatbin.MAGIC), re.DOTALL)  # 3.4 GB/s, where bytes.find does 2
+_READERS = {
+    fatbin.MAGIC[:4]: fatbin.read_fatbin,
+    hip.MAGIC[:4]: hip.read_bundle,
+    hip.PACKED_MAGIC: hip.read_packed_bundle,
+}
+_OVERLAP = 31
+"""Bytes of a chunk that are kept while the next begin of a container is looked for: the longest magic less one."""
+_PADDING = 4096
+"""Most bytes between two containers."""
+_PIECE = 1 << 20
+
+_Key = tuple[str, "Form", "Packing"]
+
+
+class Section(NamedTuple):
+    """A section of a file."""
+
+    name: str
+    offset: int
+    size: int
+
+
+class SectionCode(NamedTuple):
+    """The containers of one section."""
+
+    section: Section
+    containers: tuple[Container, ...]
+    damaged: str | None
+
+
+class DeviceScanner:
+    """Reads the headers of containers while a file goes by: :meth:`feed` all of it in order, then :meth:`finish`."""
+
+    def __init__(self) -> None:
+        """Begin at offset 0."""
+        self._budget = Budget()
+        self._found: list[Container] = []
+        self._search = 0
+        """Where the next container may begin."""
+        self._reading: Reading
+        self._need: Need | None = None
+        """What ``_reading`` waits for; ``None`` while the next container is looked for."""
+        self._carry = b""
+        """Bytes before the present chunk that are still needed."""
+
+    def feed(self, offset: int, chunk: bytes) -> None:
+        """Take the next chunk; ``offset`` is where it begins in the file."""
+        end = offset + len(chunk)
+        while not self._budget.spent:
+            if self._need is None:
+                start = self._find(offset, chunk)
+                if start is None:
+                    self._keep(offset, chunk, max(self._search, end - _OVERLAP))
+                    return
+                self._begin(start, self._slice(offset, chunk, start, 4))
+            elif self._need.offset + self._need.size > end:
+                self._keep(offset, chunk, self._needed_from(self._need.offset))
+                return
+            else:
+                self._advance(self._slice(offset, chunk, self._need.offset, self._need.size))
+
+    def finish(
+        self, sections: Sequence[tuple[str, int, int]], *, source: Source | None = None
+    ) -> tuple[DeviceSection, ...]:
+        """The GPU code of the sections (name, offset, size) that can hold some, see :data:`SECTIONS`.
+
+        Args:
+            sections: as the section table of the file says.
+            source: the same file for random access. It is needed only where bytes outside of the sections looked
+                like a container that reaches into them; without it such a section counts as damaged.
+        """
+        while self._need is not None:  # the file ended within a container
+            self._advance(self._carry[: self._need.size])
+        result = []
+        for section in (Section(*fields) for fields in sections):
+            inside = [found for found in self._found if section.offset <= found.offset < section.offset + section.size]
+            if source is not None and section.size and (not inside or inside[0].offset != section.offset):
+                result.append(summarise(read_containers(source, section)))
+            else:
+                result.append(summarise(_check(section, inside)))
+        return tuple(result)
+
+    def _begin(self, start: int, magic: bytes) -> None:
+        self._search = start + 1  # where to go on if this is none
+        self._reading = _READERS[magic](start, self._budget)
+        self._need = next(self._reading)
+
+    def _advance(self, data: bytes) -> None:
+        try:
+            self._need = self._reading.send(data)
+        except StopIteration as stop:
+            self._need = None
+            container: Container | None = stop.value
+            if container is not None:
+                self._found.append(_counted(container, self._budget))
+                self._search = container.end
+
+    def _needed_from(self, position: int) -> int:
+        """Where carried bytes begin: what turns out to be no container, after its first header at most, is searched."""
+        return min(position, self._search) if position - self._search < fatbin.HEADER else position
+
+    def _find(self, offset: int, chunk: bytes) -> int | None:
+        start = self._search - offset
+        if start < 0:
+            joint = self._carry + chunk[:_OVERLAP]
+            before = len(self._carry)
+            found = _first(joint, offset - before, max(0, start + before))
+            if found is not None and found < offset:
+                return found
+        return _first(chunk, offset, max(0, start))
+
+    def _slice(self, offset: int, chunk: bytes, start: int, size: int) -> bytes:
+        first = start - offset
+        if first >= 0:
+            return chunk[first : first + size]
+        joint = self._carry[len(self._carry) + first :][:size]
+        return joint + chunk[: size - len(joint)]
+
+    def _keep(self, offset: int, chunk: bytes, start: int) -> None:
+        start, end = max(start, offset - len(self._carry)), offset + len(chunk)
+        self._carry = self._slice(offset, chunk, start, end - start) if start < end else b""
+
+
+def _counted(container: Container, budget: Budget) -> Container:
+    if container.damaged is None and not budget.spend():
+        return container._replace(damaged=TOO_MANY)
+    return container
+
+
+def _first(data: bytes, offset: int, start: int) -> int | None:
+    """Where in the file the first container may begin that ``data`` (at ``offset``) shows from index ``start`` on."""
+    best = len(data)
+    found = _NVIDIA.search(data, start)
+    while found is not None and (offset + found.start()) % fatbin.ALIGNMENT:
+        found = _NVIDIA.search(data, found.start() + 1)
+    if found is not None:
+        best = found.start()
+    plain = data.find(hip.MAGIC, start, best)
+    if plain >= 0:
+        best = plain
+    for index in range(start + -(offset + start) % hip.ALIGNMENT, min(best, len(data) - 3), hip.ALIGNMENT):
+        if data.startswith(hip.PACKED_MAGIC, index):
+            best = index
+            break
+    return offset + best if best < len(data) else None
+
+
+def read_containers(source: Source, section: Section) -> SectionCode:
+    """The containers of one section, by random access: only pages with headers are touched."""
+    budget, found = Budget(), list[Container]()
+    position, end = section.offset, min(section.offset + section.size, source.size)
+    while position < end:
+        magic = source.read(position, 4)
+        container = None
+        if magic in _READERS:
+            container = _run(_READERS[magic](position, budget), source)
+        if container is not None:
+            found.append(_counted(container, budget))
+            position = container.end
+            if found[-1].damaged:
+                break
+            continue
+        following = _search_section(source, position + (magic in _READERS), end)
+        if following is None:
+            break
+        position = following
+    return _check(section, found)
+
+
+def _run(reading: Reading, source: Source) -> Container | None:
+    try:
+        need = next(reading)
+        while True:
+            need = reading.send(source.read(need.offset, need.size) if need.offset < source.size else b"")
+    except StopIteration as stop:
+        container: Container | None = stop.value
+        return container
+
+
+def _search_section(source: Source, position: int, end: int) -> int | None:
+    while position < end:
+        piece = source.read(position, min(_PIECE, end - position))
+        found = _first(piece, position, 0)
+        if found is not None:
+            return found
+        position += max(1, len(piece) - _OVERLAP) if position + len(piece) < end else len(piece)
+    return None
+
+
+def _check(section: Section, containers: Sequence[Container]) -> SectionCode:
+    """Containers must tile their section, but for padding."""
+    end = section.offset + section.size
+    position, damaged = section.offset, None
+    for container in containers:
+        if container.offset - position >= _PADDING:
+            damaged = f"{container.offset - position} bytes at offset {position} are no container"
+        elif container.end > end:
+            damaged = f"the container at offset {container.offset} reaches beyond its section"
+        else:
+            damaged = container.damaged
+        if damaged is not None:
+            break
+        position = container.end
+    else:
+        last = containers[-1] if containers else None
+        open_end = last is not None and last.packing != "none"  # version 1 of CCOB does not tell its size
+        if end - position >= _PADDING and not open_end:
+            damaged = f"{end - position} bytes at offset {position} are no container"
+    return SectionCode(section, tuple(containers), damaged)
+
+
+def read_device(source: Source, sections: Sequence[tuple[str, int, int]]) -> tuple[DeviceSection, ...]:
+    """The GPU code of sections (name, offset, size) that can hold some, by random access."""
+    return tuple(summarise(read_containers(source, Section(*fields))) for fields in sections)
+
+
+def summarise(code: SectionCode) -> DeviceSection:
+    """Counts and bytes by architecture, form and packing."""
+    totals: dict[_Key, list[int]] = {}
+    for container in code.containers:
+        seen = set()
+        for entry in container.entries:
+            if entry.arch == "host":
+                continue
+            key = (entry.arch, entry.form, entry.packing)
+            total = totals.setdefault(key, [0, 0, 0, 0])
+            total[0] += 1
+            total[1] += entry.size
+            total[2] += entry.unpacked
+            total[3] += key not in seen
+            seen.add(key)
+    name = code.section.name
+    rows = tuple(
+        DeviceCode(
+            section=name,
+            arch=arch,
+            form=form,
+            packing=packing,
+            count=count,
+            size=size,
+            unpacked=unpacked,
+            containers=containers,
+        )
+        for (arch, form, packing), (count, size, unpacked, containers) in sorted(totals.items(), key=_order)
+    )
+    return DeviceSection(
+        section=name, containers=len(code.containers), size=code.section.size, code=rows, damaged=code.damaged
+    )
+
+
+def _order(item: tuple[_Key, list[int]]) -> tuple[object, ...]:
+    (arch, form, packing), _ = item
+    numbers = tuple(int(part) for part in re.findall(r"\d+", arch)) if arch.startswith(("sm_", "compute_")) else ()
+    return (form, numbers, arch, packing)
