@@ -34,10 +34,10 @@ MEMBERS = [
 ]
 
 
-def write(folder: Path, **options: int) -> WheelFile:
+def write(folder: Path, *, threads: int = 1) -> WheelFile:
     metadata = demo_metadata(VERSION, summary="A demo", requires_python=">=3.9")
     return write_wheel_file(
-        folder, demo_name(version=VERSION), MEMBERS, metadata=metadata, wheel_info=demo_info(), **options
+        folder, demo_name(version=VERSION), MEMBERS, metadata=metadata, wheel_info=demo_info(), threads=threads
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import os
 import secrets
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ import msgspec
 
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
+from axletree.package.deflate import LEVEL
 from axletree.package.names import WheelName, render_wheel_name
 from axletree.package.wheel import scan_wheel
 from axletree.package.writer import EARLIEST, WrittenWheel, write_wheel
@@ -32,7 +35,16 @@ class WheelFile(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     size: int
     sha256: Digest
+    """Of the whole file; empty where it was not verified."""
     written: WrittenWheel
+
+
+_FILES: weakref.WeakKeyDictionary[mmap.mmap, int] = weakref.WeakKeyDictionary()
+"""What is mapped -> a descriptor of its file, so that parts of it can be copied without touching its pages."""
+
+_BUFFER = 1 << 18
+_COPY_FROM = 1 << 18
+"""Bytes from which on asking the kernel to copy costs less than copying."""
 
 
 def map_file(path: Path) -> memoryview:
@@ -47,10 +59,51 @@ def map_file(path: Path) -> memoryview:
             if os.fstat(file.fileno()).st_size == 0:
                 raise IntegrityError(Problem(file=str(path), message="is empty"))
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            _FILES[mapped] = descriptor = os.dup(file.fileno())
+            weakref.finalize(mapped, os.close, descriptor)
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
     # Not closed here: the traceback of an error may still hold views. The mapping goes with the last of them.
     return memoryview(mapped)
+
+
+class _Output:
+    """A new file that an archive is written into: buffered, and with a short way from a mapped file to it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waiting: list[bytes | memoryview] = []
+        self._size = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= _BUFFER:
+            self.flush()
+
+    def seek(self, offset: int) -> None:
+        self.flush()
+        os.lseek(self._descriptor, offset, os.SEEK_SET)
+
+    def flush(self) -> None:
+        data = memoryview(b"".join(self._waiting)) if len(self._waiting) != 1 else memoryview(self._waiting[0])
+        self._waiting, self._size = [], 0
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def copy_range(self, data: bytes | memoryview, offset: int) -> bool:
+        """Let the kernel copy a part of a mapped file; the pages of the mapping stay untouched."""
+        mapped = data.obj if isinstance(data, memoryview) else None
+        if offset < 0 or len(data) < _COPY_FROM or not isinstance(mapped, mmap.mmap) or mapped not in _FILES:
+            return False
+        self.flush()
+        source, end = _FILES[mapped], offset + len(data)
+        while offset < end:
+            sent = os.sendfile(self._descriptor, source, offset, end - offset)
+            if not sent:
+                raise OSError(errno.EIO, "the file that is copied from became shorter")
+            offset += sent
+        return True
 
 
 def write_wheel_file(
@@ -61,10 +114,23 @@ def write_wheel_file(
     metadata: Metadata,
     wheel_info: WheelInfo,
     epoch: int = EARLIEST,
-    level: int = 6,
+    level: int = LEVEL,
     threads: int = 1,
+    verify: bool = True,
 ) -> WheelFile:
     """Write a wheel into a folder under its normalised name; what was there under that name is replaced.
+
+    Args:
+        folder: where it goes.
+        name: gives the file name.
+        members: as :func:`~axletree.package.writer.write_wheel` takes them, and so are the other arguments.
+        metadata: the METADATA file.
+        wheel_info: the WHEEL file.
+        epoch: date of the members.
+        level: deflate level.
+        threads: how many compress at once.
+        verify: read the whole wheel back before it gets its name, and bring it to the disk. Without, it costs little
+            more than copying what it is made of; a loss of power can then take it.
 
     Raises:
         IntegrityError: the members can't make a wheel, or what was written does not read back as such.
@@ -73,15 +139,18 @@ def write_wheel_file(
     path = folder / render_wheel_name(name)
     temporary = folder / f".{secrets.token_hex(8)}.tmp"
     try:
-        with temporary.open("xb") as sink:
+        with temporary.open("xb", buffering=0) as sink:
+            output = _Output(sink.fileno())
             written = write_wheel(
-                sink, members, metadata=metadata, wheel_info=wheel_info, epoch=epoch, level=level, threads=threads
+                output, members, metadata=metadata, wheel_info=wheel_info, epoch=epoch, level=level, threads=threads
             )
-            sink.flush()
-            os.fsync(sink.fileno())
-        sha256 = _verify(temporary, path.name, written)
+            output.flush()
+            if verify:
+                os.fsync(sink.fileno())
+        sha256 = _verify(temporary, path.name, written) if verify else Digest("")
         temporary.replace(path)
-        _sync_folder(folder)
+        if verify:
+            _sync_folder(folder)
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
     finally:

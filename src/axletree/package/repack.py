@@ -67,6 +67,7 @@ def packed_members(
             crc=entry.crc,
             size=size,
             hash=digest,
+            offset=entry.data,
         )
         members.append(Member(path=name, data=packed, size=size, executable=entry.executable))
     if problems:

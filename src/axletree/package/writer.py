@@ -7,21 +7,21 @@ compressor are fixed. Content may come in chunks, so a member may be larger than
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
+from zlib_ng import zlib_ng
 
 from axletree.binary.zips import DEFLATED, STORED
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import is_safe_path
-from axletree.package.deflate import Block, cut, deflate
+from axletree.package.deflate import BLOCK, LEVEL, Block, cut, deflate
 from axletree.package.metadata import Metadata, render_metadata
 from axletree.package.names import dist_info_folder
-from axletree.package.record import RecordEntry, encode_hash, render_record
+from axletree.package.record import SIGNATURES, RecordEntry, encode_hash, render_record
 from axletree.package.wheel_info import WheelInfo, render_wheel_info
 from axletree.package.zip_records import Written, central_header, dos_time, end_records, local_header
 
@@ -31,6 +31,27 @@ if TYPE_CHECKING:
 
 EARLIEST = 315532800
 """1980-01-01, the first date that an archive can hold; what members get where nothing else is said."""
+
+
+_SMALL = 64 << 10
+_BATCH = 1 << 20
+_ITEM = 1 << 10
+"""Bytes of content that an item costs as much as, beside compressing."""
+
+
+class Sink(Protocol):
+    """Where an archive is written, such as a buffered file.
+
+    If it also has ``copy_range(data, offset) -> bool``, large members that are compressed already go through that: it
+    may append them by a shorter way (``data`` begins at ``offset`` of the archive that it is a part of, which is -1
+    where that is not known), or return ``False``.
+    """
+
+    def write(self, data: bytes | memoryview, /) -> object:
+        """Append all of it."""
+
+    def seek(self, offset: int, /) -> object:
+        """Go on writing there."""
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +65,8 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the content."""
     hash: str
     """As RECORD writes it: ``sha256=`` and base64."""
+    offset: int = -1
+    """Where ``data`` begins in the archive that it is a part of, -1 where it is none."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +74,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     """Path in the wheel."""
-    data: bytes | Packed | Callable[[], Iterable[bytes]]
-    """The content, what already is compressed, or what yields the content in chunks when it is its turn."""
+    data: bytes | Packed | Callable[[], Iterable[bytes | memoryview]]
+    """The content, what already is compressed, or what yields the content in chunks when it is its turn.
+
+    Chunks are not copied, so they must stay as they are. Those of :data:`~axletree.package.deflate.BLOCK` bytes cost
+    least.
+    """
     size: int | None = None
     """Bytes of the content; needed where it comes in chunks."""
     executable: bool = False
@@ -77,11 +104,14 @@ class _Digest:
         self.crc = 0
         self.size = 0
 
-    def watch(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def add(self, chunk: bytes | memoryview) -> None:
+        self.sha256.update(chunk)
+        self.crc = zlib_ng.crc32(chunk, self.crc)
+        self.size += len(chunk)
+
+    def watch(self, chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
         for chunk in chunks:
-            self.sha256.update(chunk)
-            self.crc = zlib.crc32(chunk, self.crc)
-            self.size += len(chunk)
+            self.add(chunk)
             yield chunk
 
 
@@ -95,17 +125,24 @@ class _Piece(NamedTuple):
     first: bool
 
 
+class _Copy(NamedTuple):
+    """A member that is compressed already."""
+
+    member: Member
+    packed: Packed
+
+
 def write_wheel(
-    sink: BinaryIO,
+    sink: Sink,
     members: Sequence[Member],
     *,
     metadata: Metadata,
     wheel_info: WheelInfo,
     epoch: int = EARLIEST,
-    level: int = 6,
+    level: int = LEVEL,
     threads: int = 1,
 ) -> WrittenWheel:
-    """Write a wheel into an empty, seekable sink.
+    """Write a wheel into an empty sink.
 
     Args:
         sink: where the archive goes, from its present position 0.
@@ -113,7 +150,7 @@ def write_wheel(
         metadata: its name and version also name the metadata folder.
         wheel_info: the WHEEL file.
         epoch: date of the members, seconds since 1970 (``SOURCE_DATE_EPOCH``).
-        level: deflate level, 0 to 9.
+        level: deflate level, 0 (store all) to 9.
         threads: how many compress at once. No part of the result.
 
     Raises:
@@ -125,24 +162,22 @@ def write_wheel(
         Member(path=f"{folder}/METADATA", data=text),
         Member(path=f"{folder}/WHEEL", data=render_wheel_info(wheel_info)),
     ]
-    ordered = sorted([*members, *own], key=lambda member: (member.path.startswith(f"{folder}/"), member.path))
+    prefix = f"{folder}/"
+    ordered = sorted([*members, *own], key=lambda member: (member.path.startswith(prefix), member.path))
     _check(ordered, folder)
-    stamp = dos_time(epoch)
-    archive = _Archive(sink, stamp)
-    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
-        archive.write(ordered, level=level, pool=pool, ahead=threads * 2 if threads > 1 else 0)
-        record = (*archive.record, RecordEntry(path=f"{folder}/RECORD"))
-        last = Member(path=f"{folder}/RECORD", data=render_record(record))
-        archive.write([last], level=level, pool=pool, ahead=0)
-    size = archive.close()
-    return WrittenWheel(record=record, size=size, metadata=text)
+    archive = _Archive(sink, dos_time(epoch), stored=level == 0)
+    _fill(archive, ordered, level=level, threads=threads)
+    record = (*archive.record, RecordEntry(path=f"{folder}/RECORD"))
+    _fill(archive, [Member(path=f"{folder}/RECORD", data=render_record(record))], level=level, threads=1)
+    return WrittenWheel(record=record, size=archive.close(), metadata=text)
 
 
 def _check(members: Sequence[Member], folder: str) -> None:
     problems: list[Problem] = []
     paths = {member.path for member in members}
     seen: set[str] = set()
-    reserved = {f"{folder}/{name}" for name in ("RECORD", "RECORD.jws", "RECORD.p7s")}
+    parents = {""}
+    reserved = {f"{folder}/{name}" for name in ("RECORD", *SIGNATURES)}
     for member in members:
         path = member.path
         if not is_safe_path(path) or len(path.encode()) > 0xFFFF:
@@ -151,90 +186,134 @@ def _check(members: Sequence[Member], folder: str) -> None:
             problems.append(Problem(key=path, message="is in the wheel twice"))
         seen.add(path)
         parent = path.rpartition("/")[0]
-        while parent:
+        while parent not in parents:
+            parents.add(parent)
             if parent in paths:
                 problems.append(Problem(key=parent, message="is both a file and a folder in the wheel"))
             parent = parent.rpartition("/")[0]
-        if path in reserved or (path.partition("/")[0].endswith(".dist-info") and not path.startswith(f"{folder}/")):
-            problems.append(Problem(key=path, message=f"only the writer makes RECORD, and only in {folder}"))
+        if path in reserved:
+            problems.append(Problem(key=path, message="only the writer makes RECORD, and nobody signs it"))
         if not isinstance(member.data, bytes | Packed) and member.size is None:
             problems.append(Problem(key=path, message="comes in chunks and needs a size"))
+    others = {top for path in (*paths, *parents) if (top := path.partition("/")[0]).endswith(".dist-info")} - {folder}
+    problems += (Problem(key=top, message=f"is a second metadata folder beside {folder}") for top in sorted(others))
     if problems:
         raise IntegrityError(*dict.fromkeys(problems))
 
 
-def _pieces(members: Iterable[Member]) -> Iterator[_Piece | tuple[Member, Packed]]:
+def _items(members: Iterable[Member]) -> Iterator[_Piece | _Copy]:
     """Read and hash members block by block; what is compressed already stays as it is."""
     for member in members:
         data = member.data
         if isinstance(data, Packed):
-            yield member, data
+            yield _Copy(member, data)
             continue
         digest = _Digest()
-        chunks = (data,) if isinstance(data, bytes) else data()
+        if isinstance(data, bytes) and len(data) <= BLOCK:
+            digest.add(data)
+            yield _Piece(member, digest, Block(data, b"", last=True), first=True)
+            continue
         first = True
-        for block in cut(digest.watch(chunks)):
+        for block in cut(digest.watch((data,) if isinstance(data, bytes) else data())):
             yield _Piece(member, digest, block, first)
             first = False
+
+
+def _batches(items: Iterable[_Piece | _Copy]) -> Iterator[list[_Piece | _Copy]]:
+    """Items together that are worth handing to a thread."""
+    batch: list[_Piece | _Copy] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += _ITEM + (len(item.block.data) if isinstance(item, _Piece) else 0)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _fill(archive: _Archive, members: Iterable[Member], *, level: int, threads: int) -> None:
+    """Compress and append members; with several threads, a few batches are compressed while one is written."""
+    if threads <= 1 or not level:
+        for item in _items(members):
+            archive.put(item, _pack(item, level))
+        return
+    waiting: deque[tuple[list[_Piece | _Copy], Future[list[bytes]]]] = deque()
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        for batch in _batches(_items(members)):
+            waiting.append((batch, pool.submit(_pack_all, batch, level)))
+            while waiting and (len(waiting) > 2 * threads or waiting[0][1].done()):
+                archive.put_all(*waiting.popleft())
+        while waiting:
+            archive.put_all(*waiting.popleft())
+
+
+def _pack(item: _Piece | _Copy, level: int) -> bytes:
+    return deflate(item.block, level) if level and isinstance(item, _Piece) else b""
+
+
+def _pack_all(batch: list[_Piece | _Copy], level: int) -> list[bytes]:
+    return [_pack(item, level) for item in batch]
 
 
 class _Archive:
     """The growing archive: members, then the central directory."""
 
-    def __init__(self, sink: BinaryIO, stamp: tuple[int, int]) -> None:
+    def __init__(self, sink: Sink, stamp: tuple[int, int], *, stored: bool) -> None:
         self._sink = sink
+        self._copy_range = getattr(sink, "copy_range", None)
         self._stamp = stamp
+        self._stored = stored
         self._position = 0
         self._written: list[Written] = []
         self.record: list[RecordEntry] = []
 
-    def write(self, members: Iterable[Member], *, level: int, pool: ThreadPoolExecutor, ahead: int) -> None:
-        """Compress and append members; up to ``ahead`` blocks are compressed beside the one that is written."""
-        waiting: deque[tuple[_Piece, Future[bytes]]] = deque()
-        for piece in _pieces(members):
-            if not isinstance(piece, _Piece):
-                while waiting:
-                    oldest, packed = waiting.popleft()
-                    self._put(oldest, packed.result())
-                self._copy(*piece)
-                continue
-            if not ahead:
-                self._put(piece, deflate(piece.block, level))
-                continue
-            waiting.append((piece, pool.submit(deflate, piece.block, level)))
-            if len(waiting) > ahead:
-                oldest, packed = waiting.popleft()
-                self._put(oldest, packed.result())
-        for piece, packed in waiting:
-            self._put(piece, packed.result())
+    def put_all(self, batch: list[_Piece | _Copy], packed: Future[list[bytes]]) -> None:
+        """Append a batch once it is compressed."""
+        for item, data in zip(batch, packed.result(), strict=True):
+            self.put(item, data)
+
+    def put(self, item: _Piece | _Copy, packed: bytes) -> None:
+        """Append a block, or a member that was compressed already."""
+        if isinstance(item, _Copy):
+            self._copy(*item)
+        else:
+            self._put(item, packed)
 
     def close(self) -> int:
         """Write the central directory; returns the bytes of the archive."""
-        start = self._position
-        for written in self._written:
-            self._append(central_header(written, self._stamp))
-        self._append(end_records(entries=len(self._written), size=self._position - start, offset=start))
+        directory = b"".join(central_header(written, self._stamp) for written in self._written)
+        end = end_records(entries=len(self._written), size=len(directory), offset=self._position)
+        self._append(directory + end)
         return self._position
 
     def _copy(self, member: Member, packed: Packed) -> None:
+        data, size = packed.data, packed.size
         written = Written(
             path=member.path,
             method=packed.method,
             executable=member.executable,
             offset=self._position,
-            size=packed.size,
+            size=size,
             crc=packed.crc,
-            compressed=len(packed.data),
+            compressed=len(data),
         )
         self._written.append(written)
-        self.record.append(RecordEntry(path=member.path, hash=packed.hash, size=packed.size))
-        self._append(local_header(written, self._stamp))
-        self._append(packed.data)
+        self.record.append(RecordEntry(path=member.path, hash=packed.hash, size=size))
+        header = local_header(written, self._stamp)
+        if len(data) < _SMALL:
+            self._append(b"".join((header, data)))
+            return
+        self._append(header)
+        if self._copy_range is not None and self._copy_range(data, packed.offset):
+            self._position += len(data)
+        else:
+            self._append(data)
 
     def _put(self, piece: _Piece, packed: bytes) -> None:
         block, member = piece.block, piece.member
         if piece.first:
-            self._begin(piece, stored=block.last and len(packed) >= len(block.data))
+            self._begin(piece, stored=self._stored or (block.last and len(packed) >= len(block.data)))
         written = self._written[-1]
         content = block.data if written.method == STORED else packed
         written.compressed += len(content)

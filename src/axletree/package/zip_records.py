@@ -12,6 +12,10 @@ _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _UNIX, _VERSION, _VERSION_64, _UTF8 = 3, 20, 45, 0x800
 _FIRST, _LAST = 315532800, 4354819199  # 1980-01-01 to 2107-12-31, all that the format can say
 _SLACK = 1 << 20
+_LOCAL = struct.Struct("<4s5H3L2H")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_PLAIN = (stat.S_IFREG | 0o644) << 16
+_EXECUTABLE = (stat.S_IFREG | 0o755) << 16
 
 
 class Written(msgspec.Struct, kw_only=True):
@@ -24,11 +28,14 @@ class Written(msgspec.Struct, kw_only=True):
     size: int
     crc: int = 0
     compressed: int = 0
+    bound: int = 0
+    """Bytes that it may have at most, where its size is known only at the end."""
 
     @property
     def large(self) -> bool:
-        """Whether its local header has ZIP64 sizes; decided by the size alone, before it is compressed."""
-        return self.size + (self.size >> 10) + _SLACK > _MAX_32
+        """Whether its local header has ZIP64 sizes; decided by the size or bound alone, before it is compressed."""
+        size = max(self.size, self.bound)
+        return size + (size >> 10) + _SLACK > _MAX_32
 
 
 def dos_time(epoch: int) -> tuple[int, int]:
@@ -43,56 +50,28 @@ def dos_time(epoch: int) -> tuple[int, int]:
 def local_header(member: Written, stamp: tuple[int, int]) -> bytes:
     """The header before the content; its length does not depend on what is filled in later."""
     name = member.path.encode()
-    extra = struct.pack("<2H2Q", 1, 16, member.size, member.compressed) if member.large else b""
-    return (
-        struct.pack(
-            "<4s5H3L2H",
-            b"PK\x03\x04",
-            _VERSION_64 if member.large else _VERSION,
-            _flags(name),
-            member.method,
-            *stamp,
-            member.crc,
-            _MAX_32 if member.large else member.compressed,
-            _MAX_32 if member.large else member.size,
-            len(name),
-            len(extra),
-        )
-        + name
-        + extra
-    )
+    flags = 0 if name.isascii() else _UTF8
+    size, compressed = member.size, member.compressed
+    if not member.large:
+        values = (_VERSION, flags, member.method, *stamp, member.crc, compressed, size, len(name), 0)
+        return _LOCAL.pack(b"PK\x03\x04", *values) + name
+    values = (_VERSION_64, flags, member.method, *stamp, member.crc, _MAX_32, _MAX_32, len(name), 20)
+    return _LOCAL.pack(b"PK\x03\x04", *values) + name + struct.pack("<2H2Q", 1, 16, size, compressed)
 
 
 def central_header(member: Written, stamp: tuple[int, int]) -> bytes:
     """The entry of the central directory."""
     name = member.path.encode()
-    wide = [value for value in (member.size, member.compressed, member.offset) if value >= _MAX_32]
+    flags = 0 if name.isascii() else _UTF8
+    size, compressed, offset = member.size, member.compressed, member.offset
+    wide = [value for value in (size, compressed, offset) if value >= _MAX_32]
     extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
     version = _VERSION_64 if wide or member.large else _VERSION
-    mode = stat.S_IFREG | (0o755 if member.executable else 0o644)
-    return (
-        struct.pack(
-            "<4s6H3L5H2L",
-            b"PK\x01\x02",
-            _UNIX << 8 | version,
-            version,
-            _flags(name),
-            member.method,
-            *stamp,
-            member.crc,
-            min(member.compressed, _MAX_32),
-            min(member.size, _MAX_32),
-            len(name),
-            len(extra),
-            0,
-            0,
-            0,
-            mode << 16,
-            min(member.offset, _MAX_32),
-        )
-        + name
-        + extra
-    )
+    if wide:
+        size, compressed, offset = (min(value, _MAX_32) for value in (size, compressed, offset))
+    values = (_UNIX << 8 | version, version, flags, member.method, *stamp, member.crc, compressed, size)
+    mode = _EXECUTABLE if member.executable else _PLAIN
+    return _CENTRAL.pack(b"PK\x01\x02", *values, len(name), len(extra), 0, 0, 0, mode, offset) + name + extra
 
 
 def end_records(*, entries: int, size: int, offset: int) -> bytes:
@@ -124,7 +103,3 @@ def end_records(*, entries: int, size: int, offset: int) -> bytes:
         offset,
     )
     return wide + struct.pack("<4sLQL", b"PK\x06\x07", 0, offset + size, 1) + end
-
-
-def _flags(name: bytes) -> int:
-    return 0 if name.isascii() else _UTF8
