@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Source(Protocol):
@@ -14,6 +14,14 @@ class Source(Protocol):
 
     def read(self, offset: int, size: int) -> bytes:
         """The bytes from ``offset`` on, fewer than ``size`` only at the end. Never negative arguments."""
+
+
+@runtime_checkable
+class PassingSource(Source, Protocol):
+    """A source whose content goes by once; going back is dear, unless it was told before what will be asked for."""
+
+    def hold(self, offset: int, size: int) -> None:
+        """Keep a range, from what has not gone by yet, for a later :meth:`read`."""
 
 
 class BufferSource:

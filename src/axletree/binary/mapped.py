@@ -1,0 +1,26 @@
+"""Memory of mapped files: what was read once need not stay in it."""
+
+from __future__ import annotations
+
+import mmap
+
+FORGET_EVERY = 8 << 20
+"""Bytes after which a reader should forget what lies behind it."""
+
+_PAGE = mmap.PAGESIZE
+_ADVICE = getattr(mmap, "MADV_DONTNEED", None)
+
+
+def forget(buffer: bytes | memoryview, start: int, end: int) -> None:
+    """Let the pages of a range go, where the buffer is a whole file mapped for reading; else do nothing.
+
+    The content is the same as before; reading it again takes the pages from the file. Without this, a process that
+    reads an archive from front to back holds all of it in the end.
+    """
+    view = memoryview(buffer)
+    mapping = view.obj
+    if _ADVICE is None or not isinstance(mapping, mmap.mmap) or not view.readonly or view.nbytes != len(mapping):
+        return
+    first = start // _PAGE * _PAGE
+    if end > first:
+        mapping.madvise(_ADVICE, first, end - first)
