@@ -74,7 +74,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     """Path in the wheel."""
-    data: bytes | Packed | Callable[[], Iterable[bytes | memoryview]]
+    data: bytes | Packed | Callable[[], Iterable[bytes]]
     """The content, what already is compressed, or what yields the content in chunks when it is its turn.
 
     Chunks are not copied, so they must stay as they are. Those of :data:`~axletree.package.deflate.BLOCK` bytes cost
