@@ -1,0 +1,322 @@
+"""A distribution's files as a conda package: where each goes, which are made anew, what it depends on."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from packaging.tags import parse_tag
+from packaging.utils import canonicalize_name
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.conda.info import render_script
+from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPackage, Late, NoArch, RunExports
+from axletree.package.conda.names import build_string, python_tag
+from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
+from axletree.package.conda.writer import content_chunks
+from axletree.package.metadata import Metadata, render_metadata
+from axletree.package.names import dist_info_folder
+from axletree.package.record import RecordEntry, encode_hash, render_record
+from axletree.package.wheel_info import WheelInfo, render_wheel_info
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from axletree.package.writer import Member
+
+_MADE_ANEW = frozenset(
+    {"METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s", "INSTALLER", "REQUESTED", "direct_url.json"}
+    | {"uv_cache.json"}
+)
+_LICENSE = re.compile(r"(?:licenses/.+|(?:LICEN[CS]E|COPYING|NOTICE|AUTHORS)[^/]*)", re.IGNORECASE)
+_URLS = {
+    "home": ("homepage", "home"),
+    "dev_url": ("source", "repository", "sourcecode", "github"),
+    "doc_url": ("documentation", "docs"),
+}
+
+
+class _Layout(NamedTuple):
+    """Where a package has its files."""
+
+    site_packages: str
+    scripts: str
+    include: str | None
+    """``None`` where it depends on the Python, which is not known."""
+    python: str
+    """What scripts are started by: ``3.11``, or ``3``."""
+
+
+def conda_package_from_dist(
+    members: Sequence[Member],
+    metadata: Metadata,
+    wheel_info: WheelInfo,
+    *,
+    subdir: str,
+    python: str | None = None,
+    name: str | None = None,
+    build: str | None = None,
+    build_number: int = 0,
+    variant: Mapping[str, str] | None = None,
+    names: Names | None = None,
+    depends: Iterable[str] = (),
+    constrains: Iterable[str] = (),
+    run_exports: RunExports | None = None,
+    track_features: Iterable[str] = (),
+) -> tuple[CondaPackage, tuple[CondaFile, ...]]:
+    """Lay out the members of a wheel as a conda package; write it with ``host.conda.write_conda_file``.
+
+    Code goes to ``lib/pythonX.Y/site-packages`` (``site-packages`` for any Python), ``.data`` folders to their places,
+    the ``.dist-info`` folder goes along with ``INSTALLER`` saying conda and a RECORD of what is installed. Entry
+    points become scripts, or, for any Python, a list from which installers write them.
+
+    Args:
+        members: files of the wheel, as ``write_wheel`` takes them; METADATA, WHEEL and RECORD are made anew.
+        metadata: METADATA; its name, version and requirements become the package's.
+        wheel_info: WHEEL; its tags say what Python and system the files are for.
+        subdir: ``linux-64`` ..., or ``noarch``.
+        python: the Python that the package is for, ``3.11`` or ``3.13t``. ``None``: any, by the layout of ``noarch:
+            python``, which with a subdir of a platform is a package of that platform for every Python (CEP 20).
+        name: of the package, where it is not the distribution's normalised one.
+        build: build string; else ``py311_h1234567_0`` from the Python, the hash of the variant and the number.
+        build_number: higher ones are preferred.
+        variant: ``hash_input.json``: what the hash stands for.
+        names: distribution -> conda packages, see :data:`~axletree.package.conda.requires.Names`.
+        depends: more dependencies, such as ``__cuda`` or :func:`~axletree.package.conda.names.pin_exact` of a sibling;
+            one on a package that the metadata requires as well takes the place of that.
+        constrains: more constraints, likewise.
+        run_exports: what dependents get.
+        track_features: each makes the solver prefer other variants.
+
+    Returns:
+        The package, and its files. Compile them for ``python`` with ``host.conda.compile_pyc`` where that is wanted.
+
+    Raises:
+        IntegrityError: the tags do not fit ``python`` or ``subdir``, a requirement can't be said for conda, or two
+            members would lie in one place. Lists all of them.
+    """
+    target = Target(subdir=subdir, python=python)
+    problems = [*_platform_problems(wheel_info, target)]
+    layout = _layout(target, problems)
+    folder = _dist_info(members, metadata)
+    points = _entry_points(members, folder, problems)
+    files = [*_placed(members, folder, layout, metadata, problems), *_made(folder, metadata, wheel_info, layout)]
+    if python is not None:
+        files += [_script(point, python) for point in points]
+    files.append(_record(files, f"{layout.site_packages}/{folder}/RECORD", layout))
+    try:
+        required = convert_requires(metadata, target, names)
+        system = platform_depends(_platforms(wheel_info), subdir) if subdir != "noarch" else ()
+    except IntegrityError as error:
+        raise IntegrityError(*problems, *error.problems) from error
+    if problems:
+        raise IntegrityError(*problems)
+    noarch: NoArch | None = "python" if python is None else None
+    variant = dict(variant or {})
+    package = CondaPackage(
+        name=name or canonicalize_name(metadata.name),
+        version=metadata.version.lower().replace("-", "_"),
+        build=build or build_string(python_tag(python) if python else "py", variant=variant, number=build_number),
+        build_number=build_number,
+        subdir=subdir,
+        noarch=noarch,
+        depends=_merged((*python_depends(metadata, target), *required.depends, *system), depends),
+        constrains=_merged(required.constrains, constrains),
+        track_features=tuple(track_features),
+        about=describe(metadata),
+        run_exports=run_exports,
+        hash_input=variant,
+        entry_points=tuple(points) if noarch else (),
+        placeholder=PLACEHOLDER,
+        info=tuple(_licenses(members, folder)),
+    )
+    return package, tuple(files)
+
+
+def describe(metadata: Metadata) -> About:
+    """What METADATA tells people, as ``about.json`` has it."""
+    urls = {"homepage": metadata.get("Home-page") or "", "documentation": metadata.get("Docs-Url") or ""}
+    for line in metadata.get_all("Project-URL"):
+        label, _, url = line.partition(",")
+        urls[re.sub(r"[^a-z]", "", label.lower())] = url.strip()
+    found = {field: next((urls[label] for label in labels if urls.get(label)), None) for field, labels in _URLS.items()}
+    license_name = metadata.get("License-Expression") or metadata.get("License") or ""
+    short = license_name if "\n" not in license_name and len(license_name) <= 100 else ""
+    return About(summary=metadata.get("Summary"), license=short or None, **found)
+
+
+def _layout(target: Target, problems: list[Problem]) -> _Layout:
+    if target.subdir.startswith("win-"):
+        message = (
+            "packages for Windows have another layout, with programs in place of scripts; that is not written here"
+        )
+        problems.append(Problem(key=target.subdir, message=message))
+    if target.python is None:
+        return _Layout("site-packages", "python-scripts", None, "3")
+    version = target.python.removesuffix("t")
+    return _Layout(f"lib/python{target.python}/site-packages", "bin", f"include/python{target.python}", version)
+
+
+def _platforms(info: WheelInfo) -> list[str]:
+    return [tag.platform for text in info.tags for tag in parse_tag(text)]
+
+
+def _platform_problems(info: WheelInfo, target: Target) -> list[Problem]:
+    """Whether tags fit the Python, and ``noarch`` has no machine code."""
+    problems: list[Problem] = []
+    if target.subdir == "noarch" and any(platform != "any" for platform in _platforms(info)):
+        message = f"a wheel of {info.tags[0]} holds machine code and can't be a package of the subdir noarch"
+        problems.append(Problem(key="subdir", message=message))
+    interpreters = {(tag.interpreter, tag.abi) for text in info.tags for tag in parse_tag(text)}
+    if not any(_runs(interpreter, abi, target.python) for interpreter, abi in interpreters):
+        wanted = f"Python {target.python}" if target.python else "every Python"
+        problems.append(Problem(key="python", message=f"a wheel of {', '.join(info.tags[:3])} is not for {wanted}"))
+    return problems
+
+
+def _runs(interpreter: str, abi: str, python: str | None) -> bool:
+    """Whether code of a tag runs on a Python; ``None`` asks for every one from some version on."""
+    found = re.fullmatch(r"(py|cp)(\d)(\d*)", interpreter)
+    if found is None or found[2] != "3":
+        return False
+    if python is None:
+        return (found[1] == "py" and abi == "none") or abi == "abi3"
+    version = python.removesuffix("t").replace(".", "")
+    if found[1] == "cp" and abi != "abi3":
+        return abi in {f"cp{version}{'t' if python.endswith('t') else ''}", "none"} and found[2] + found[3] == version
+    return int(found[3] or 0) <= int(version[1:]) and not (abi == "abi3" and python.endswith("t"))
+
+
+def _dist_info(members: Iterable[Member], metadata: Metadata) -> str:
+    """The wheel's metadata folder, whatever it is called there."""
+    folders = {top for member in members if (top := member.path.partition("/")[0]).endswith(".dist-info")}
+    expected = dist_info_folder(metadata.name, metadata.version)
+    return folders.pop() if len(folders) == 1 else expected
+
+
+def _placed(
+    members: Iterable[Member], folder: str, layout: _Layout, metadata: Metadata, problems: list[Problem]
+) -> Iterable[CondaFile]:
+    """The members at their places in the prefix."""
+    for member in members:
+        top, _, rest = member.path.partition("/")
+        if top == folder and rest in _MADE_ANEW:
+            continue
+        if not top.endswith(".data") or not rest:
+            yield _file(member, f"{layout.site_packages}/{member.path}")
+            continue
+        scheme, _, rest = rest.partition("/")
+        roots = {"purelib": layout.site_packages, "platlib": layout.site_packages, "data": ""}
+        if scheme == "scripts":
+            yield _shebang(member, f"{layout.scripts}/{rest}", layout)
+        elif scheme == "headers" and layout.include:
+            yield _file(member, f"{layout.include}/{metadata.name}/{rest}")
+        elif scheme in roots:
+            yield _file(member, f"{roots[scheme]}/{rest}".removeprefix("/"))
+        else:
+            message = "has no place in a package for every Python" if scheme == "headers" else "no scheme of a wheel"
+            problems.append(Problem(key=member.path, message=message))
+
+
+def _file(member: Member, path: str) -> CondaFile:
+    return CondaFile(path=path, data=member.data, size=member.size, executable=member.executable)
+
+
+def _shebang(member: Member, path: str, layout: _Layout) -> CondaFile:
+    """A script; ``#!python`` becomes the prefix's Python, as PEP 427 asks of installers."""
+    data = b"".join(content_chunks(_file(member, path)))
+    if re.match(rb"#!pythonw?\b", data):
+        first, _, rest = data.partition(b"\n")
+        options = first.partition(b" ")[2].strip()
+        line = f"#!{PLACEHOLDER}/bin/python{layout.python}".encode() + (b" " + options if options else b"")
+        data = line + b"\n" + rest
+    return CondaFile(path=path, data=data, executable=True)
+
+
+def _script(point: str, python: str) -> CondaFile:
+    name = point.partition("=")[0].strip()
+    return CondaFile(path=f"bin/{name}", data=render_script(point, python=python.removesuffix("t")), executable=True)
+
+
+def _made(folder: str, metadata: Metadata, info: WheelInfo, layout: _Layout) -> list[CondaFile]:
+    texts = {
+        "INSTALLER": b"conda\n",
+        "METADATA": render_metadata(metadata),
+        "WHEEL": render_wheel_info(info),
+    }
+    return [CondaFile(path=f"{layout.site_packages}/{folder}/{name}", data=data) for name, data in texts.items()]
+
+
+def _record(files: Sequence[CondaFile], path: str, layout: _Layout) -> CondaFile:
+    """RECORD with paths from site-packages; where the prefix is put in, no hash would hold."""
+    up = "../../../"
+    rows: list[tuple[str, str, int | None]] = []
+    for file in files:
+        if file.path.startswith(f"{layout.site_packages}/"):
+            shown = file.path.removeprefix(f"{layout.site_packages}/")
+        elif file.path.startswith(f"{layout.scripts}/"):
+            shown = f"{up}bin/{file.path.removeprefix(f'{layout.scripts}/')}"
+        else:
+            shown = up + file.path
+        changes = isinstance(file.data, bytes) and PLACEHOLDER.encode() in file.data
+        rows.append((shown, "" if changes else file.path, _size(file)))
+    rows.sort()
+
+    def render(digests: Mapping[str, str]) -> bytes:
+        lines = [
+            RecordEntry(path=shown, hash=encode_hash(bytes.fromhex(digests.get(key, "00" * 32))), size=size)
+            if key
+            else RecordEntry(path=shown)
+            for shown, key, size in rows
+        ]
+        return render_record([*lines, RecordEntry(path=path.removeprefix(f"{layout.site_packages}/"))])
+
+    return CondaFile(path=path, data=Late(render=render))
+
+
+def _size(file: CondaFile) -> int | None:
+    if isinstance(file.data, bytes):
+        return len(file.data)
+    return file.size if file.size is not None else getattr(file.data, "size", None)
+
+
+def _entry_points(members: Iterable[Member], folder: str, problems: list[Problem]) -> list[str]:
+    """``name = module:function`` of all scripts, sorted."""
+    found = next((member for member in members if member.path == f"{folder}/entry_points.txt"), None)
+    if found is None:
+        return []
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign] # names of scripts have case
+    try:
+        parser.read_string(b"".join(content_chunks(_file(found, found.path))).decode())
+    except (configparser.Error, UnicodeDecodeError) as error:
+        problems.append(Problem(key=found.path, message=f"can't be read: {str(error).splitlines()[0]}"))
+        return []
+    points: list[str] = []
+    for group in ("console_scripts", "gui_scripts"):
+        for name, value in parser.items(group) if parser.has_section(group) else ():
+            shown = value.partition("[")[0].strip()
+            if re.fullmatch(r"[\w.]+\s*:\s*[\w.]+", shown) is None or "/" in name:
+                problems.append(Problem(key=found.path, message=f"{name} = {value[:80]!r} is no script to be made"))
+                continue
+            function = re.sub(r"\s", "", shown)
+            points.append(f"{name.strip()} = {function}")
+    return sorted(set(points))
+
+
+def _licenses(members: Iterable[Member], folder: str) -> Iterable[CondaFile]:
+    for member in members:
+        rest = member.path.removeprefix(f"{folder}/")
+        if rest != member.path and _LICENSE.fullmatch(rest):
+            file = _file(member, f"licenses/{rest.removeprefix('licenses/')}")
+            yield msgspec.structs.replace(file, executable=False)
+
+
+def _merged(own: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
+    """Dependencies sorted by name; a given one takes the place of all others on the same package."""
+    given = tuple(dict.fromkeys(more))
+    replaced = {spec.partition(" ")[0] for spec in given}
+    kept = [spec for spec in own if spec.partition(" ")[0] not in replaced]
+    return tuple(sorted(dict.fromkeys([*kept, *given])))

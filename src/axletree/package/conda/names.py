@@ -1,0 +1,65 @@
+"""Build strings, the hash in them, and pins (conda-build's conventions)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING
+
+from axletree.core.errors import IntegrityError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from axletree.package.conda.model import CondaPackage
+
+
+def build_hash(variant: Mapping[str, str]) -> str:
+    """``h`` and seven digits that stand for a variant: SHA-1 over conda-build's JSON of it.
+
+    The digits equal conda-build's for the same ``hash_input.json``, so the bytes that are hashed are those of
+    Python's ``json.dumps`` with sorted keys.
+    """
+    text = json.dumps(dict(variant), sort_keys=True)
+    return "h" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:7]
+
+
+def build_string(*parts: str, variant: Mapping[str, str], number: int) -> str:
+    """A build string: ``cuda129_mkl_py311_h1234567_300`` from ``("cuda129", "mkl", "py311")``."""
+    return "_".join([*filter(None, parts), build_hash(variant), str(number)])
+
+
+def python_tag(python: str) -> str:
+    """``3.11`` as build strings have it: ``py311``; ``3.13t`` is ``py313t``."""
+    return f"py{python.replace('.', '')}"
+
+
+def pin_exact(package: CondaPackage) -> str:
+    """The dependency that only this very package meets: name, version and build string."""
+    return f"{package.name} {package.version} {package.build}"
+
+
+def pin_build(package: CondaPackage, *parts: str) -> str:
+    """The dependency on a version and a build string that begins with these parts, whatever its hash.
+
+    For siblings whose own hash depends on this package's.
+    """
+    return f"{package.name} {package.version} {'_'.join([*filter(None, parts), '*'])}_{package.build_number}"
+
+
+_STEM = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)")
+
+
+def parse_conda_name(filename: str) -> tuple[str, str, str]:
+    """(name, version, build) of a file name.
+
+    Raises:
+        IntegrityError: it is no name of a conda package.
+    """
+    for extension in (".conda", ".tar.bz2"):
+        found = _STEM.fullmatch(filename.removesuffix(extension)) if filename.endswith(extension) else None
+        if found is not None:
+            return found["name"], found["version"], found["build"]
+    hint = "a package is named NAME-VERSION-BUILD.conda, or .tar.bz2"
+    raise IntegrityError(Problem(file=filename, message="no name of a conda package", hint=hint))
