@@ -73,7 +73,7 @@ def find_owners(
     def owner(soname: str) -> tuple[Owner, str]:
         if soname in inside:
             return "wheel", inside[soname]
-        if soname in allowed or _LOADERS.fullmatch(soname) or (musl and _MUSL.fullmatch(soname)):
+        if soname in allowed or is_loader(soname) or (musl and _MUSL.fullmatch(soname)):
             return "system", ""
         for distribution, patterns in sorted((provided_by or {}).items()):
             if any(fnmatchcase(soname, pattern) for pattern in patterns):
@@ -87,6 +87,11 @@ def find_owners(
         for soname, files in sorted(users.items())
         for kind, by in (owner(soname),)
     )
+
+
+def is_loader(soname: str) -> bool:
+    """Whether a SONAME is that of glibc's loader, which every process has."""
+    return _LOADERS.fullmatch(soname) is not None
 
 
 def library_paths(elfs: Mapping[str, ElfFacts]) -> dict[str, str]:

@@ -36,6 +36,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     folders: tuple[str, ...] = ()
     """Where they lie below site-packages, newest layout first: ``nvidia/cu13/lib``, ``nvidia/cublas/lib``. A number in
     a folder's name stands for any: see :meth:`lies_in`."""
+    exclusive: bool = False
+    """Whether its libraries must never be copied into another wheel, required or not: a process may hold one only."""
     loads: tuple[str, ...] = ()
     """Names of providers whose libraries are in a process that has imported this one."""
 
