@@ -1,0 +1,216 @@
+"""Rules that split a wheel into several distributions: the file as it is written, read with all its errors at once.
+
+A rules file is TOML. Its rules are tried in order and the first that takes a file decides where it goes, so a file can
+have one place only; a file that no rule takes is an error when a wheel is split.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+from packaging.utils import canonicalize_name
+
+from axletree.core.errors import RecipeError
+from axletree.core.trees import is_safe_path
+from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.parse import decode_toml, locate_faults
+from axletree.recipe.structure import check_structure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.recipe.faults import Path
+
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
+        extra={"expects": "a normalised name: small letters, digits and '-', a letter or digit at both ends"},
+    ),
+]
+Label = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z][a-z0-9]*(\.(0|[1-9][0-9]*|[a-z][a-z0-9]*))*$",
+        extra={"expects": "a local version label such as split.1: parts with '.' between them, numbers without zeros"},
+    ),
+]
+Globs = tuple[str, ...]
+_TAKES = re.compile(r"[a-z0-9*?-]+(\[[a-z0-9-]+(,[a-z0-9-]+)*\])?")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """A table of a rules file: unknown keys are errors, underscores are written as dashes."""
+
+
+class Package(_Table, frozen=True, kw_only=True):
+    """A distribution that comes out. One of them has the name of what is split and keeps its metadata."""
+
+    name: Name
+    summary: str = ""
+    """One line; the original's own for the package that keeps its metadata."""
+    requires: tuple[Name, ...] = ()
+    """Other packages of the file, pinned exactly. Those that get no file, and so are not made, are left out."""
+    takes: tuple[str, ...] = ()
+    """Requirements of the original that go here, by glob, with or without extras: ``nvidia-*``,
+    ``cuda-toolkit[cudart,cupti]``. Several packages may take the same. What nobody takes stays with the original."""
+    independent: bool = False
+    """Of the Python version: tagged ``py3-none``."""
+    meta: bool = False
+    """Holds no files and requires all others."""
+
+
+class Rule(_Table, frozen=True, kw_only=True):
+    """Takes the files that one of its matchers names, for one package or for none."""
+
+    to: str | None = None
+    """The package."""
+    drop: str | None = None
+    """Why its files go nowhere. Either this or ``to``."""
+    files: Globs = ()
+    """Globs: ``*`` stays inside a folder, ``**`` does not."""
+    modules: tuple[str, ...] = ()
+    """Python packages and modules: ``torch.distributed``."""
+    soname: Globs = ()
+    """Globs of the SONAMEs of shared libraries. Costs inflating them."""
+    exclude: Globs = ()
+    """Globs of what it does not take."""
+    place: dict[str, str] = {}
+    """Folder in the original -> folder in the package."""
+    when: str | None = None
+    """Glob: the rule counts only where the wheel has such a file."""
+    relocate: bool = False
+    """Whether the search path of its ELF files is extended to the folders of what they need."""
+    required: bool = False
+    """Whether it is an error if it takes no file."""
+
+
+class TextEdit(_Table, frozen=True, kw_only=True):
+    """A text in a file that knows where others lie, to be replaced."""
+
+    file: str
+    """Path in the original."""
+    find: str
+    replace: str
+    count: Annotated[int, Meta(ge=1)] = 1
+    """How often the text must be there. Another number is an error: the file is not what the rule was made for."""
+    when: str | None = None
+    """Glob: the edit is made only where the wheel has such a file."""
+
+
+class Check(_Table, frozen=True, kw_only=True):
+    """At import, see that all packages are there and of the same split."""
+
+    file: str
+    """Python file that begins with the check, ``torch/__init__.py``."""
+    markers: str
+    """Folder for the files by which packages are known, ``libtorch/parts``."""
+
+
+class SplitRules(_Table, frozen=True, kw_only=True):
+    """A rules file."""
+
+    name: Name
+    """The distribution that it splits."""
+    label: Label
+    """What the local version label of the packages ends with. Raise its number when the rules change."""
+    version_module: str | None = None
+    """Python file whose ``__version__`` tells the local label where the metadata has none, ``torch/version.py``."""
+    package: Annotated[tuple[Package, ...], Meta(min_length=1)]
+    rule: Annotated[tuple[Rule, ...], Meta(min_length=1)]
+    edit: tuple[TextEdit, ...] = ()
+    check: Check | None = None
+
+    @property
+    def main(self) -> Package:
+        """The package that keeps the original's name and metadata."""
+        return next(package for package in self.package if package.name == self.name)
+
+
+def parse_split_rules(text: str, *, filename: str) -> SplitRules:
+    """Read a rules file.
+
+    Raises:
+        RecipeError: with everything that is wrong with it, each with its line.
+    """
+    data = decode_toml(text, filename)
+    faults, repaired = check_structure(data, SplitRules)
+    rules = msgspec.convert(repaired, SplitRules)
+    if not faults:  # what would be said of stand-ins is of no use
+        faults = [*_package_faults(rules), *_rule_faults(rules), *_edit_faults(rules)]
+    if faults:
+        raise RecipeError(*locate_faults(faults, text, filename))
+    return rules
+
+
+def module_globs(module: str) -> Globs:
+    """Globs of the files of a Python package or module, given by its dotted name."""
+    path = module.replace(".", "/")
+    return (f"{path}/**", f"{path}.py", f"{path}.pyi", f"{path}.*.so", f"{path}.so")
+
+
+def _package_faults(rules: SplitRules) -> Iterator[Fault]:
+    names = [package.name for package in rules.package]
+    if rules.name not in names:
+        hint = f"add a [[package]] with name = {rules.name!r}: it keeps the metadata and what requires it"
+        yield Fault(path=("name",), message=f"no package is called {rules.name!r}", hint=hint)
+    for number, package in enumerate(rules.package):
+        path: Path = ("package", number)
+        if canonicalize_name(package.name) != package.name:
+            yield Fault(path=(*path, "name"), message=f"{package.name!r} is not normalised")
+        if package.name in names[:number]:
+            yield Fault(path=(*path, "name"), message=f"a second package {package.name!r}")
+        if package.name == rules.name and (package.meta or package.independent):
+            yield Fault(path=path, message="keeps the original's files and tags: neither meta nor independent")
+        if package.meta and (package.requires or package.takes):
+            yield Fault(path=path, message="a meta package requires all others, and nothing else")
+        for place, name in enumerate(package.requires):
+            if name == package.name:
+                yield Fault(path=(*path, "requires", place), message="requires itself")
+            else:
+                yield from _known(name, names, (*path, "requires", place))
+        for place, text in enumerate(package.takes):
+            if not _TAKES.fullmatch(text):
+                message = f"{text!r} is no requirement to look for"
+                yield Fault(path=(*path, "takes", place), message=message, hint="write NAME, NAME-* or NAME[extra,...]")
+
+
+def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
+    names = [package.name for package in rules.package if not package.meta]
+    for number, rule in enumerate(rules.rule):
+        path: Path = ("rule", number)
+        if (rule.to is None) == (rule.drop is None):
+            yield Fault(path=path, message="needs either to or drop", hint='to = "PACKAGE", or drop = "REASON"')
+        if rule.to is not None:
+            yield from _known(rule.to, names, (*path, "to"))
+        if not (rule.files or rule.modules or rule.soname):
+            yield Fault(path=path, message="takes nothing", hint="give files, modules or soname")
+        for place, module in enumerate(rule.modules):
+            if not _MODULE.fullmatch(module):
+                yield Fault(path=(*path, "modules", place), message=f"{module!r} is no name of a Python module")
+        for folder, target in rule.place.items():
+            if not (is_safe_path(folder) and is_safe_path(target)):
+                hint = 'write both without slashes at their ends: "torch/lib" = "libtorch/lib"'
+                yield Fault(path=(*path, "place", folder), message="no relative folder", hint=hint)
+
+
+def _edit_faults(rules: SplitRules) -> Iterator[Fault]:
+    for number, edit in enumerate(rules.edit):
+        if not edit.find:
+            yield Fault(path=("edit", number, "find"), message="is empty")
+        if not is_safe_path(edit.file):
+            yield Fault(path=("edit", number, "file"), message="no relative path")
+    if rules.check is not None:
+        for key, value in (("file", rules.check.file), ("markers", rules.check.markers)):
+            if not is_safe_path(value):
+                yield Fault(path=("check", key), message="no relative path")
+
+
+def _known(name: str, names: Iterable[str], path: Path) -> Iterator[Fault]:
+    if name not in names:
+        hint = suggestion(name, names, "packages of this file")
+        yield Fault(path=path, message=f"there is no package {name!r} that can hold files", hint=hint)
