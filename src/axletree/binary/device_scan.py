@@ -65,12 +65,18 @@ class DeviceScanner:
         self._reading: Reading
         self._need: Need | None = None
         """What ``_reading`` waits for; ``None`` while the next container is looked for."""
+        self._end = 0
+        """Bytes that went by."""
         self._carry = b""
         """Bytes before the present chunk that are still needed."""
 
     def feed(self, offset: int, chunk: bytes) -> None:
         """Take the next chunk; ``offset`` is where it begins in the file."""
-        end = offset + len(chunk)
+        self._end = offset + len(chunk)
+        self._consume(offset, chunk, last=False)
+
+    def _consume(self, offset: int, chunk: bytes, *, last: bool) -> None:
+        end = self._end
         while not self._budget.spent:
             if self._need is None:
                 start = self._find(offset, chunk)
@@ -78,7 +84,7 @@ class DeviceScanner:
                     self._keep(offset, chunk, max(self._search, end - _OVERLAP))
                     return
                 self._begin(start, self._slice(offset, chunk, start, 4))
-            elif self._need.offset + self._need.size > end:
+            elif self._need.offset + self._need.size > end and not last:
                 self._keep(offset, chunk, self._needed_from(self._need.offset))
                 return
             else:
@@ -94,19 +100,19 @@ class DeviceScanner:
             source: the same file for random access. It is needed only where bytes outside of the sections looked
                 like a container that reaches into them; without it such a section counts as damaged.
         """
-        while self._need is not None:  # the file ended within a container
-            self._advance(self._carry[: self._need.size])
+        self._consume(self._end, b"", last=True)
         result = []
         for section in (Section(*fields) for fields in sections):
             inside = [found for found in self._found if section.offset <= found.offset < section.offset + section.size]
             if source is not None and section.size and (not inside or inside[0].offset != section.offset):
                 result.append(summarise(read_containers(source, section)))
             else:
-                result.append(summarise(_check(section, inside)))
+                result.append(summarise(_check(section, inside, self._budget)))
         return tuple(result)
 
     def _begin(self, start: int, magic: bytes) -> None:
-        self._search = start + 1  # where to go on if this is none
+        self._budget.spend()  # also for those that turn out to be none: a hostile file could be full of them
+        self._search = start + 1
         self._reading = _READERS[magic](start, self._budget)
         self._need = next(self._reading)
 
@@ -117,7 +123,7 @@ class DeviceScanner:
             self._need = None
             container: Container | None = stop.value
             if container is not None:
-                self._found.append(_counted(container, self._budget))
+                self._found.append(container)
                 self._search = container.end
 
     def _needed_from(self, position: int) -> int:
@@ -146,12 +152,6 @@ class DeviceScanner:
         self._carry = self._slice(offset, chunk, start, end - start) if start < end else b""
 
 
-def _counted(container: Container, budget: Budget) -> Container:
-    if container.damaged is None and not budget.spend():
-        return container._replace(damaged=TOO_MANY)
-    return container
-
-
 def _first(data: bytes, offset: int, start: int) -> int | None:
     """Where in the file the first container may begin that ``data`` (at ``offset``) shows from index ``start`` on."""
     best = len(data)
@@ -178,18 +178,20 @@ def read_containers(source: Source, section: Section) -> SectionCode:
         magic = source.read(position, 4)
         container = None
         if magic in _READERS:
+            if not budget.spend():
+                break
             container = _run(_READERS[magic](position, budget), source)
         if container is not None:
-            found.append(_counted(container, budget))
+            found.append(container)
             position = container.end
-            if found[-1].damaged:
+            if container.damaged:
                 break
             continue
         following = _search_section(source, position + (magic in _READERS), end)
         if following is None:
             break
         position = following
-    return _check(section, found)
+    return _check(section, found, budget)
 
 
 def _run(reading: Reading, source: Source) -> Container | None:
@@ -212,7 +214,7 @@ def _search_section(source: Source, position: int, end: int) -> int | None:
     return None
 
 
-def _check(section: Section, containers: Sequence[Container]) -> SectionCode:
+def _check(section: Section, containers: Sequence[Container], budget: Budget) -> SectionCode:
     """Containers must tile their section, but for padding."""
     end = section.offset + section.size
     position, damaged = section.offset, None
@@ -231,6 +233,8 @@ def _check(section: Section, containers: Sequence[Container]) -> SectionCode:
         open_end = last is not None and last.packing != "none"  # version 1 of CCOB does not tell its size
         if end - position >= _PADDING and not open_end:
             damaged = f"{end - position} bytes at offset {position} are no container"
+    if damaged is not None and budget.spent:
+        damaged = TOO_MANY
     return SectionCode(section, tuple(containers), damaged)
 
 
