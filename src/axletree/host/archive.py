@@ -8,22 +8,26 @@ import mmap
 import os
 import secrets
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.binary.members import SMALL, iter_member, read_member
+from axletree.binary.zips import read_directory
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
 from axletree.package.deflate import LEVEL
 from axletree.package.names import WheelName, render_wheel_name
-from axletree.package.wheel import scan_wheel
+from axletree.package.record import Content, check_record, content_of, parse_record
 from axletree.package.writer import EARLIEST, WrittenWheel, write_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from axletree.binary.zips import ZipEntry
     from axletree.package.metadata import Metadata
     from axletree.package.wheel_info import WheelInfo
     from axletree.package.writer import Member
@@ -34,14 +38,21 @@ class WheelFile(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     size: int
-    sha256: Digest
-    """Of the whole file; empty where it was not verified."""
     written: WrittenWheel
+
+    @property
+    def sha256(self) -> Digest:
+        """Of the whole file, which is read for it."""
+        with self.path.open("rb") as stream:
+            return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 _FILES: weakref.WeakKeyDictionary[mmap.mmap, int] = weakref.WeakKeyDictionary()
 """What is mapped -> a descriptor of its file, so that parts of it can be copied without touching its pages."""
 
+_MOST_PROBLEMS = 20
+_PER_MEMBER = 20_000
+"""Bytes of content that a member costs as much as, beside them."""
 _BUFFER = 1 << 18
 _COPY_FROM = 1 << 18
 """Bytes from which on asking the kernel to copy costs less than copying."""
@@ -147,7 +158,8 @@ def write_wheel_file(
             output.flush()
             if verify:
                 os.fsync(sink.fileno())
-        sha256 = _verify(temporary, path.name, written) if verify else Digest("")
+        if verify:
+            _verify(temporary, path.name, written, threads)
         temporary.replace(path)
         if verify:
             _sync_folder(folder)
@@ -156,18 +168,70 @@ def write_wheel_file(
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    return WheelFile(path=path, size=written.size, sha256=sha256, written=written)
+    return WheelFile(path=path, size=written.size, written=written)
 
 
-def _verify(path: Path, filename: str, written: WrittenWheel) -> Digest:
-    """Read the whole wheel back as a stranger would; returns the digest of the file."""
+def read_contents(
+    view: memoryview, entries: Iterable[ZipEntry], *, archive: str, threads: int = 1
+) -> dict[str, Content]:
+    """Inflate every member: its path -> what was read. Folders are left out.
+
+    Raises:
+        IntegrityError: a member is damaged.
+    """
+
+    def read(group: list[ZipEntry]) -> list[tuple[str, Content]]:
+        return [(entry.name, _content(view, entry, archive)) for entry in group]
+
+    groups = share_out([entry for entry in entries if not entry.directory], threads)
+    if len(groups) == 1:
+        return dict(read(groups[0]))
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        return dict(pair for pairs in pool.map(read, groups) for pair in pairs)
+
+
+def share_out(entries: Sequence[ZipEntry], parts: int) -> list[list[ZipEntry]]:
+    """Divide members into groups of about the same work, each in the order of the archive."""
+    if parts <= 1 or len(entries) < 2:
+        return [list(entries)]
+    load = [0] * parts
+    owner: dict[str, int] = {}
+    for entry in sorted(entries, key=lambda entry: -entry.size):
+        owner[entry.name] = least = load.index(min(load))
+        load[least] += entry.size + _PER_MEMBER
+    return [[entry for entry in entries if owner[entry.name] == part] for part in range(parts)]
+
+
+def _content(view: memoryview, entry: ZipEntry, archive: str) -> Content:
+    if entry.size <= SMALL:
+        return content_of(read_member(view, entry, archive=archive, limit=SMALL))
+    digest = hashlib.sha256()
+    for chunk in iter_member(view, entry, archive=archive):
+        digest.update(chunk)
+    return Content(sha256=digest.hexdigest(), size=entry.size)
+
+
+def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> None:
+    """Read the whole wheel back as a stranger would."""
     view = map_file(path)
-    wheel = scan_wheel(view, filename=filename).wheel
-    trouble = [*wheel.unreadable, *(f"{issue.path} {issue.detail}" for issue in wheel.record_issues)]
-    if wheel.record != written.record or wheel.size != written.size or trouble:
-        detail = f": {trouble[0]}" if trouble else ""
-        raise IntegrityError(Problem(file=filename, message=f"what was written does not read back{detail}"))
-    return Digest(hashlib.sha256(view).hexdigest())
+    entries = read_directory(view, archive=filename)
+    own = written.record[-1].path
+    record = next((entry for entry in entries if entry.name == own), None)
+    if record is None or entries[-1] is not record:
+        raise IntegrityError(
+            Problem(file=filename, message="what was written does not read back: no RECORD at its end")
+        )
+    lines = parse_record(read_member(view, record, archive=filename, limit=record.size), file=own)
+    contents = read_contents(view, entries, archive=filename, threads=threads)
+    issues = check_record(lines, contents, dist_info=own.rpartition("/")[0])
+    problems = [
+        Problem(file=filename, key=issue.path, message=f"what was written does not read back: {issue.detail}")
+        for issue in issues[:_MOST_PROBLEMS]
+    ]
+    if lines != written.record or view.nbytes != written.size:
+        problems.append(Problem(file=filename, message="what was written does not read back as it was meant"))
+    if problems:
+        raise IntegrityError(*problems)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 GENERATOR = f"axletree {__version__}"
 
+_KNOWN = frozenset({"wheel-version", "generator", "root-is-purelib", "tag", "build"})
 _MADE_ANEW = frozenset({"METADATA", "WHEEL", "RECORD"})
 _OF_AN_INSTALLATION = frozenset(
     {"INSTALLER", "REQUESTED", "direct_url.json", "RECORD.jws", "RECORD.p7s", "uv_cache.json"}
@@ -31,6 +33,8 @@ class WheelInfo(msgspec.Struct, frozen=True, kw_only=True):
     build: str = ""
     generator: str = GENERATOR
     wheel_version: str = "1.0"
+    extra: tuple[tuple[str, str], ...] = ()
+    """Other fields, (name, value); kept as they are."""
 
 
 def parse_wheel_info(data: bytes, *, file: str = "WHEEL") -> WheelInfo:
@@ -56,6 +60,7 @@ def parse_wheel_info(data: bytes, *, file: str = "WHEEL") -> WheelInfo:
         build=(fields.get("Build") or "").strip(),
         generator=(fields.get("Generator") or "").strip(),
         wheel_version=version.strip(),
+        extra=tuple((key, value) for key, value in fields.fields if key.lower() not in _KNOWN),
     )
 
 
@@ -69,7 +74,7 @@ def render_wheel_info(info: WheelInfo) -> bytes:
     ]
     if info.build:
         fields.append(("Build", info.build))
-    return render_metadata(Metadata(fields=tuple(fields)))
+    return render_metadata(Metadata(fields=(*fields, *info.extra)))
 
 
 def carry_dist_info(paths: Iterable[str], *, source: str, target: str) -> dict[str, str]:
@@ -91,3 +96,28 @@ def carry_dist_info(paths: Iterable[str], *, source: str, target: str) -> dict[s
         for path in paths
         if path.startswith(prefix) and path not in left_out
     }
+
+
+def carry_data(paths: Iterable[str], *, source: str, target: str) -> dict[str, str]:
+    """Where the files of a wheel's ``.data`` folder go when its ``.dist-info`` folder is renamed.
+
+    Args:
+        paths: all paths of the wheel.
+        source: the ``.dist-info`` folder as it is.
+        target: the ``.dist-info`` folder in the new wheel.
+
+    Returns:
+        Path in the wheel -> path in the new wheel. Old tools wrote the two folders in different spellings of the name,
+        so they are compared without them.
+    """
+    old, new = source.removesuffix(".dist-info"), target.removesuffix(".dist-info")
+    found: dict[str, str] = {}
+    for path in paths:
+        top, slash, rest = path.partition("/")
+        if slash and top.endswith(".data") and _plain(top.removesuffix(".data")) == _plain(old):
+            found[path] = f"{new}.data/{rest}"
+    return found
+
+
+def _plain(stem: str) -> str:
+    return re.sub(r"[-_.]+", "-", stem).lower()
