@@ -108,9 +108,9 @@ class Budget:
         """Allow so many."""
         self._left = items
 
-    def spend(self) -> bool:
-        """Take one; ``False`` where none is left."""
-        self._left -= 1
+    def spend(self, items: int = 1) -> bool:
+        """Take some; ``False`` where not so many are left."""
+        self._left -= items
         return self._left >= 0
 
     @property

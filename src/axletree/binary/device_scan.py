@@ -33,6 +33,8 @@ _OVERLAP = 31
 _PADDING = 4096
 """Most bytes between two containers."""
 _PIECE = 1 << 20
+_FALSE_COST = 50
+"""What a false magic number takes from the budget: real files have few, a hostile one could be full of them."""
 
 _Key = tuple[str, "Form", "Packing"]
 
@@ -111,7 +113,7 @@ class DeviceScanner:
         return tuple(result)
 
     def _begin(self, start: int, magic: bytes) -> None:
-        self._budget.spend()  # also for those that turn out to be none: a hostile file could be full of them
+        self._budget.spend()
         self._search = start + 1
         self._reading = _READERS[magic](start, self._budget)
         self._need = next(self._reading)
@@ -122,7 +124,9 @@ class DeviceScanner:
         except StopIteration as stop:
             self._need = None
             container: Container | None = stop.value
-            if container is not None:
+            if container is None:
+                self._budget.spend(_FALSE_COST)
+            else:
                 self._found.append(container)
                 self._search = container.end
 
@@ -187,6 +191,8 @@ def read_containers(source: Source, section: Section) -> SectionCode:
             if container.damaged:
                 break
             continue
+        if magic in _READERS:
+            budget.spend(_FALSE_COST)
         following = _search_section(source, position + (magic in _READERS), end)
         if following is None:
             break
