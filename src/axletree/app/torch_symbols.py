@@ -1,0 +1,86 @@
+"""Read what a torch exports: from its wheel, or from an environment in which it is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axletree.binary.source import BufferSource
+from axletree.core.errors import HostError, Problem, UsageError
+from axletree.host.archive import map_file
+from axletree.package.torch_symbols import LIBRARIES, VERSION_MODULE, collect_exports, read_version, wheel_exports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.package.torch_symbols import TorchExports
+
+_PROBE = "import sysconfig; print(sysconfig.get_path('platlib')); print(sysconfig.get_path('purelib'))"
+_PROBE_SECONDS = 20
+_HINT = "name a wheel of torch, a virtual environment, its site-packages folder, or its Python program"
+
+
+def exports_of_torch(path: Path) -> TorchExports:
+    """The exports of the torch at a path.
+
+    Args:
+        path: a wheel, a virtual environment's folder, a site-packages folder, or a Python program (it is started once,
+            to ask where its packages are; torch itself is not imported).
+
+    Raises:
+        UsageError: there is no torch.
+        HostError: something can't be read.
+        IntegrityError: the wheel or a library is damaged, or torch is for another system than Linux.
+    """
+    if path.is_file() and path.suffix == ".whl":
+        return wheel_exports(map_file(path), filename=path.name)
+    packages = _find_packages(path)
+    module = packages / VERSION_MODULE
+    version = read_version(map_file(module).tobytes()) if module.is_file() else ""
+    return collect_exports(_libraries(packages / LIBRARIES), origin=str(path), version=version)
+
+
+def _find_packages(path: Path) -> Path:
+    """The folder that has ``torch`` in it."""
+    candidates = tuple(_ask_python(path) if path.is_file() else _below(path))
+    found = next((folder for folder in candidates if (folder / LIBRARIES).is_dir()), None)
+    if found is not None:
+        return found
+    if not path.exists():
+        raise UsageError(Problem(file=str(path), message="does not exist", hint=_HINT))
+    places = "".join(f"\n    {folder}" for folder in candidates)
+    raise UsageError(Problem(file=str(path), message=f"no torch is installed in it; searched:{places}", hint=_HINT))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    yield folder
+    for pattern in ("lib/python3*/site-packages", "lib64/python3*/site-packages"):
+        yield from sorted(folder.glob(pattern))
+
+
+def _ask_python(program: Path) -> tuple[Path, ...]:
+    if not os.access(program, os.X_OK):
+        raise UsageError(Problem(file=str(program), message="is neither a wheel nor a program", hint=_HINT))
+    try:
+        done = subprocess.run(
+            [str(program), "-I", "-c", _PROBE],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PROBE_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(Problem(file=str(program), message=f"can't be started: {error}")) from error
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise HostError(Problem(file=str(program), message=f"does not tell where its packages are: {reason}"))
+    return tuple(dict.fromkeys(Path(line) for line in done.stdout.splitlines()))
+
+
+def _libraries(folder: Path) -> Iterator[tuple[str, BufferSource]]:
+    for path in sorted(folder.iterdir()):
+        if ".so" in path.name and path.is_file() and path.stat().st_size:
+            yield path.name, BufferSource(map_file(path))
