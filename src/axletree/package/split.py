@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from axletree.binary.elf import read_elf
+from axletree.binary.elf import ElfFacts, is_elf, read_elf
 from axletree.binary.members import MemberSource, read_member
+from axletree.binary.source import BufferSource
 from axletree.binary.zips import ZipEntry, read_directory
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.values import canonical_json, digest_of
@@ -25,6 +26,7 @@ from axletree.package.record import RecordEntry, parse_record
 from axletree.package.repack import packed_members
 from axletree.package.split_assign import assign_files
 from axletree.package.split_metadata import part_metadata, share_requirements, split_version
+from axletree.package.split_relocate import library_folders, relocate
 from axletree.package.split_report import SplitFile, SplitReport, report_files, report_package, report_rules
 from axletree.package.wheel_info import WheelInfo, carry_dist_info, parse_wheel_info
 from axletree.package.writer import Member
@@ -76,6 +78,10 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     parts: tuple[Part, ...]
     report: SplitReport
+    origins: dict[str, str]
+    """Path in a part -> path in the original, where it is another."""
+    before: dict[str, ElfFacts]
+    """Path in a part -> facts of a relocated file, as it was in the original."""
 
 
 class _Change(NamedTuple):
@@ -83,6 +89,7 @@ class _Change(NamedTuple):
 
     data: bytes
     kind: Change
+    before: ElfFacts | None = None
 
 
 def read_split_source(buffer: bytes | memoryview, *, filename: str) -> SplitSource:
@@ -161,7 +168,17 @@ class _Planner:
     def plan(self) -> SplitPlan:
         changes = self.changes()
         parts = tuple(self.part(package, changes) for package in self.packages)
-        return SplitPlan(parts=parts, report=self.report(parts, changes))
+        kept = [place for place in self.places if place.package is not None]
+        return SplitPlan(
+            parts=parts,
+            report=self.report(parts, changes),
+            origins={place.target: place.path for place in kept if place.target != place.path},
+            before={
+                place.target: change.before
+                for place in kept
+                if (change := changes.get(place.path)) and change.before is not None
+            },
+        )
 
     def read(self, path: str) -> bytes:
         return read_member(
@@ -199,7 +216,18 @@ class _Planner:
                 problems.append(Problem(key=check.file, message="is where the check at import goes, but is not there"))
         if problems:
             raise IntegrityError(*problems)
-        return {path: _Change(text.encode(), "edited") for path, text in texts.items()}
+        edited = {path: _Change(text.encode(), "edited") for path, text in texts.items()}
+        return edited | dict(self.relocated())
+
+    def relocated(self) -> Iterator[tuple[str, _Change]]:
+        """The files that rules relocate, and that have to change for it."""
+        folders = library_folders(place.target for place in self.places if place.package is not None)
+        for path, number, package, target in self.places:
+            if package is not None and self.rules.rule[number].relocate:
+                source = BufferSource(self.read(path))
+                found = relocate(source, target=target, folders=folders) if is_elf(source.read(0, 4)) else None
+                if found is not None:
+                    yield path, _Change(found.data, "relocated", found.before)
 
     def edit(self, number: int, edit: TextEdit, texts: dict[str, str], kept: set[str]) -> Iterator[Problem]:
         """Apply one edit to the texts read so far."""
