@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.errors import HostError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
 from axletree.host.archive import map_file
+from axletree.package.conda.check import check_conda
 from axletree.package.conda.model import CondaFile, CondaPackage
+from axletree.package.conda.reader import CondaFacts, scan_conda
 from axletree.package.conda.writer import DEFAULT_LEVEL, WrittenConda, write_conda
 from axletree.package.writer import EARLIEST
 
@@ -65,7 +67,7 @@ def write_conda_file(
             written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)
             sink.flush()
             os.fsync(sink.fileno())
-        sha256 = Digest(hashlib.sha256(map_file(temporary)).hexdigest())
+        sha256 = _verify(temporary, path.name, written)
         temporary.replace(path)
         _sync_folder(folder)
     except OSError as error:
@@ -74,6 +76,27 @@ def write_conda_file(
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return CondaPackageFile(path=path, size=written.size, sha256=sha256, written=written)
+
+
+def read_conda(path: Path) -> CondaFacts:
+    """Read a package on disk; see :func:`~axletree.package.conda.reader.scan_conda`.
+
+    Raises:
+        IntegrityError: it is no conda package, or its archive is damaged, ambiguous or unsafe.
+        HostError: it can't be read.
+    """
+    return scan_conda(map_file(path), filename=path.name)
+
+
+def _verify(path: Path, filename: str, written: WrittenConda) -> Digest:
+    """Read the whole package back as a stranger would; returns the digest of the file."""
+    view = map_file(path)
+    facts = scan_conda(view, filename=filename)
+    trouble = [f"{issue.path} {issue.detail}".strip() for issue in check_conda(facts)]
+    if facts.paths != written.paths or facts.size != written.size or trouble:
+        detail = f": {trouble[0]}" if trouble else ""
+        raise IntegrityError(Problem(file=filename, message=f"what was written does not read back{detail}"))
+    return Digest(hashlib.sha256(view).hexdigest())
 
 
 def tree_files(folder: Path, *, below: str = "") -> tuple[CondaFile, ...]:

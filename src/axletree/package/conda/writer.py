@@ -18,7 +18,7 @@ import msgspec
 import zstandard
 from zlib_ng import zlib_ng
 
-from axletree.binary.members import MemberSource
+from axletree.binary.members import iter_member
 from axletree.binary.zips import STORED, ZipEntry
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.package.conda.info import OWN, PathEntry, info_files
@@ -118,26 +118,21 @@ def content_chunks(file: CondaFile, digests: Mapping[str, str] | None = None) ->
     if isinstance(data, bytes):
         yield data
     elif isinstance(data, Packed):
-        yield from packed_source(file.path, data).scan()
+        entry = ZipEntry(
+            name=file.path,
+            method=data.method,
+            crc=data.crc,
+            compressed=len(data.data),
+            size=data.size,
+            offset=0,
+            data=0,
+            mode=0,
+        )
+        yield from iter_member(data.data, entry, archive="archive of the file")
     elif isinstance(data, Late):
         yield data.render(digests or {})
     else:
         yield from data()
-
-
-def packed_source(path: str, data: Packed) -> MemberSource:
-    """Content of another archive, to be read."""
-    entry = ZipEntry(
-        name=path,
-        method=data.method,
-        crc=data.crc,
-        compressed=len(data.data),
-        size=data.size,
-        offset=0,
-        data=0,
-        mode=0,
-    )
-    return MemberSource(data.data, entry, archive="archive of the file")
 
 
 class _Tree:

@@ -1,0 +1,216 @@
+"""What is wrong with conda packages that exist: each by itself, and several that are to be installed together."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.trees import is_safe_path
+from axletree.package.conda.model import link_place, wrong_pyc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from axletree.package.conda.info import PathEntry
+    from axletree.package.conda.reader import CondaFacts, CondaMember
+
+Kind = Literal[
+    "unreadable", "name", "unsafe", "twice", "case", "missing", "extra", "size", "hash", "type", "link", "prefix",
+    "files", "pyc", "clobber", "pin", "run-exports",
+]  # fmt: skip
+
+
+class CondaIssue(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a package."""
+
+    kind: Kind
+    package: str
+    """File name."""
+    path: str
+    """Path in the package, or the field that is meant; empty where the package as a whole is."""
+    detail: str
+
+
+def check_conda(facts: CondaFacts) -> tuple[CondaIssue, ...]:
+    """Compare what a package says with what it holds; empty where all is well.
+
+    ``missing`` is listed in ``paths.json``, but not in the archive; ``extra`` the other way round. ``case``: paths that
+    differ only in case, an issue where file systems may not tell them apart.
+    """
+    found = [*_identity(facts), *_safety(facts)]
+    if facts.paths is not None:
+        found += _listing(facts, facts.paths)
+    if facts.files is not None and facts.paths is not None:
+        listed = {entry.path for entry in facts.paths if entry.path_type != "directory"}
+        for path in sorted(listed ^ set(facts.files)):
+            where = "paths.json" if path in listed else "files"
+            found.append(("files", path, f"is listed in info/{where} only"))
+    return tuple(CondaIssue(kind=k, package=facts.filename, path=p, detail=d) for k, p, d in found)
+
+
+def clobbers(packages: Sequence[CondaFacts]) -> tuple[CondaIssue, ...]:
+    """Paths that several packages hold: installers let one win and do not say so.
+
+    A path that is a file in one and a folder in another is among them. Files of ``noarch: python`` packages are
+    compared with those that lie in the site-packages of any Python.
+    """
+    owners: dict[str, list[str]] = defaultdict(list)
+    folders: dict[str, str] = {}
+    for facts in packages:
+        for member in facts.members:
+            if member.kind == "folder":
+                continue
+            place = _place(member.path)
+            owners[place].append(facts.filename)
+            parent = place.rpartition("/")[0]
+            while parent and parent not in folders:
+                folders[parent] = facts.filename
+                parent = parent.rpartition("/")[0]
+    found: list[CondaIssue] = []
+    for path, names in sorted(owners.items()):
+        others = sorted(set(names[1:])) if len(names) > 1 else [folders[path]] if path in folders else []
+        if others:
+            detail = f"is also in {', '.join(others)}" + ("" if len(names) > 1 else ", as a folder")
+            found.append(CondaIssue(kind="clobber", package=names[0], path=path, detail=detail))
+    return tuple(found)
+
+
+def check_siblings(packages: Sequence[CondaFacts]) -> tuple[CondaIssue, ...]:
+    """Whether packages of one build hold together: exact pins both ways, and run exports that name both.
+
+    Without the pin back a solver may put a sibling of another variant beside one; without the sibling's run exports
+    what builds against the dependent loses the library that it really links to. Packages without files (metapackages)
+    need neither.
+    """
+    by_name = {facts.index.name: facts for facts in packages if facts.index}
+    found: list[CondaIssue] = []
+    for facts in packages:
+        for spec in facts.index.depends if facts.index else ():
+            name, _, rest = spec.partition(" ")
+            other = by_name.get(name)
+            if other is not None and other is not facts:
+                found += _sibling(facts, other, rest)
+    return tuple(found)
+
+
+def _sibling(facts: CondaFacts, other: CondaFacts, rest: str) -> Iterator[CondaIssue]:
+    def issue(kind: Kind, package: CondaFacts, path: str, detail: str) -> CondaIssue:
+        return CondaIssue(kind=kind, package=package.filename, path=path, detail=detail)
+
+    if re.split(r"[ =]+", rest.strip().lstrip("=")) != [other.version, other.build]:
+        wanted = f"{other.name} {other.version} {other.build}"
+        yield issue("pin", facts, "depends", f"has {other.name} {rest}".rstrip() + f", not exactly {wanted}")
+    if not facts.members or not other.members or other.index is None:
+        return
+    back = [spec for spec in (*other.index.constrains, *other.index.depends) if spec.split(" ")[0] == facts.name]
+    if not any(facts.version in spec for spec in back):
+        detail = f"does not hold {facts.name}, which depends on it, to {facts.version}"
+        yield issue("pin", other, "constrains", detail)
+    if _exported(other) and not _exported(other) & _exported(facts):
+        detail = f"lack {other.name}, which its dependents need as well"
+        yield issue("run-exports", facts, "run_exports", detail)
+
+
+def _exported(facts: CondaFacts) -> set[str]:
+    exports = facts.run_exports
+    return {spec.split(" ")[0] for spec in (*exports.weak, *exports.strong)} if exports else set()
+
+
+_Found = tuple[Kind, str, str]
+
+
+def _identity(facts: CondaFacts) -> Iterator[_Found]:
+    for sentence in facts.unreadable:
+        yield "unreadable", "", sentence
+    if facts.index is not None:
+        for field in ("name", "version", "build"):
+            inside, outside = getattr(facts.index, field), getattr(facts, field)
+            if inside != outside:
+                yield "name", field, f"is {inside!r} in info/index.json, but {outside!r} in the file's name"
+    if facts.paths is None and not any("paths.json" in sentence for sentence in facts.unreadable):
+        yield "unreadable", "", "info/paths.json is missing"
+
+
+def _safety(facts: CondaFacts) -> Iterator[_Found]:
+    noarch = facts.index is not None and facts.index.noarch == "python"
+    counts = Counter(member.path for member in facts.members)
+    links = {member.path for member in facts.members if member.kind == "link"}
+    cases: dict[str, str] = {}
+    for member in facts.members:
+        path = member.path
+        if not is_safe_path(path):
+            yield "unsafe", repr(path)[1:-1][:300], "is no path inside of the prefix"
+            continue
+        if counts[path] > 1:
+            yield "twice", path, "is in the archive twice"
+        if member.kind == "link" and link_place(path, member.target) is None:
+            yield "link", path, f"leads out of the prefix, to {member.target[:200]!r}"
+        if any(parent in links for parent in _parents(path)):
+            yield "unsafe", path, "lies below a symbolic link of the package"
+        other = cases.setdefault(path.lower(), path)
+        if other != path and not (facts.index and (facts.index.subdir or "").startswith("linux")):
+            yield "case", path, f"differs from {other} in case only"
+        if (wrong := wrong_pyc(path, noarch=noarch)) is not None:
+            yield "pyc", path, wrong
+
+
+def _parents(path: str) -> Iterator[str]:
+    parent = path.rpartition("/")[0]
+    while parent:
+        yield parent
+        parent = parent.rpartition("/")[0]
+
+
+def _listing(facts: CondaFacts, paths: Iterable[PathEntry]) -> Iterator[_Found]:
+    members = {member.path: member for member in facts.members}
+    listed: set[str] = set()
+    for entry in paths:
+        if not is_safe_path(entry.path):
+            yield "unsafe", repr(entry.path)[1:-1][:300], "is listed, but is no path inside of the prefix"
+        elif entry.path in listed:
+            yield "twice", entry.path, "is listed twice"
+        elif (member := members.get(entry.path)) is None:
+            if entry.path_type != "directory":
+                yield "missing", entry.path, "is listed, but not in the archive"
+        else:
+            yield from _compare(entry, member, members)
+        listed.add(entry.path)
+    for path, member in members.items():
+        if path not in listed and member.kind != "folder":
+            yield "extra", path, "is in the archive, but not listed"
+
+
+def _compare(entry: PathEntry, member: CondaMember, members: Mapping[str, CondaMember]) -> Iterator[_Found]:
+    is_link = member.kind == "link"
+    if is_link != (entry.path_type == "softlink"):
+        yield "type", entry.path, f"is listed as {entry.path_type}, but is a {member.kind}"
+        return
+    if is_link or member.kind == "folder":
+        return
+    true = member if member.kind == "file" else members.get(member.target)
+    if true is None or true.kind != "file":
+        yield "link", entry.path, f"shares its content with {member.target[:200]!r}, which is no file of the package"
+        return
+    if entry.size_in_bytes is not None and entry.size_in_bytes != true.size:
+        yield "size", entry.path, f"has {true.size} bytes, but {entry.size_in_bytes} are listed"
+    if entry.sha256 is not None and entry.sha256 != true.sha256:
+        yield "hash", entry.path, f"has SHA-256 {true.sha256}, but {entry.sha256[:80]} is listed"
+    if entry.prefix_placeholder is None and true.prefix and not entry.path.endswith(".pyc"):
+        yield "prefix", entry.path, "holds the prefix it was built for, but is not listed with it"
+    elif entry.prefix_placeholder is not None and true.prefix is None:
+        yield "prefix", entry.path, "is listed with a prefix that it does not hold"
+    elif entry.file_mode == "text" and true.prefix == "binary":
+        yield "prefix", entry.path, "is listed as text, but has NUL bytes: its prefix would be replaced wrongly"
+
+
+_SITE = re.compile(r"(?:lib/python\d+\.\d+t?/)?site-packages/")
+
+
+def _place(path: str) -> str:
+    """Where a path is installed, the same for every Python."""
+    if path.startswith("python-scripts/"):
+        return f"bin/{path.removeprefix('python-scripts/')}"
+    return _SITE.sub("site-packages/", path, count=1) if _SITE.match(path) else path

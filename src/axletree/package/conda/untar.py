@@ -1,0 +1,226 @@
+"""A strict reader of tar archives that come in pieces: v7, ustar, pax and GNU headers, in bounded memory.
+
+What two readers could understand differently is refused: wrong checksums, records that change a size, links that carry
+content, anything after the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.conda.tar import BLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAX_TOTAL = 64 << 30
+"""Most bytes that an archive may unpack to."""
+MAX_ENTRIES = 2_000_000
+_MAX_RECORDS = 1 << 20
+_KINDS: dict[bytes, Literal["file", "hardlink", "link", "folder"]] = {
+    b"0": "file",
+    b"\0": "file",
+    b"7": "file",
+    b"1": "hardlink",
+    b"2": "link",
+    b"5": "folder",
+}
+
+
+class TarEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands before a content."""
+
+    path: str
+    """As written, a ``/`` at the end of folders left out; not checked for safety."""
+    kind: Literal["file", "hardlink", "link", "folder"]
+    size: int
+    executable: bool
+    mtime: int
+    target: str = ""
+    """Where a link points, as written."""
+
+
+class _Pieces:
+    """Bytes that come in pieces, handed out in the sizes that are wanted."""
+
+    def __init__(self, chunks: Iterable[bytes], archive: str) -> None:
+        self._chunks = iter(chunks)
+        self._waiting = memoryview(b"")
+        self._archive = archive
+        self._total = 0
+
+    def upto(self, size: int) -> memoryview:
+        """Some bytes, at most ``size``; none at the end."""
+        while not self._waiting:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return self._waiting
+            self._total += len(chunk)
+            if self._total > MAX_TOTAL:
+                raise tar_damaged(self._archive, f"unpacks to more than {MAX_TOTAL >> 30} GiB")
+            self._waiting = memoryview(chunk)
+        found, self._waiting = self._waiting[:size], self._waiting[size:]
+        return found
+
+    def exactly(self, size: int) -> bytes:
+        """So many bytes.
+
+        Raises:
+            IntegrityError: there are fewer.
+        """
+        parts: list[memoryview] = []
+        while size:
+            part = self.upto(size)
+            if not part:
+                raise tar_damaged(self._archive, "is cut off")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+def tar_damaged(archive: str, message: str, *, member: str | None = None) -> IntegrityError:
+    """An error that names the archive and, where it is one member's, the member."""
+    return IntegrityError(Problem(file=archive, key=member and repr(member)[1:-1][:300], message=message))
+
+
+def read_tar(
+    chunks: Iterable[bytes], *, archive: str = "archive"
+) -> Iterator[tuple[TarEntry, Iterator[bytes | memoryview]]]:
+    """Each entry with its content; what of a content was not read is passed over.
+
+    Args:
+        chunks: the uncompressed archive in pieces of any sizes.
+        archive: what errors call it.
+
+    Raises:
+        IntegrityError: the archive is damaged, ambiguous or too large.
+    """
+    pieces = _Pieces(chunks, archive)
+    override: dict[str, str] = {}
+    count = 0
+    while True:
+        header = pieces.exactly(BLOCK)
+        if not any(header):
+            break
+        count += 1
+        if count > MAX_ENTRIES:
+            raise tar_damaged(archive, f"has more than {MAX_ENTRIES} entries")
+        kind, size = header[156:157], _check_header(header, archive)
+        if kind in {b"x", b"g", b"L", b"K"}:
+            override |= _read_override(kind, size, pieces, archive)
+            continue
+        entry = _entry(header, kind, size, override, archive)
+        override = {}
+        content = _content(pieces, entry.size)
+        yield entry, content
+        for _ in content:
+            pass
+        pieces.exactly(-entry.size % BLOCK)
+    if override:
+        raise tar_damaged(archive, "ends after a header that announces another")
+    _check_end(pieces, archive)
+
+
+def _check_end(pieces: _Pieces, archive: str) -> None:
+    """A second empty block closes an archive; more of them may follow, nothing else."""
+    if any(pieces.exactly(BLOCK)):
+        raise tar_damaged(archive, "goes on after its end")
+    while rest := pieces.upto(1 << 20):
+        if any(rest):
+            raise tar_damaged(archive, "goes on after its end")
+
+
+def _content(pieces: _Pieces, size: int) -> Iterator[bytes | memoryview]:
+    while size:
+        part = pieces.upto(min(size, 1 << 20)) or pieces.exactly(1)
+        size -= len(part)
+        yield part
+
+
+def _check_header(header: bytes, archive: str) -> int:
+    """The size that a header declares, once its checksum was found true."""
+    declared = _number(header[148:156], archive)
+    if declared != sum(header) - sum(header[148:156]) + 8 * 0x20:
+        raise tar_damaged(archive, "holds a header with a wrong checksum")
+    return _number(header[124:136], archive)
+
+
+def _number(field: bytes, archive: str) -> int:
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:])
+    text = field.strip(b" \0")
+    if not text:
+        return 0
+    if not text.isdigit() or text.translate(None, b"01234567"):
+        raise tar_damaged(archive, "holds a header with a number that is none")
+    return int(text, 8)
+
+
+def _entry(header: bytes, kind: bytes, size: int, override: dict[str, str], archive: str) -> TarEntry:
+    name = _text(header[:100], archive)
+    prefix = _text(header[345:500], archive) if header[257:265] == b"ustar\00000" else ""
+    path = override.get("path") or (f"{prefix}/{name}" if prefix else name)
+    if kind not in _KINDS:
+        raise tar_damaged(archive, f"is an entry of type {kind!r}, which packages can't hold", member=path)
+    found = _KINDS[kind]
+    if found == "file" and path.endswith("/"):
+        found = "folder"  # as old writers say it
+    if "size" in override and override["size"] != str(size):
+        raise tar_damaged(archive, "declares two sizes", member=path)
+    if found != "file" and size:
+        raise tar_damaged(archive, "is no file, yet declares content", member=path)
+    return TarEntry(
+        path=path.removesuffix("/") if found == "folder" else path,
+        kind=found,
+        size=size,
+        executable=bool(_number(header[100:108], archive) & 0o100),
+        mtime=_number(header[136:148], archive),
+        target=(override.get("linkpath") or _text(header[157:257], archive)) if found in {"link", "hardlink"} else "",
+    )
+
+
+def _read_override(kind: bytes, size: int, pieces: _Pieces, archive: str) -> dict[str, str]:
+    """Fields of the next header that did not fit into it."""
+    if size > _MAX_RECORDS:
+        raise tar_damaged(archive, f"holds a header of {size} bytes")
+    data = pieces.exactly(size)
+    pieces.exactly(-size % BLOCK)
+    if kind in {b"L", b"K"}:
+        return {"path" if kind == b"L" else "linkpath": _text(data, archive)}
+    records = _pax_records(data, archive)
+    if kind == b"g":
+        if records.keys() & {"path", "linkpath", "size"}:
+            raise tar_damaged(archive, "gives all its files one name or size")
+        return {}
+    if any(key.startswith("GNU.sparse") for key in records):
+        raise tar_damaged(archive, "holds a sparse file, which packages can't")
+    return {key: value for key, value in records.items() if key in {"path", "linkpath", "size"}}
+
+
+def _pax_records(data: bytes, archive: str) -> dict[str, str]:
+    records: dict[str, str] = {}
+    position = 0
+    while position < len(data):
+        space = data.find(b" ", position, position + 12)
+        digits = data[position:space] if space > 0 else b""
+        end = position + int(digits) if digits.isdigit() else 0
+        record = data[space + 1 : end]
+        if end <= space or end > len(data) or not record.endswith(b"\n") or b"=" not in record:
+            raise tar_damaged(archive, "holds a damaged pax header")
+        key, _, value = record[:-1].partition(b"=")
+        if b"\0" in value and key in {b"path", b"linkpath"}:
+            raise tar_damaged(archive, "holds a name with a NUL in it")
+        records[_text(key, archive)] = _text(value, archive) if key in {b"path", b"linkpath", b"size"} else ""
+        position = end
+    return records
+
+
+def _text(field: bytes, archive: str) -> str:
+    raw = field.partition(b"\0")[0]
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise tar_damaged(archive, f"holds a name that is no UTF-8: {raw[:80]!r}") from error
