@@ -7,12 +7,34 @@ checked against the size of the file and against fixed bounds before it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from axletree.binary.device import DeviceSection
-from axletree.binary.elf_tables import MAGIC, Layout, Reader, read_layout
+from axletree.binary.elf_dynamic import (
+    DT_NEEDED,
+    DT_RPATH,
+    DT_RUNPATH,
+    DT_SONAME,
+    Dynamic,
+    read_dynamic,
+    read_dynamic_values,
+    read_string,
+    read_strings,
+    versions_defined,
+    versions_needed,
+)
+from axletree.binary.elf_segments import (
+    expect_segments,
+    find_misalignments,
+    first_load_writable,
+    read_build_id,
+    read_interpreter,
+    stack_kind,
+)
+from axletree.binary.elf_symbols import read_symbol_use
+from axletree.binary.elf_tables import MAGIC, Layout, Reader, read_head, read_sections
 from axletree.binary.source import BufferSource
 
 if TYPE_CHECKING:
@@ -20,12 +42,8 @@ if TYPE_CHECKING:
 
     from axletree.binary.source import Source
 
-_PT_INTERP, _PT_GNU_STACK, _PF_X = 3, 0x6474E551, 1
-_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SONAME, _DT_RPATH = 1, 4, 5, 6, 10, 14, 15
-_DT_RUNPATH, _DT_GNU_HASH = 29, 0x6FFFFEF5
-_DT_VERDEF, _DT_VERDEFNUM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
-_SHT_SYMTAB, _SHT_STRTAB, _SHT_NOBITS, _SHT_DYNSYM = 2, 3, 8, 11
-_STB_WEAK, _SHN_UNDEF = 2, 0
+_SHT_NULL, _SHT_SYMTAB, _SHT_STRTAB, _SHT_NOBITS = 0, 2, 3, 8
+_SHF_ALLOC = 2
 _KINDS: dict[int, Literal["relocatable", "executable", "shared", "core"]] = {
     1: "relocatable",
     2: "executable",
@@ -42,10 +60,6 @@ _ARCHITECTURES = {
     (243, 64, "little"): "riscv64",
     (258, 64, "little"): "loongarch64",
 }
-_MAX_STRING_TABLE = 256 << 20
-_MAX_SYMBOLS = 8_000_000
-_MAX_STRING = 1 << 16
-_PIECE = 1 << 20
 
 
 class VersionNeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,17 +143,6 @@ class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return _ARCHITECTURES.get((self.machine, self.bits, self.order))
 
 
-class _Dynamic(NamedTuple):
-    """The dynamic section: tag -> values, and the string table that they point into."""
-
-    values: dict[int, list[int]]
-    strings: bytes
-
-    def first(self, tag: int) -> int | None:
-        found = self.values.get(tag)
-        return found[0] if found else None
-
-
 def is_elf(head: bytes) -> bool:
     """Whether a file that starts like this is an ELF file."""
     return head.startswith(MAGIC)
@@ -157,203 +160,58 @@ def read_elf(data: Source | bytes | memoryview, *, name: str = "ELF file") -> El
     """
     source = BufferSource(data) if isinstance(data, bytes | memoryview) else data
     reader = Reader(source, name)
-    layout = read_layout(reader)
-    dynamic = _read_dynamic(reader, layout)
-    undefined, modules = _python_symbols(reader, layout, dynamic)
+    layout = read_head(reader)
+    # What is read last is announced first: the content may go by only once, and sections lie at its end.
+    expect_segments(reader, layout)
+    values = read_dynamic_values(reader, layout)
+    layout = read_sections(reader, layout)
+    dynamic = read_dynamic(reader, layout, values)
+    facts = _facts_of_tables(reader, layout)
+    return facts if dynamic is None else _add_dynamic(facts, reader, layout, dynamic)
+
+
+def _facts_of_tables(reader: Reader, layout: Layout) -> ElfFacts:
     symbol_table, debug = _unloaded_sections(layout)
-    soname = dynamic.first(_DT_SONAME) if dynamic else None
     return ElfFacts(
         bits=layout.bits,
         order=layout.order,
         kind=_KINDS.get(layout.kind, "other"),
         machine=layout.machine,
-        dynamic=dynamic is not None,
-        soname=None if soname is None or dynamic is None else _string(reader, dynamic, soname),
-        needed=_strings(reader, dynamic, _DT_NEEDED),
-        rpath=_search_path(reader, dynamic, _DT_RPATH),
-        runpath=_search_path(reader, dynamic, _DT_RUNPATH),
-        versions_needed=tuple(_versions_needed(reader, layout, dynamic)),
-        versions_defined=tuple(_versions_defined(reader, layout, dynamic)),
-        stack=_stack(layout),
-        interpreter=_interpreter(reader, layout),
+        stack=stack_kind(layout),
+        interpreter=read_interpreter(reader, layout),
         symbol_table=symbol_table,
         debug=debug,
-        python_symbols=undefined,
-        python_modules=modules,
+        build_id=read_build_id(reader, layout),
+        first_load_writable=first_load_writable(layout),
+        misaligned=find_misalignments(layout, reader.size),
+        sections=tuple(_section_sizes(layout, reader.size)),
     )
 
 
-def _stack(layout: Layout) -> Literal["plain", "executable", "unmarked"]:
-    flags = next((segment.flags for segment in layout.segments if segment.type == _PT_GNU_STACK), None)
-    if flags is None:
-        return "unmarked"
-    return "executable" if flags & _PF_X else "plain"
+def _add_dynamic(facts: ElfFacts, reader: Reader, layout: Layout, dynamic: Dynamic) -> ElfFacts:
+    soname = dynamic.first(DT_SONAME)
+    use = read_symbol_use(reader, layout, dynamic)
+    return msgspec.structs.replace(
+        facts,
+        dynamic=True,
+        soname=None if soname is None else read_string(reader, dynamic, soname),
+        needed=read_strings(reader, dynamic, DT_NEEDED),
+        rpath=_search_path(reader, dynamic, DT_RPATH),
+        runpath=_search_path(reader, dynamic, DT_RUNPATH),
+        versions_needed=tuple(
+            VersionNeed(file=file, versions=versions) for file, versions in versions_needed(reader, layout, dynamic)
+        ),
+        versions_defined=tuple(versions_defined(reader, layout, dynamic)),
+        python_symbols=use.python_symbols,
+        python_modules=use.python_modules,
+        abi=AbiUse(torch_cxx=use.torch_cxx, torch_shims=use.torch_shims, cxx11=use.cxx11, old_strings=use.old_strings),
+    )
 
 
-def _interpreter(reader: Reader, layout: Layout) -> str | None:
-    segment = next((segment for segment in layout.segments if segment.type == _PT_INTERP), None)
-    if segment is None:
-        return None
-    path = reader.take(segment.offset, min(segment.filesz, _MAX_STRING), "interpreter")
-    return path.partition(b"\0")[0].decode("utf-8", "backslashreplace")
-
-
-def _read_dynamic(reader: Reader, layout: Layout) -> _Dynamic | None:
-    table = reader.dynamic_entries(layout)
-    if table is None:
-        return None
-    values: dict[int, list[int]] = {}
-    for tag, value in table:
-        values.setdefault(tag, []).append(value)
-    address, size = values.get(_DT_STRTAB), values.get(_DT_STRSZ)
-    if not address or not size:
-        return _Dynamic(values, b"")
-    if size[0] > _MAX_STRING_TABLE:
-        raise reader.error(f"its string table claims {size[0]} bytes")
-    return _Dynamic(values, reader.take(layout.offset_of(reader, address[0]), size[0], "string table"))
-
-
-def _string(reader: Reader, dynamic: _Dynamic, offset: int) -> str:
-    strings = dynamic.strings
-    end = strings.find(b"\0", offset, offset + _MAX_STRING)
-    if offset >= len(strings) or end < 0:
-        raise reader.error(f"a name lies outside its string table, or is longer than {_MAX_STRING} bytes")
-    reader.spend(1 + (end - offset) // 64)
-    return strings[offset:end].decode("utf-8", "backslashreplace")
-
-
-def _strings(reader: Reader, dynamic: _Dynamic | None, tag: int) -> tuple[str, ...]:
-    if dynamic is None:
-        return ()
-    return tuple(_string(reader, dynamic, offset) for offset in dynamic.values.get(tag, []))
-
-
-def _search_path(reader: Reader, dynamic: _Dynamic | None, tag: int) -> tuple[str, ...]:
-    paths = _strings(reader, dynamic, tag)
+def _search_path(reader: Reader, dynamic: Dynamic, tag: int) -> tuple[str, ...]:
+    paths = read_strings(reader, dynamic, tag)
     # An empty entry means the working directory to the loader, so it is kept; an empty path has no entries.
     return tuple(entry for path in paths if path for entry in path.split(":"))
-
-
-def _version_chain(
-    reader: Reader, layout: Layout, start: int | None, count: int | None, kind: Literal["need", "definition"]
-) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Walk Verneed or Verdef records: the record, and the name offsets of its auxiliary records."""
-    if start is None or count is None:
-        return
-    record_format, aux_format, aux_name = ("HHIII", "IHHII", 3) if kind == "need" else ("HHHHIII", "II", 0)
-    offset = layout.offset_of(reader, start)
-    for _ in range(count):
-        reader.spend()
-        record = reader.unpack(record_format, offset, "version record")
-        aux, names = offset + record[-2], []
-        for _ in range(record[1] if kind == "need" else record[3]):
-            reader.spend()
-            fields = reader.unpack(aux_format, aux, "version record")
-            names.append(fields[aux_name])
-            if fields[-1] == 0:
-                break
-            aux += fields[-1]
-        yield record, names
-        if record[-1] == 0:
-            return
-        offset += record[-1]
-
-
-def _versions_needed(reader: Reader, layout: Layout, dynamic: _Dynamic | None) -> Iterator[VersionNeed]:
-    if dynamic is None:
-        return
-    chain = _version_chain(reader, layout, dynamic.first(_DT_VERNEED), dynamic.first(_DT_VERNEEDNUM), "need")
-    for record, names in chain:
-        file = _string(reader, dynamic, record[2])
-        yield VersionNeed(file=file, versions=tuple(_string(reader, dynamic, name) for name in names))
-
-
-def _versions_defined(reader: Reader, layout: Layout, dynamic: _Dynamic | None) -> Iterator[str]:
-    if dynamic is None:
-        return
-    chain = _version_chain(reader, layout, dynamic.first(_DT_VERDEF), dynamic.first(_DT_VERDEFNUM), "definition")
-    for _, names in chain:
-        if names:  # the first name is the version itself, others are those it inherits from
-            yield _string(reader, dynamic, names[0])
-
-
-def _python_symbols(
-    reader: Reader, layout: Layout, dynamic: _Dynamic | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Undefined CPython symbols, and the extension modules that the file defines."""
-    if dynamic is None or not dynamic.strings:
-        return (), ()
-    address = dynamic.first(_DT_SYMTAB)
-    if address is None:
-        return (), ()
-    undefined: set[str] = set()
-    modules: set[str] = set()
-    starts = dynamic.strings.startswith
-    for name, info, section in _symbols(reader, layout, dynamic, address):
-        if not starts((b"Py", b"_Py"), name):
-            continue
-        if section == _SHN_UNDEF:
-            if info >> 4 != _STB_WEAK:  # a weak one is used only where it is there
-                undefined.add(_string(reader, dynamic, name))
-        elif starts((b"PyInit_", b"PyInitU_"), name):
-            modules.add(_string(reader, dynamic, name).partition("_")[2])
-    return tuple(sorted(undefined)), tuple(sorted(modules))
-
-
-def _symbols(reader: Reader, layout: Layout, dynamic: _Dynamic, address: int) -> Iterator[tuple[int, int, int]]:
-    """(name offset, info, section index) of each dynamic symbol."""
-    unpacker = reader.structure("IBBHQQ" if layout.bits == 64 else "IIIBBH")
-    info, section = (1, 3) if layout.bits == 64 else (3, 5)
-    start = layout.offset_of(reader, address)
-    count = _symbol_count(reader, layout, dynamic, address)
-    if count > _MAX_SYMBOLS:
-        raise reader.error(f"it claims {count} symbols")
-    step = _PIECE // unpacker.size
-    for first in range(0, count, step):
-        size = min(step, count - first) * unpacker.size
-        piece = reader.take(start + first * unpacker.size, size, "symbol table")
-        for fields in unpacker.iter_unpack(piece):
-            yield fields[0], fields[info], fields[section]
-
-
-def _symbol_count(reader: Reader, layout: Layout, dynamic: _Dynamic, address: int) -> int:
-    """Dynamic symbols: from the section header, else from the hash tables (the only other place that tells)."""
-    entry = 24 if layout.bits == 64 else 16
-    section = next((s for s in layout.sections if s.type == _SHT_DYNSYM and s.addr == address), None)
-    if section is not None:
-        return section.size // entry
-    gnu_hash = dynamic.first(_DT_GNU_HASH)
-    if gnu_hash is not None:
-        return _count_by_gnu_hash(reader, layout, layout.offset_of(reader, gnu_hash))
-    plain_hash = dynamic.first(_DT_HASH)
-    if plain_hash is None:
-        return 0
-    word = "Q" if layout.machine == 22 and layout.bits == 64 else "I"  # s390x: 64-bit words
-    return reader.unpack(word * 2, layout.offset_of(reader, plain_hash), "hash table")[1]
-
-
-def _count_by_gnu_hash(reader: Reader, layout: Layout, offset: int) -> int:
-    """The last chain ends with the last symbol; symbols before ``first`` are in no chain (the undefined ones)."""
-    buckets, first, bloom, _ = reader.unpack("IIII", offset, "hash table")
-    if buckets > _MAX_SYMBOLS:
-        raise reader.error(f"its hash table claims {buckets} buckets")
-    start = offset + 16 + bloom * (layout.bits // 8)
-    words = reader.structure("I")
-    table = reader.take(start, buckets * 4, "hash table")
-    last = max((word for (word,) in words.iter_unpack(table)), default=0)
-    if last < first:
-        return first
-    chains = start + buckets * 4
-    position = chains + (last - first) * 4
-    while True:
-        piece = reader.read(position, _PIECE)
-        piece = piece[: len(piece) // 4 * 4]
-        if not piece:
-            raise reader.error("its hash table does not end")
-        for index, (word,) in enumerate(words.iter_unpack(piece)):
-            if word & 1:
-                return first + (position - chains) // 4 + index + 1
-        position += len(piece)
 
 
 def _unloaded_sections(layout: Layout) -> tuple[int, int]:
@@ -367,3 +225,14 @@ def _unloaded_sections(layout: Layout) -> tuple[int, int]:
         elif section.name.startswith((b".debug_", b".zdebug_")):
             debug += section.size
     return table, debug
+
+
+def _section_sizes(layout: Layout, size: int) -> Iterator[SectionSize]:
+    for section in layout.sections:
+        taken = min(section.size, size - section.offset)  # what a damaged table claims beyond the end is not there
+        if section.type not in {_SHT_NULL, _SHT_NOBITS} and taken > 0:
+            yield SectionSize(
+                name=section.name.decode("utf-8", "backslashreplace"),
+                size=taken,
+                loaded=bool(section.flags & _SHF_ALLOC),
+            )

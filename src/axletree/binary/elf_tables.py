@@ -9,6 +9,7 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from axletree.binary.source import PassingSource
 from axletree.core.errors import IntegrityError, Problem
 
 if TYPE_CHECKING:
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x7fELF"
 
-_PT_LOAD, _PT_DYNAMIC = 1, 2
+PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR, PT_GNU_STACK = 1, 2, 3, 4, 6, 0x6474E551
 _PN_XNUM, _SHN_XINDEX = 0xFFFF, 0xFFFF
 _MAX_TABLE = 64 << 20
 MAX_STEPS = 500_000
 """Most entries, or stretches of 64 bytes of names, that are read of one file."""
+_JUMP = 1 << 20
+_JUMP_STEPS = 500
+"""What it costs to read further than :data:`_JUMP` from the place before: of a compressed file, MiBs of inflating."""
+_BEHIND = 1 << 20
+"""Bytes before the section table in which linkers put the names of sections."""
 
 
 class Segment(NamedTuple):
@@ -33,6 +39,8 @@ class Segment(NamedTuple):
     offset: int
     vaddr: int
     filesz: int
+    memsz: int
+    align: int
 
 
 class Section(NamedTuple):
@@ -40,8 +48,26 @@ class Section(NamedTuple):
 
     name: bytes
     type: int
+    flags: int
     addr: int
+    offset: int
     size: int
+
+
+class TableAt(NamedTuple):
+    """Where a table of headers lies, as the header of the file says."""
+
+    offset: int
+    entry: int
+    """Bytes of one entry."""
+    entries: int
+    names: int = 0
+    """Of sections: index of the one that holds their names."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return self.entry * self.entries
 
 
 class Layout(NamedTuple):
@@ -53,6 +79,15 @@ class Layout(NamedTuple):
     machine: int
     segments: tuple[Segment, ...]
     sections: tuple[Section, ...]
+    segment_table: TableAt
+    section_table: TableAt
+
+    def find_offset(self, address: int) -> int | None:
+        """Where in the file the byte lies that is loaded at an address; ``None`` where no loaded segment has it."""
+        for segment in self.segments:
+            if segment.type == PT_LOAD and segment.vaddr <= address < segment.vaddr + segment.filesz:
+                return segment.offset + address - segment.vaddr
+        return None
 
     def offset_of(self, reader: Reader, address: int) -> int:
         """Where in the file the byte lies that is loaded at an address.
@@ -60,9 +95,9 @@ class Layout(NamedTuple):
         Raises:
             IntegrityError: no loaded segment has it.
         """
-        for segment in self.segments:
-            if segment.type == _PT_LOAD and segment.vaddr <= address < segment.vaddr + segment.filesz:
-                return segment.offset + address - segment.vaddr
+        offset = self.find_offset(address)
+        if offset is not None:
+            return offset
         raise reader.error(f"nothing of the file is loaded at address {address:#x}, which its dynamic section names")
 
 
@@ -79,6 +114,8 @@ class Reader:
         self._source = source
         self._name = name
         self._steps = MAX_STEPS
+        self._place = 0
+        self._passing = source if isinstance(source, PassingSource) else None
         self.order = "<"
 
     @property
@@ -100,9 +137,19 @@ class Reader:
         if self._steps < 0:
             raise self.error("its tables are longer than those of any real file")
 
+    def expect(self, offset: int, size: int) -> None:
+        """Say what will be read later, so that a source whose content goes by once keeps it."""
+        if self._passing is not None and 0 <= offset < self.size and size > 0:
+            self._passing.hold(offset, size)
+
     def read(self, offset: int, size: int) -> bytes:
         """At most ``size`` bytes; none beyond the end."""
-        return self._source.read(offset, size) if 0 <= offset < self.size else b""
+        if not 0 <= offset < self.size:
+            return b""
+        if abs(offset - self._place) > _JUMP:
+            self.spend(_JUMP_STEPS)
+        self._place = offset + size
+        return self._source.read(offset, size)
 
     def take(self, offset: int, size: int, what: str) -> bytes:
         """Exactly ``size`` bytes.
@@ -112,7 +159,7 @@ class Reader:
         """
         if offset < 0 or size < 0 or offset + size > self.size:
             raise self.error(f"its {what} reaches beyond its end ({offset + size} of {self.size} bytes)")
-        return self._source.read(offset, size)
+        return self.read(offset, size)
 
     def structure(self, fields: str) -> struct.Struct:
         """A structure in the byte order of the file."""
@@ -136,7 +183,7 @@ class Reader:
 
     def dynamic_entries(self, layout: Layout) -> list[tuple[int, int]] | None:
         """(tag, value) of the dynamic section up to DT_NULL; ``None`` where there is no such section."""
-        segment = next((segment for segment in layout.segments if segment.type == _PT_DYNAMIC), None)
+        segment = next((segment for segment in layout.segments if segment.type == PT_DYNAMIC), None)
         if segment is None or not segment.filesz:
             return None
         form = "qQ" if layout.bits == 64 else "iI"
@@ -156,6 +203,15 @@ def read_layout(reader: Reader) -> Layout:
     Raises:
         IntegrityError: no ELF file, or one whose tables do not fit into it.
     """
+    return read_sections(reader, read_head(reader))
+
+
+def read_head(reader: Reader) -> Layout:
+    """Read the header and the table of segments; sections, which usually lie at the end, are left out.
+
+    Raises:
+        IntegrityError: no ELF file, or one whose table does not fit into it.
+    """
     head = reader.take(0, 16, "header")
     if not head.startswith(MAGIC):
         raise reader.error("it does not start with the ELF magic")
@@ -167,41 +223,50 @@ def read_layout(reader: Reader) -> Layout:
     kind, machine, _, _, phoff, shoff, _, _, phentsize, phnum, shentsize, shnum, shstrndx = reader.unpack(
         "HHIQQQIHHHHHH" if bits == 64 else "HHIIIIIHHHHHH", 16, "header"
     )
-    section_form = "IIQQQQIIQQ" if bits == 64 else "IIIIIIIIII"
     if shoff and (shnum == 0 or phnum == _PN_XNUM or shstrndx == _SHN_XINDEX):
         # Counts that do not fit into the header stand in the first section header.
-        first = reader.unpack(section_form, shoff, "section table")
+        first = reader.unpack(_section_form(bits), shoff, "section table")
         shnum = shnum or first[5]
         shstrndx = first[6] if shstrndx == _SHN_XINDEX else shstrndx
         phnum = first[7] if phnum == _PN_XNUM else phnum
-    segments = tuple(_segments(reader, bits, phoff, phentsize, phnum))
-    headers = list(reader.table(section_form, shoff, shentsize, shnum, "section table")) if shoff else []
-    sections = tuple(_sections(reader, headers, shstrndx))
-    return Layout(bits, order, kind, machine, segments, sections)
+    segment_table = TableAt(phoff, phentsize, phnum if phoff else 0)
+    section_table = TableAt(shoff, shentsize, shnum if shoff else 0, shstrndx)
+    if section_table.size <= _MAX_TABLE:
+        reader.expect(max(0, shoff - _BEHIND), _BEHIND + section_table.size)
+    segments = tuple(_segments(reader, bits, segment_table))
+    return Layout(bits, order, kind, machine, segments, (), segment_table, section_table)
 
 
-def _segments(reader: Reader, bits: int, offset: int, entry: int, count: int) -> Iterator[Segment]:
-    if not offset:
-        return
+def _section_form(bits: int) -> str:
+    return "IIQQQQIIQQ" if bits == 64 else "IIIIIIIIII"
+
+
+def _segments(reader: Reader, bits: int, at: TableAt) -> Iterator[Segment]:
+    place = (at.offset, at.entry, at.entries)
     if bits == 64:
-        for kind, flags, start, vaddr, _, filesz, _, _ in reader.table(
-            "IIQQQQQQ", offset, entry, count, "segment table"
-        ):
-            yield Segment(kind, flags, start, vaddr, filesz)
+        for kind, flags, offset, vaddr, _, filesz, memsz, align in reader.table("IIQQQQQQ", *place, "segment table"):
+            yield Segment(kind, flags, offset, vaddr, filesz, memsz, align)
     else:
-        for kind, start, vaddr, _, filesz, _, flags, _ in reader.table(
-            "IIIIIIII", offset, entry, count, "segment table"
-        ):
-            yield Segment(kind, flags, start, vaddr, filesz)
+        for kind, offset, vaddr, _, filesz, memsz, flags, align in reader.table("IIIIIIII", *place, "segment table"):
+            yield Segment(kind, flags, offset, vaddr, filesz, memsz, align)
 
 
-def _sections(reader: Reader, headers: list[tuple[int, ...]], names_index: int) -> Iterator[Section]:
+def read_sections(reader: Reader, layout: Layout) -> Layout:
+    """Add the table of sections to a layout.
+
+    Raises:
+        IntegrityError: the table or the names of the sections do not fit into the file.
+    """
+    at = layout.section_table
+    headers = list(reader.table(_section_form(layout.bits), at.offset, at.entry, at.entries, "section table"))
     names = b""
-    if 0 < names_index < len(headers):
-        _, _, _, _, offset, size = headers[names_index][:6]
+    if 0 < at.names < len(headers):
+        _, _, _, _, offset, size = headers[at.names][:6]
         if size > _MAX_TABLE:
             raise reader.error(f"its section names claim {size} bytes")
         names = reader.take(offset, size, "section names")
-    for name, kind, _, addr, _, size, *_ in headers:
+    sections = []
+    for name, kind, flags, addr, offset, size, *_ in headers:
         end = names.find(b"\0", name, name + 256)
-        yield Section(names[name:end] if end >= 0 else b"", kind, addr, size)
+        sections.append(Section(names[name:end] if end >= 0 else b"", kind, flags, addr, offset, size))
+    return layout._replace(sections=tuple(sections))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from axletree.core.errors import IntegrityError
 
+_Error: type[Exception] = IsalError  # type: ignore[assignment]  # its stub says that it is an exception, not a class
 CHUNK = 1 << 18
 """Most bytes that one step yields; what looks at them next (CRC, hash, search) finds them in the CPU's cache."""
 _FEED = 1 << 17
@@ -43,7 +44,7 @@ def inflate(
     position = forgotten = start
     missing = size
     while not inflater.eof:
-        feed = b""
+        feed: bytes | memoryview = b""
         if inflater.needs_input:
             feed = buffer[position : min(position + _FEED, end)]
             position += len(feed)
@@ -55,7 +56,7 @@ def inflate(
         try:
             # One byte more than is missing: without it, the end of the stream would not be seen.
             chunk = inflater.decompress(feed, min(CHUNK, missing + 1))
-        except IsalError as error:
+        except _Error as error:
             raise failed(f"its deflate stream is damaged ({error})") from error
         missing -= len(chunk)
         if missing < 0:
@@ -75,7 +76,7 @@ def inflate_at_once(packed: memoryview, size: int, failed: Callable[[str], Integ
     inflater = IgzipDecompressor(DECOMP_DEFLATE)
     try:
         content = inflater.decompress(packed, size + 1)
-    except IsalError as error:
+    except _Error as error:
         raise failed(f"its deflate stream is damaged ({error})") from error
     if not inflater.eof and len(content) <= size:
         raise failed(_ENDS_EARLY)

@@ -9,11 +9,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from isal.isal_zlib import crc32
 from zlib_ng.zlib_ng import MAX_WBITS, decompressobj
-from zlib_ng.zlib_ng import error as inflate_error
+from zlib_ng.zlib_ng import error as zlib_ng_error
 
 from axletree.binary.inflate import CHUNK, inflate, inflate_at_once
 from axletree.binary.mapped import FORGET_EVERY, forget
@@ -23,8 +23,18 @@ from axletree.core.errors import IntegrityError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from zlib_ng.zlib_ng import _Decompress
+    class _Inflater(Protocol):
+        """A decompressor of zlib-ng (its stub lacks ``copy``)."""
 
+        eof: bool
+        unused_data: bytes
+        unconsumed_tail: bytes
+
+        def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes: ...
+        def copy(self) -> _Inflater: ...
+
+
+_Error: type[Exception] = zlib_ng_error  # type: ignore[assignment]  # its stub takes it for an exception, not a class
 SMALL = 1 << 20
 """Members up to this size are inflated at once."""
 STEP = 4 << 20
@@ -228,7 +238,7 @@ class PassingMember:
 class _State(NamedTuple):
     """An inflater, and how far it has read the compressed bytes."""
 
-    inflater: _Decompress
+    inflater: _Inflater
     position: int
 
 
@@ -240,7 +250,7 @@ class MemberSource:
         self._view = memoryview(buffer).cast("B")[entry.data : entry.data + entry.compressed]
         self._entry = entry
         self._failed = _failure(archive, entry)
-        self._states = [_State(decompressobj(-MAX_WBITS), 0)]
+        self._states = [_State(cast("_Inflater", decompressobj(-MAX_WBITS)), 0)]
         self._every = 1 + entry.size // (STEP * _MAX_STATES)
         self._steps: dict[int, bytes] = {}
 
@@ -283,7 +293,7 @@ class MemberSource:
         if rest or not inflater.eof or inflater.unused_data or position < len(self._view):
             raise self._failed("its deflate stream does not end where it should")
 
-    def _advance(self, inflater: _Decompress, position: int, wanted: int, *, final: bool = False) -> tuple[bytes, int]:
+    def _advance(self, inflater: _Inflater, position: int, wanted: int, *, final: bool = False) -> tuple[bytes, int]:
         """Exactly ``wanted`` bytes (``final``: what is there), and the new place in the compressed bytes."""
         parts: list[bytes] = []
         missing = wanted
@@ -294,7 +304,7 @@ class MemberSource:
                 position += len(feed)
             try:
                 part = inflater.decompress(feed, missing)
-            except inflate_error as error:
+            except _Error as error:
                 raise self._failed(f"its deflate stream is damaged ({error})") from error
             if not part and not feed:
                 break

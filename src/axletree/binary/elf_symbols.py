@@ -1,0 +1,113 @@
+"""What the dynamic symbols of an ELF file tie it to: CPython, torch, and which ``std::string``.
+
+Libraries have 100,000 symbols, so nothing is done for each of them that a search over the string table can do. Names
+are compared as offsets of strings: a mangled name is never the tail of another one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from axletree.binary.elf_dynamic import read_string, read_symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from axletree.binary.elf_dynamic import Dynamic
+    from axletree.binary.elf_tables import Layout, Reader
+
+_PYTHON = (b"Py", b"_Py")
+_MODULE = (b"PyInit_", b"PyInitU_")
+_SHIMS = (b"aoti_torch_", b"torch_")
+_TORCH_NAMESPACES = (b"N3c10", b"N2at", b"N5torch", b"N6caffe2", b"K3c10", b"K2at", b"K5torch", b"K6caffe2")
+_TORCH_CXX = re.compile(
+    # special names (vtable, typeinfo, thunk, guard ...), names local to a function, then the nested name itself
+    rb"_Z(?:GV|GR|T[VTISWHC]|T[hv]n?\d+_(?:n?\d+_)?)?Z*N[rVKRO]*(?:3c10|2at|5torch|6caffe2)"
+)
+_MANGLED_TOKEN = re.compile(rb"Ss|S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?\d+E|[AThv]n?\d+_|[CD]\d|(\d{1,4})")
+_MAX_HITS = 200_000
+"""Most names of one kind that are counted."""
+
+
+class SymbolUse(NamedTuple):
+    """Names and counts; see :class:`~axletree.binary.elf.ElfFacts` and ``AbiUse`` for their meaning."""
+
+    python_symbols: tuple[str, ...] = ()
+    python_modules: tuple[str, ...] = ()
+    torch_cxx: int = 0
+    torch_shims: int = 0
+    cxx11: int = 0
+    old_strings: int = 0
+
+
+def read_symbol_use(reader: Reader, layout: Layout, dynamic: Dynamic) -> SymbolUse:
+    """What the symbols of a file tie it to.
+
+    Raises:
+        IntegrityError: the table of symbols does not fit into the file, or its names are crafted to take forever.
+    """
+    strings = dynamic.strings
+    new = _names_with(strings, b"cxx11")
+    old = _names_with(strings, b"Ss", keep=_has_old_string)
+    init = _names_with(strings, b"PyInit")
+    counted, defined = new | old, new | old | init
+    undefined: list[int] = []
+    exported: list[int] = []
+    modules: set[str] = set()
+    for names, words, section, binding, weak in read_symbols(reader, layout, dynamic):
+        for name, word in zip(names, words, strict=True):
+            if not word & section:
+                if word & binding not in (0, weak):  # a weak one is used only where it is there
+                    undefined.append(name)
+            elif name in defined:
+                if name in counted and word & binding not in (0, weak):
+                    exported.append(name)
+                if name in init and strings.startswith(_MODULE, name):
+                    modules.add(read_string(reader, dynamic, name).partition("_")[2])
+    python = {read_string(reader, dynamic, name) for name in undefined if strings.startswith(_PYTHON, name)}
+    both = undefined + exported
+    return SymbolUse(
+        python_symbols=tuple(sorted(python)),
+        python_modules=tuple(sorted(modules)),
+        torch_cxx=_count_torch(strings, undefined),
+        torch_shims=sum(strings.startswith(_SHIMS, name) for name in undefined),
+        cxx11=sum(name in new for name in both),
+        old_strings=sum(name in old for name in both),
+    )
+
+
+def _count_torch(strings: bytes, undefined: Collection[int]) -> int:
+    if not any(name in strings for name in _TORCH_NAMESPACES):
+        return 0
+    match = _TORCH_CXX.match
+    return sum(match(strings, name) is not None for name in undefined)
+
+
+def _names_with(strings: bytes, part: bytes, *, keep: Callable[[bytes], bool] | None = None) -> set[int]:
+    """Offsets of the strings that hold a part, each looked at once."""
+    found: set[int] = set()
+    end = 0
+    for _ in range(_MAX_HITS):
+        hit = strings.find(part, end)
+        if hit < 0:
+            break
+        start = strings.rfind(b"\0", end, hit) + 1 or end
+        end = strings.find(b"\0", hit)
+        if end < 0:
+            break
+        if keep is None or keep(strings[start:end]):
+            found.add(start)
+    return found
+
+
+def _has_old_string(name: bytes) -> bool:
+    """Whether a mangled name has the substitution ``Ss``; in the text of an identifier it means nothing."""
+    if not name.startswith(b"_Z"):
+        return False
+    position = 2
+    while (token := _MANGLED_TOKEN.search(name, position)) is not None:
+        if token[0] == b"Ss":
+            return True
+        position = token.end() + (int(token[1]) if token[1] else 0)
+    return False
