@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from axletree.binary.elf_dynamic import read_dynamic
+from axletree.binary.elf_dynamic import read_dynamic, read_dynamic_values
 from axletree.binary.elf_dynamic import read_symbols as read_pieces
-from axletree.binary.elf_tables import Reader, read_layout
+from axletree.binary.elf_tables import Reader, read_head, read_sections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +43,10 @@ def read_symbols(source: Source, *, name: str, wanted: Callable[[bytes], object]
             memory than those of any real file.
     """
     reader = Reader(source, name)
-    layout = read_layout(reader)
-    dynamic = read_dynamic(reader, layout)
+    layout = read_head(reader)
+    values = read_dynamic_values(reader, layout)  # before the sections: the content may go by only once
+    layout = read_sections(reader, layout)
+    dynamic = read_dynamic(reader, layout, values)
     if dynamic is None:
         return Symbols()
     strings, kept = dynamic.strings, 0

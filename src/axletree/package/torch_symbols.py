@@ -15,7 +15,7 @@ import msgspec
 
 from axletree.binary.demangle import demangle
 from axletree.binary.elf import is_elf, read_elf
-from axletree.binary.members import MemberSource, read_member
+from axletree.binary.members import PassingMember, read_member
 from axletree.binary.symbols import read_symbols
 from axletree.binary.zips import read_directory
 from axletree.core.errors import IntegrityError, Problem
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from axletree.binary.elf import ElfFacts
     from axletree.binary.source import Source
     from axletree.binary.symbols import Symbols
-    from axletree.binary.zips import ZipEntry
 
 LIBRARIES = "torch/lib/"
 """Where torch keeps its libraries below site-packages."""
@@ -119,7 +118,9 @@ def wheel_exports(buffer: bytes | memoryview, *, filename: str) -> TorchExports:
             name = entry.name.removeprefix(LIBRARIES)
             if name == entry.name or ".so" not in name or "/" in name:
                 continue
-            yield name, _scanned(buffer, entry, filename)
+            source = PassingMember(buffer, entry, archive=filename)
+            yield name, source
+            source.finish()
 
     return collect_exports(libraries(), origin=filename, version=version)
 
@@ -142,8 +143,8 @@ def collect_exports(libraries: Iterable[tuple[str, Source]], *, origin: str, ver
         if not is_elf(source.read(0, 4)):
             continue
         names.add(name)
-        machine = machine or read_elf(source, name=name).architecture
         symbols |= read_symbols(source, name=name).exported
+        machine = machine or read_elf(source, name=name).architecture
     if not names:
         message = f"holds no torch that can be compared: no ELF libraries in {LIBRARIES}"
         hint = "name a Linux wheel of torch, or an environment in which torch is installed"
@@ -181,7 +182,10 @@ def match_torch(
     others = {path for path in users if elfs[path].architecture != torch.machine}
 
     def read(path: str) -> Symbols:
-        return read_symbols(_scanned(buffer, entries[path], filename), name=path, wanted=is_torch_symbol)
+        source = PassingMember(buffer, entries[path], archive=filename)
+        found = read_symbols(source, name=path, wanted=is_torch_symbol)
+        source.finish()
+        return found
 
     taken = {path: read(path) for path in sorted(users - others)}
     wanted = frozenset[bytes]().union(*(symbols.undefined for symbols in taken.values()))
@@ -210,11 +214,3 @@ def _missing(symbol: bytes, taken: Mapping[str, Symbols]) -> MissingSymbol:
 def _uses_torch(facts: ElfFacts) -> bool:
     linked = any(is_torch_library(soname) for soname in facts.needed)
     return facts.dynamic and bool(linked or facts.abi.torch_cxx or facts.abi.torch_shims)
-
-
-def _scanned(buffer: bytes | memoryview, entry: ZipEntry, archive: str) -> MemberSource:
-    """A member that can be read at any place."""
-    source = MemberSource(buffer, entry, archive=archive)
-    for _ in source.scan():
-        pass
-    return source
