@@ -202,16 +202,21 @@ def read_image(source: Source, *, name: str = "ELF file") -> Image:
     program_form, section_form = ("IIQQQQQQ", "IIQQQQIIQQ") if wide else ("IIIIIIII", "IIIIIIIIII")
     if phnum > _MAX_PROGRAMS or phentsize != reader.structure(program_form).size:
         raise reader.error(f"its segment table has {phnum} entries of {phentsize} bytes")
-    rows = reader.table(program_form, phoff, phentsize, phnum, "segment table")
+    rows = _rows(reader, program_form, phoff, phnum, "segment table")
     programs = tuple(Program._make(row if wide else (row[0], row[6], *row[1:6], row[7])) for row in rows)
     if shoff and not shnum:
         shnum = reader.unpack(section_form, shoff, "section table")[5]
     if shoff and (shnum > _MAX_SECTIONS or shentsize != reader.structure(section_form).size):
         raise reader.error(f"its section table has {shnum} entries of {shentsize} bytes")
-    rows = reader.table(section_form, shoff, shentsize, shnum if shoff else 0, "section table")
+    rows = _rows(reader, section_form, shoff, shnum if shoff else 0, "section table")
     sections = tuple(Section._make(row) for row in rows)
     dynamic, place, slots = _read_dynamic(reader, programs, name=name, wide=wide)
     return Image(name, reader, wide, machine, phoff, shoff, programs, sections, dynamic, place, slots)
+
+
+def _rows(reader: Reader, fields: str, offset: int, count: int, what: str) -> Iterator[tuple[int, ...]]:
+    form = reader.structure(fields)
+    return form.iter_unpack(reader.take(offset, form.size * count, what))
 
 
 def _read_dynamic(
@@ -226,7 +231,7 @@ def _read_dynamic(
     if slots > _MAX_DYNAMIC:
         raise reader.error(f"its dynamic section claims {slots} entries")
     entries: list[tuple[int, int]] = []
-    for tag, value in reader.table(form, segment.offset, size, slots, "dynamic section"):
+    for tag, value in _rows(reader, form, segment.offset, slots, "dynamic section"):
         if tag == DT_NULL:
             return tuple(entries), segment.offset, slots
         entries.append((tag, value))
@@ -320,7 +325,7 @@ def _count_by_gnu_hash(image: Image, offset: int) -> int:
     if max(buckets, bloom) > _MAX_SYMBOLS:
         raise reader.error(f"its hash table claims {buckets} buckets")
     start = offset + 16 + bloom * (8 if image.wide else 4)
-    last = max((word for (word,) in reader.table("I", start, 4, buckets, "hash table")), default=0)
+    last = max((word for (word,) in _rows(reader, "I", start, buckets, "hash table")), default=0)
     if last < first:
         return first
     place = start + 4 * (buckets + last - first)

@@ -1,0 +1,162 @@
+"""Apply edits to a file on disk: in place where bytes are only overwritten, else to a copy that takes its name.
+
+Overwriting a few pages of a file of a gigabyte costs nothing; copying it does. But a file that grows, that has other
+names (hard links of an environment or a cache), that runs, or that may not be written to, is copied: by sharing its
+blocks where the file system can.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+import zlib
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from axletree.binary.edits import CHUNK, Blank, Edit, EditedSource, Move, Put, ordered_edits
+from axletree.binary.elf_edit import plan_edit
+from axletree.binary.elf_verify import verify_edit
+from axletree.binary.source import BufferSource
+from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.host.archive import map_file
+from axletree.host.files import PART
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from axletree.binary.elf_edit import ElfChange
+
+_FICLONE = 0x40049409
+_ZEROS = bytes(1 << 16)
+
+
+def edit_elf(path: Path, change: ElfChange, *, atomic: bool = False) -> bool:
+    """Change the names in an ELF file on disk; nothing is written unless the result proves to be what was asked.
+
+    Returns:
+        Whether anything had to change.
+
+    Raises:
+        IntegrityError: the file can't be changed so.
+        HostError: it can't be read or written.
+    """
+    source = BufferSource(map_file(path))
+    edits = plan_edit(source, change, name=str(path))
+    if edits:
+        verify_edit(source, EditedSource(source, edits), change, name=str(path))
+        apply_edits(path, edits, atomic=atomic)
+    return bool(edits)
+
+
+def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> None:
+    """Change a file; what was written is read back.
+
+    In place it is as fast as writing the edits and not synced; a crash of the machine in between can leave some of them
+    undone. Its other names are never changed along with it: such a file, like one that grows, is replaced by a copy.
+
+    Args:
+        path: the file; where it is a symbolic link, what it points to is changed.
+        edits: what to change.
+        atomic: replace it in any case, so that a reader sees all edits or none.
+
+    Raises:
+        IntegrityError: the edits overlap, or move what is not there.
+        HostError: the file can't be written, or does not read back as written. Where it was to be replaced, it is as
+            it was.
+    """
+    ordered = ordered_edits(edits)
+    if not ordered:
+        return
+    try:
+        target = path.resolve(strict=True)
+        status = target.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise HostError(Problem(file=str(path), message="is no regular file"))
+        _check_moves(path, ordered, status.st_size)
+        grows = ordered[-1].end > status.st_size
+        backward = any(isinstance(edit, Move) and edit.source < edit.offset for edit in ordered)
+        if atomic or grows or backward or status.st_nlink > 1 or not _overwrite(target, ordered):
+            _replace(target, ordered)
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be changed: {error.strerror}")) from error
+
+
+def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:
+    for edit in edits:
+        if isinstance(edit, Move) and edit.source + edit.size > size:
+            raise IntegrityError(Problem(file=str(path), message="is shorter than the edits expect"))
+
+
+def _overwrite(target: Path, edits: Sequence[Edit]) -> bool:
+    """Whether it could be written to: not if it runs (ETXTBSY) or is read-only."""
+    try:
+        handle = os.open(target, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        _write(handle, handle, edits, target)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _replace(target: Path, edits: Sequence[Edit]) -> None:
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}{PART}")
+    try:
+        with target.open("rb") as original, temporary.open("x+b", buffering=0) as copy:
+            try:
+                fcntl.ioctl(copy, _FICLONE, original.fileno())
+            except OSError:
+                shutil.copyfileobj(original, copy, CHUNK)
+            _write(copy.fileno(), original.fileno(), edits, target)
+            _copy_status(target, temporary)
+            os.fsync(copy)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _copy_status(target: Path, temporary: Path) -> None:
+    """Mode, extended attributes and owner, as far as the system lets us; the time is that of the change."""
+    status = target.stat()
+    with suppress(OSError):
+        os.chown(temporary, status.st_uid, status.st_gid)
+    shutil.copystat(target, temporary)
+    os.utime(temporary)
+
+
+def _write(handle: int, original: int, edits: Sequence[Edit], target: Path) -> None:
+    """Write all edits in the order of their offsets, then read them back."""
+    checks = [_write_one(handle, original, edit) for edit in edits]
+    for edit, check in zip(edits, checks, strict=True):
+        found = 0
+        for start in range(edit.offset, edit.end, CHUNK):
+            found = zlib.crc32(os.pread(handle, min(CHUNK, edit.end - start), start), found)
+        if found != check:
+            raise HostError(Problem(file=str(target), message=f"does not read back as written at {edit.offset}"))
+
+
+def _write_one(handle: int, original: int, edit: Edit) -> int:
+    place, check = edit.offset, 0
+    for piece in _pieces(original, edit):
+        check = zlib.crc32(piece, check)
+        while piece:
+            written = os.pwrite(handle, piece, place)
+            piece, place = piece[written:], place + written  # noqa: PLW2901 (what is left of it)
+    return check
+
+
+def _pieces(original: int, edit: Edit) -> Iterator[bytes]:
+    match edit:
+        case Put(_, data):
+            yield data
+        case Blank(_, size):
+            for start in range(0, size, len(_ZEROS)):
+                yield _ZEROS[: size - start]
+        case Move(_, size, source):
+            for start in range(0, size, CHUNK):
+                yield os.pread(original, min(CHUNK, size - start), source + start)
