@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "matrix": ("matrix", "List a recipe's variants."),
     "plan": ("plan", "Show the stages of a build: what is shared, cached, run again and why."),
     "recipes": ("recipes", "List the recipes that ship with Axletree."),
+    "repair": ("repair", "Take missing libraries into wheels, leave what others bring, retag them."),
     "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
     "schema": ("schema", "Print the JSON schema of recipes or of the event stream."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),

@@ -1,0 +1,295 @@
+"""Repair a wheel: take in what is missing, leave what others bring, and give it the tag that its symbols allow."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.binary.edits import EditedSource, iter_source
+from axletree.binary.elf_edit import ElfChange, plan_edit
+from axletree.binary.elf_verify import verify_edit
+from axletree.binary.members import MemberSource
+from axletree.binary.source import BufferSource
+from axletree.binary.zips import ZipEntry, read_directory
+from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.host.archive import map_file, write_wheel_file
+from axletree.host.libraries import FoundLibrary, find_library, package_of, search_folders
+from axletree.host.policies import read_policies
+from axletree.host.providers import read_providers
+from axletree.package.graft import Candidate, Graft, Left, plan_grafts
+from axletree.package.names import render_wheel_name
+from axletree.package.policy import Policy, broken_needs, lowest_policy, symbol_needs
+from axletree.package.providers import required_names
+from axletree.package.repack import packed_members
+from axletree.package.sbom import (
+    SBOM_NAME,
+    Component,
+    render_sbom,
+    required_components,
+    vendored_components,
+    wheel_purl,
+)
+from axletree.package.tags import single_machine
+from axletree.package.wheel import WheelScan, scan_wheel
+from axletree.package.wheel_info import GENERATOR
+from axletree.package.writer import EARLIEST, Member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from axletree.binary.elf import ElfFacts
+    from axletree.binary.source import Source
+    from axletree.package.graft import Find, Grafting
+
+MAX_GRAFT = 64 << 20
+"""Bytes of one library from which on taking it in is more likely a mistake than a wish."""
+
+
+class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
+    """What a repair did."""
+
+    path: Path
+    size: int
+    platform: str
+    """Its platform tag now."""
+    before: str
+    """Its platform tag before."""
+    grafts: tuple[Graft, ...]
+    relinked: tuple[str, ...]
+    """Files of the wheel itself whose names or search path changed."""
+    left: tuple[Left, ...]
+    """Libraries that stay with whoever brings them."""
+
+
+class _Input(msgspec.Struct, frozen=True, kw_only=True):
+    path: Path
+    view: memoryview
+    scan: WheelScan
+    entries: dict[str, ZipEntry]
+
+
+def repair_wheel(
+    path: Path,
+    out: Path,
+    *,
+    policy: str | None = None,
+    library_path: Sequence[Path] = (),
+    max_graft: int = MAX_GRAFT,
+    epoch: int = EARLIEST,
+    threads: int = 1,
+) -> RepairedWheel:
+    """Write a repaired copy of a wheel.
+
+    Args:
+        path: the wheel, which stays as it is.
+        out: folder for the result.
+        policy: the platform tag that it must reach, such as ``manylinux_2_28``; by default the lowest it can.
+        library_path: folders in which libraries are looked for first.
+        max_graft: most bytes of one library that is taken in.
+        epoch: date of the members.
+        threads: how many compress at once.
+
+    Raises:
+        UsageError: no such policy.
+        HostError: a file can't be read or written.
+        IntegrityError: it is no Linux wheel, is damaged, needs what is nowhere, or needs newer symbols than the policy
+            allows. Nothing is written then.
+    """
+    given = _read(path)
+    facts = {member.path: member.facts for member in given.scan.elfs}
+    machine = _machine(given.scan, facts)
+    policies = read_policies()
+    target = _policy(policy, policies, machine)
+    grafting = plan_grafts(
+        facts,
+        stem=given.scan.wheel.dist_info.removesuffix(".dist-info").rpartition("-")[0],
+        system=_system(facts, policies, target, machine),
+        providers=read_providers(),
+        required=required_names(given.scan.wheel.metadata.requires if given.scan.wheel.metadata else ()),
+        find=_finder(library_path),
+        limit=max_graft,
+    )
+    whole = {**facts, **{graft.path: graft.library.facts for graft in grafting.grafts}}
+    platform = _platform(whole, policies, target, machine)
+    target_path, size = _write(given, out, grafting, platform, epoch=epoch, threads=threads)
+    return RepairedWheel(
+        path=target_path,
+        size=size,
+        platform=platform,
+        before=given.scan.wheel.name.platform,
+        grafts=grafting.grafts,
+        relinked=tuple(relink.path for relink in grafting.relinks if relink.soname is None),
+        left=grafting.left,
+    )
+
+
+def _read(path: Path) -> _Input:
+    view = map_file(path)
+    scan = scan_wheel(view, filename=path.name)
+    wheel = scan.wheel
+    trouble = [Problem(file=path.name, message=text) for text in wheel.unreadable]
+    trouble += [Problem(file=path.name, key=issue.path, message=issue.detail) for issue in wheel.record_issues]
+    trouble += [Problem(file=path.name, key=file, message=text) for file, text in scan.damaged_elfs]
+    if trouble:
+        raise IntegrityError(*trouble[:20], hint="a damaged wheel can't be repaired; build it again")
+    entries = {entry.name: entry for entry in read_directory(view, archive=path.name) if not entry.directory}
+    return _Input(path=path, view=view, scan=scan, entries=entries)
+
+
+def _machine(scan: WheelScan, facts: Mapping[str, ElfFacts]) -> str:
+    name = scan.wheel.filename
+    foreign = sorted({member.format for member in scan.wheel.members} & {"mach-o", "pe"})
+    machine = single_machine(facts)
+    if foreign or machine is None:
+        found = f"holds {' and '.join(foreign)} files" if foreign else "has no ELF file for a host's processor"
+        raise IntegrityError(
+            Problem(file=name, message=f"is no Linux wheel: it {found}, so there is nothing to repair")
+        )
+    if "musllinux" in scan.wheel.name.platform:
+        raise IntegrityError(Problem(file=name, message="is a musllinux wheel; repair it on a musl system"))
+    return machine
+
+
+def _policy(text: str | None, policies: Sequence[Policy], machine: str) -> Policy | None:
+    if text is None:
+        return None
+    name = text.removesuffix(f"_{machine}")
+    found = next((policy for policy in policies if name in {policy.name, *policy.aliases}), None)
+    if found is None or machine not in found.versions:
+        known = ", ".join(policy.name for policy in policies if machine in policy.versions)
+        raise UsageError(f"--policy: there is no {text!r} for {machine}", hint=f"known: {known}")
+    return found
+
+
+def _system(
+    facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target: Policy | None, machine: str
+) -> frozenset[str]:
+    """SONAMEs that may stay outside: those of the wished policy, else of the lowest that the wheel's own files fit."""
+    reached = target or lowest_policy(symbol_needs(facts), policies, machine)
+    return reached.libraries if reached else policies[-1].libraries
+
+
+def _platform(facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target: Policy | None, machine: str) -> str:
+    needs = symbol_needs(facts)
+    reached = target or lowest_policy(needs, policies, machine)
+    if target is not None and (broken := broken_needs(needs, target, machine)):
+        problems = [
+            Problem(file=need.path, key=need.library, message=f"needs {need.family}_{need.version}") for need in broken
+        ]
+        lowest = lowest_policy(needs, policies, machine)
+        hint = f"{target.name} does not have these; " + (
+            f"the lowest tag for this wheel is {lowest.name}" if lowest else "no manylinux tag has them"
+        )
+        raise IntegrityError(*problems[:20], hint=hint + "; for a lower one build it on an older system")
+    if reached is None:
+        return f"linux_{machine}"
+    return ".".join(f"{name}_{machine}" for name in (reached.name, *reached.aliases))
+
+
+def _finder(library_path: Sequence[Path]) -> Find:
+    folders = search_folders(library_path)
+    known: dict[tuple[str, int, int, str], Candidate | None] = {}
+
+    def find(soname: str, like: ElfFacts) -> Candidate | None:
+        key = (soname, like.machine, like.bits, like.order)
+        if key not in known:
+            found = find_library(soname, folders, like=like)
+            known[key] = None if found is None else _candidate(soname, found)
+        return known[key]
+
+    return find
+
+
+def _candidate(soname: str, found: FoundLibrary) -> Candidate:
+    package = package_of(found.path)
+    return Candidate(
+        soname=soname,
+        facts=found.facts,
+        size=found.size,
+        sha256=hashlib.sha256(map_file(found.path)).hexdigest(),
+        origin=str(found.path),
+        package=package.name if package else "",
+        version=package.version if package else "",
+        purl=package.purl if package else "",
+    )
+
+
+def _edited_members(given: _Input, grafting: Grafting, archive: str) -> Iterator[tuple[str, Member]]:
+    """Path -> what goes there, for grafts and for files of the wheel that must find them."""
+    origins = {graft.path: graft.library.origin for graft in grafting.grafts}
+    for relink in grafting.relinks:
+        source: Source
+        if relink.path in origins:
+            source, executable = BufferSource(map_file(Path(origins[relink.path]))), True
+        else:
+            entry = given.entries[relink.path]
+            member = MemberSource(given.view, entry, archive=archive)
+            for _ in member.scan():
+                pass  # random access needs one pass
+            source, executable = member, entry.executable
+        change = ElfChange(
+            rpath=relink.search, kind=relink.kind, soname=relink.soname, replace_needed=dict(relink.needed)
+        )
+        edited = EditedSource(source, plan_edit(source, change, name=relink.path))
+        verify_edit(source, edited, change, name=relink.path)
+        yield (
+            relink.path,
+            Member(path=relink.path, data=partial(iter_source, edited), size=edited.size, executable=executable),
+        )
+
+
+def _unchanged(given: _Input, edited: Mapping[str, Member], *, without: str) -> tuple[Member, ...]:
+    wheel = given.scan.wheel
+    kept = [entry for name, entry in given.entries.items() if name not in edited and name != without]
+    return packed_members(given.view, kept, wheel.record or (), folder=wheel.dist_info, archive=wheel.filename)
+
+
+def _sbom(given: _Input, grafts: Sequence[Graft], epoch: int) -> bytes:
+    wheel = given.scan.wheel
+    name, version = wheel.name.project, wheel.name.version
+    subject = Component(name=name, version=version, origin="bundled", purl=wheel_purl(name, version))
+    bundled = [
+        Component(
+            name=graft.library.soname,
+            version=graft.library.version,
+            origin="bundled",
+            purl=graft.library.purl,
+            sha256=graft.library.sha256,
+            paths=(graft.path,),
+            note=f"of the system package {graft.library.package}" if graft.library.package else "",
+        )
+        for graft in grafts
+    ]
+    vendored = vendored_components(given.entries, dist_info=wheel.dist_info)
+    required = required_components(wheel.metadata) if wheel.metadata else ()
+    return render_sbom(subject, [*bundled, *vendored, *required], epoch=epoch)
+
+
+def _write(
+    given: _Input, out: Path, grafting: Grafting, platform: str, *, epoch: int, threads: int
+) -> tuple[Path, int]:
+    wheel = given.scan.wheel
+    if wheel.metadata is None or wheel.wheel_info is None:
+        raise IntegrityError(Problem(file=wheel.filename, message="has no METADATA or no WHEEL file"))
+    edited = dict(_edited_members(given, grafting, wheel.filename))
+    sbom = f"{wheel.dist_info}/sboms/{SBOM_NAME}"
+    members = [*edited.values()]
+    if grafting.grafts or sbom not in given.entries:  # a bill of an earlier repair stays true where nothing is added
+        members.append(Member(path=sbom, data=_sbom(given, grafting.grafts, epoch)))
+        members += _unchanged(given, edited, without=sbom)
+    else:
+        members += _unchanged(given, edited, without="")
+    name = msgspec.structs.replace(wheel.name, platform=platform)
+    info = msgspec.structs.replace(wheel.wheel_info, tags=name.tags, generator=GENERATOR)
+    target = out / render_wheel_name(name)
+    if target.exists() and target.samefile(given.path):
+        raise UsageError(f"{target} is the wheel itself", hint="choose another folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    written = write_wheel_file(
+        out, name, members, metadata=wheel.metadata, wheel_info=info, epoch=epoch, threads=threads
+    )
+    return written.path, written.size

@@ -1,0 +1,94 @@
+"""``axletree repair``: make wheels that can be loaded on a clean machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from axletree.app.epoch import source_date_epoch
+from axletree.app.repair import repair_wheel
+from axletree.core.errors import UsageError
+from axletree.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.app.repair import RepairedWheel
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@click.command()
+@click.argument("wheels", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL...")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("wheelhouse"), show_default=True, help="Folder for results."
+)
+@click.option(
+    "--policy", metavar="TAG", help="Platform tag to reach, such as manylinux_2_28; else the lowest possible."
+)
+@click.option(
+    "--library-path",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder to look for libraries in, before the system's. Repeatable.",
+)
+@click.option(
+    "--max-graft", default="64M", show_default=True, metavar="SIZE", help="Largest library that may be taken in."
+)
+@click.option(
+    "--threads", default=1, show_default=True, type=click.IntRange(1, 64), help="Compress with so many threads."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each wheel, one a line.")
+def command(
+    wheels: tuple[Path, ...],
+    out: Path,
+    policy: str | None,
+    library_path: tuple[Path, ...],
+    max_graft: str,
+    threads: int,
+    *,
+    as_json: bool,
+) -> int:
+    """Take missing libraries into wheels, leave what others bring, retag them.
+
+    Libraries of torch, NVIDIA, ROCm and of drivers are never copied: they stay with the distribution that owns them.
+    Each library that is taken in gets a name with its digest; the bill of materials says where it came from.
+    """
+    limit = _size(max_graft)
+    epoch = source_date_epoch(os.environ)
+    for path in wheels:
+        result = repair_wheel(
+            path, out, policy=policy, library_path=library_path, max_graft=limit, epoch=epoch, threads=threads
+        )
+        click.echo(msgspec.json.encode(result, enc_hook=str).decode() if as_json else "\n".join(_render(path, result)))
+    return 0
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([KMG]?)(i?B)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise UsageError(f"--max-graft: {text!r} is no size", hint="write it as 64M or 2G")
+    return int(found[1]) * _UNITS[found[2].upper()]
+
+
+def _render(path: Path, result: RepairedWheel) -> Iterator[str]:
+    yield click.style(path.name, bold=True)
+    for graft in result.grafts:
+        library = graft.library
+        source = f" ({library.package} {library.version})" if library.package else ""
+        yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {graft.path}"
+    for left in result.left:
+        note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
+        yield f"  left {left.soname} to {left.owner}{note}"
+    if result.relinked:
+        yield f"  changed names and search path of {len(result.relinked)} files: {', '.join(result.relinked[:5])}"
+    if result.platform != result.before:
+        yield f"  tag: {result.before} -> {result.platform}"
+    if not result.grafts:
+        yield "  nothing was missing"
+    yield f"  wrote {result.path}, {format_bytes(result.size)}"
