@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import stat
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import msgspec
 
@@ -28,11 +28,16 @@ MAX_RATIO = 1100
 _EOCD = struct.Struct("<4s4H2LH")
 _EOCD64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64 = struct.Struct("<4sLQL")
-_CENTRAL = struct.Struct("<4s6H3L5H2L")
-_LOCAL = struct.Struct("<4s5H3L2H")
+_CENTRAL = struct.Struct("<4xH2xHH4x3L4H2x2L")  # without times and internal attributes
+_LOCAL = struct.Struct("<4s2xHH4x3L2H")
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _ENCRYPTED, _DESCRIPTOR, _PATCH, _STRONG, _UTF8, _MASKED = 1, 8, 32, 64, 0x800, 0x2000
+_TROUBLE = _ENCRYPTED | _STRONG | _MASKED | _PATCH
+_METHODS = frozenset({STORED, DEFLATED})
 _UNIX = 3
+_TYPE = 0o170000
+_SUSPICIOUS = ("\\", "\0", "//", "/./", "/../", "\n/", "\n./", "\n../", "/.\n", "/..\n", "\n.\n", "\n..\n", "\n\n")
+"""No list of paths, one a line, has any of this where all of them are safe."""
 
 
 class ZipEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,80 +144,64 @@ def _read_end64(view: memoryview, locator: int, archive: str) -> _End:
 
 
 def _entries(view: memoryview, end: _End, archive: str) -> Iterator[ZipEntry]:
-    position = end.offset
+    directory = bytes(view[end.offset : end.end])
+    position = 0
     for _ in range(end.entries):
-        if position + _CENTRAL.size > end.end or bytes(view[position : position + 4]) != b"PK\x01\x02":
+        if directory[position : position + 4] != b"PK\x01\x02" or position + _CENTRAL.size > len(directory):
             raise damaged(archive, f"its central directory ends before the {end.entries} members that it declares")
-        entry, position = _read_entry(view, position, end.end, archive)
+        entry, position = _read_entry(view, directory, position, archive)
         yield entry
-    if position != end.end:
+    if position != len(directory):
         raise damaged(archive, f"its central directory has more than the {end.entries} members that it declares")
 
 
-def _read_entry(view: memoryview, position: int, limit: int, archive: str) -> tuple[ZipEntry, int]:
-    fields = _CENTRAL.unpack_from(view, position)
-    (
-        _,
-        made_by,
-        _,
-        flags,
-        method,
-        _,
-        _,
-        crc,
-        compressed,
-        size,
-        n_name,
-        n_extra,
-        n_comment,
-        disk,
-        _,
-        attributes,
-        offset,
-    ) = fields
+def _read_entry(view: memoryview, directory: bytes, position: int, archive: str) -> tuple[ZipEntry, int]:
+    made_by, flags, method, crc, compressed, size, n_name, n_extra, n_comment, disk, attributes, offset = (
+        _CENTRAL.unpack_from(directory, position)
+    )
     start = position + _CENTRAL.size
     after = start + n_name + n_extra + n_comment
-    if after > limit:
+    if after > len(directory):
         raise damaged(archive, "its central directory is cut off")
-    raw = bytes(view[start : start + n_name])
+    raw = directory[start : start + n_name]
     name = _decode(raw, flags, archive)
-    extra = bytes(view[start + n_name : start + n_name + n_extra])
-    size, compressed, offset = _zip64(extra, [size, compressed, offset], archive, name)
-    _check_flags(flags, method, disk, archive, name)
+    if _MAX_32 in (size, compressed, offset):
+        extra = directory[start + n_name : start + n_name + n_extra]
+        size, compressed, offset = _zip64(extra, [size, compressed, offset], archive, name)
+    if flags & _TROUBLE or disk or method not in _METHODS:
+        _refuse(flags, method, disk, archive, name)
     if method == STORED and size != compressed:
         raise damaged(archive, f"is stored, yet declares two sizes, {size} and {compressed}", member=name)
     if size > compressed * MAX_RATIO + 1024:
         raise damaged(archive, f"declares {size} bytes from {compressed}, more than deflate can give", member=name)
-    local = (flags, method, crc, compressed, size)
-    return (
-        ZipEntry(
-            name=name,
-            method=method,
-            crc=crc,
-            compressed=compressed,
-            size=size,
-            offset=offset,
-            data=_data_offset(view, offset, raw, local, archive),
-            mode=attributes >> 16 if made_by >> 8 == _UNIX else 0,
-        ),
-        after,
+    entry = ZipEntry(
+        name=name,
+        method=method,
+        crc=crc,
+        compressed=compressed,
+        size=size,
+        offset=offset,
+        data=_data_offset(view, offset, raw, (flags, method, crc, compressed, size), archive),
+        mode=attributes >> 16 if made_by >> 8 == _UNIX else 0,
     )
+    return entry, after
 
 
 def _decode(raw: bytes, flags: int, archive: str) -> str:
+    if raw.isascii():
+        return raw.decode("ascii")
     try:
         return raw.decode("utf-8" if flags & _UTF8 else "cp437")
     except UnicodeDecodeError as error:
         raise damaged(archive, f"the name of a member is no UTF-8: {raw[:80]!r}") from error
 
 
-def _check_flags(flags: int, method: int, disk: int, archive: str, name: str) -> None:
+def _refuse(flags: int, method: int, disk: int, archive: str, name: str) -> NoReturn:
     if flags & (_ENCRYPTED | _STRONG | _MASKED):
         raise damaged(archive, "is encrypted", member=name)
     if flags & _PATCH or disk:
         raise damaged(archive, "is a patch or a part of a split archive", member=name)
-    if method not in {STORED, DEFLATED}:
-        raise damaged(archive, f"uses compression method {method}; wheels may only store or deflate", member=name)
+    raise damaged(archive, f"uses compression method {method}; wheels may only store or deflate", member=name)
 
 
 def _zip64(extra: bytes, values: list[int], archive: str, name: str) -> list[int]:
@@ -241,10 +230,29 @@ def _data_offset(
     view: memoryview, offset: int, raw: bytes, central: tuple[int, int, int, int, int], archive: str
 ) -> int:
     """Where the content begins, from the local header, which must say the same as the central directory."""
+    if offset + _LOCAL.size <= len(view):
+        magic, flags, method, crc, compressed, size, n_name, n_extra = _LOCAL.unpack_from(view, offset)
+        start = offset + _LOCAL.size
+        after = int(start + n_name + n_extra)
+        if (
+            magic == b"PK\x03\x04"
+            and (flags, method, crc, compressed, size) == central
+            and view[start : start + n_name] == raw
+            and after + compressed <= len(view)
+            and not flags & _DESCRIPTOR
+        ):
+            return after
+    return _other_data_offset(view, offset, raw, central, archive)
+
+
+def _other_data_offset(
+    view: memoryview, offset: int, raw: bytes, central: tuple[int, int, int, int, int], archive: str
+) -> int:
+    """As above, for headers that do not say the same word for word."""
     name = raw.decode("utf-8", "backslashreplace")
     if offset + _LOCAL.size > len(view) or bytes(view[offset : offset + 4]) != b"PK\x03\x04":
         raise damaged(archive, "its local header is missing", member=name)
-    _, _, flags, method, _, _, crc, compressed, size, n_name, n_extra = _LOCAL.unpack_from(view, offset)
+    _, flags, method, crc, compressed, size, n_name, n_extra = _LOCAL.unpack_from(view, offset)
     start = offset + _LOCAL.size
     after = start + n_name + n_extra
     if after + central[3] > len(view):
@@ -258,7 +266,20 @@ def _data_offset(
     return int(after)
 
 
+def _plainly_safe(entries: tuple[ZipEntry, ...]) -> bool:
+    """Whether all is well with all members, by a few searches; where it is not, each is looked at by itself."""
+    names = "\n" + "\n".join([entry.name for entry in entries]) + "\n"
+    if any(part in names for part in _SUSPICIOUS):
+        return False
+    return not any(
+        entry.name[1:2] == ":" or entry.mode & _TYPE == stat.S_IFLNK or (entry.size and entry.directory)
+        for entry in entries
+    )
+
+
 def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
+    if _plainly_safe(entries):
+        return
     for entry in entries:
         name = entry.name.removesuffix("/")
         if not is_safe_path(name) or name[1:2] == ":":
