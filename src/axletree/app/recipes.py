@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from importlib import resources
 from pathlib import Path
 
 import msgspec
 
+from axletree.app.shipped import recipes_folder
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError, UsageError
 from axletree.recipe import faults
 from axletree.recipe.axes import expand
@@ -116,10 +116,8 @@ def _nearest_file(path: Path) -> str | None:
 
 
 def _shipped() -> dict[str, Path]:
-    """Name -> file. An installed package has them inside, a checkout beside ``src``."""
-    package = Path(str(resources.files("axletree")))
-    folders = (package / "_recipes", package.parents[1] / "recipes")
-    folder = next((each for each in folders if each.is_dir()), None)
+    """Name -> file."""
+    folder = recipes_folder()
     return {path.stem: path for path in sorted(folder.glob("*.toml"))} if folder else {}
 
 

@@ -1,0 +1,14 @@
+"""Where the data files lie that ship with Axletree beside its code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import axletree
+
+
+def recipes_folder() -> Path | None:
+    """Folder of the shipped recipes: inside an installed package, beside ``src`` in a checkout."""
+    package = Path(axletree.__file__).parent
+    folders = (package / "_recipes", package.parents[1] / "recipes")
+    return next((folder for folder in folders if folder.is_dir()), None)
