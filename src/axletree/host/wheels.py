@@ -1,54 +1,229 @@
-"""Wheels on disk: unpacking one, checked."""
+"""Wheels on disk: opening one, and unpacking one, checked. What is unpacked is there as a whole or not at all."""
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import os
+import secrets
+import shutil
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from axletree.binary.members import iter_member
-from axletree.binary.zips import read_directory
-from axletree.core.errors import IntegrityError, Problem
-from axletree.host.archive import map_file
-from axletree.package.wheel import scan_wheel
+import msgspec
+
+from axletree.binary.members import SMALL, iter_member, read_member
+from axletree.binary.zips import ZipEntry, read_directory
+from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.units import format_bytes
+from axletree.host.archive import map_file, share_out
+from axletree.package.metadata import Metadata, parse_metadata
+from axletree.package.names import WheelName, parse_wheel_name
+from axletree.package.record import Content, RecordEntry, RecordIssue, check_record, content_of, parse_record
+from axletree.package.wheel import MAX_METADATA
+from axletree.package.wheel_info import WheelInfo, parse_wheel_info
+from axletree.package.writer import EARLIEST
 
 if TYPE_CHECKING:
-    from axletree.package.wheel import WheelFacts
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
 
 _SCHEMES_AT_ROOT = frozenset({"purelib", "platlib"})
+_LOCAL_TIME = struct.Struct("<10x2H")
+_MOST_PROBLEMS = 20
+
+
+class OpenWheel(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel on disk with the files that tell of it. Nothing else of it has been read."""
+
+    path: Path
+    view: memoryview
+    """The archive, mapped."""
+    name: WheelName
+    """Its file name's parts."""
+    entries: tuple[ZipEntry, ...]
+    """Its members, folders included."""
+    folder: str
+    """Its ``.dist-info`` folder."""
+    metadata: Metadata
+    wheel_info: WheelInfo
+    record: tuple[RecordEntry, ...]
+
+
+def open_wheel(path: Path) -> OpenWheel:
+    """Open a wheel and read its metadata folder.
+
+    Raises:
+        HostError: the file can't be read.
+        IntegrityError: the name is no wheel name, the archive is damaged or unsafe, or it has not one metadata folder
+            with METADATA, WHEEL and RECORD in it. Names all that is missing.
+    """
+    name = parse_wheel_name(path.name)
+    view = map_file(path)
+    entries = read_directory(view, archive=path.name)
+    files = {entry.name: entry for entry in entries}
+    folders = {top for file in files if (top := file.partition("/")[0]).endswith(".dist-info")}
+    if len(folders) != 1:
+        found = f"several metadata folders: {', '.join(sorted(folders)[:5])}" if folders else "no metadata folder"
+        raise IntegrityError(Problem(file=path.name, message=f"has {found}", hint="a wheel has one *.dist-info"))
+    folder = folders.pop()
+    problems: list[Problem] = []
+
+    def read(file: str, parse: Callable[..., T]) -> T | None:
+        entry = files.get(f"{folder}/{file}")
+        if entry is None:
+            problems.append(Problem(file=path.name, key=f"{folder}/{file}", message="is missing"))
+            return None
+        try:
+            data = read_member(view, entry, archive=path.name, limit=MAX_METADATA)
+            return parse(data, file=f"{path.name}: {entry.name}")
+        except IntegrityError as error:
+            problems.extend(error.problems)
+            return None
+
+    metadata = read("METADATA", parse_metadata)
+    wheel_info = read("WHEEL", parse_wheel_info)
+    record = read("RECORD", parse_record)
+    if metadata is None or wheel_info is None or record is None:
+        raise IntegrityError(*problems)
+    return OpenWheel(
+        path=path,
+        view=view,
+        name=name,
+        entries=entries,
+        folder=folder,
+        metadata=metadata,
+        wheel_info=wheel_info,
+        record=record,
+    )
+
+
+class Unpacked(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel that was unpacked."""
+
+    folder: Path
+    files: int
+    size: int
+    """Bytes of the files."""
+    unchecked: tuple[str, ...] = ()
+    """Files for which RECORD has no SHA-256, so that only their CRC was checked."""
 
 
 def unpack_wheel(path: Path, folder: Path) -> None:
     """Unpack a wheel into a folder laid out like site-packages; scripts, headers and data stay below ``*.data``.
 
     Raises:
-        IntegrityError: it is no wheel, its RECORD does not hold, or a member would land outside of the folder.
+        HostError: the file can't be read, or the folder not be written.
+        IntegrityError: it is no wheel, its RECORD does not hold, or a member would land outside of the folder. What
+            was unpacked until then is left in the folder.
     """
-    with map_file(path) as view:
-        facts = scan_wheel(view, filename=path.name).wheel
-        _require_sound(facts, path.name)
-        for entry in read_directory(view, archive=path.name):
-            if entry.directory:
-                continue
-            target = folder / _place(entry.name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("xb") as stream:
-                for chunk in iter_member(view, entry, archive=path.name, limit=entry.size):
-                    stream.write(chunk)
-            if entry.executable:
-                os.chmod(target, 0o755)  # noqa: PTH101, S103 (wheels carry the execute bit)
+    wheel = open_wheel(path)
+    issues = _unpack(wheel, folder, _in_site_packages, threads=1)
+    if issues:
+        raise IntegrityError(*_problems(issues, path.name))
 
 
-def _place(name: str) -> Path:
+def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpacked:
+    """Unpack a wheel into a new folder, each member under its own path, with its date and its execute bit.
+
+    Raises:
+        HostError: the folder can't be written, or the disk has no room for it.
+        IntegrityError: the folder exists, a member is damaged, or RECORD does not hold. Nothing is left behind then.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise IntegrityError(Problem(file=str(folder), message="exists", hint="remove it, or name another with --out"))
+    staged = folder.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _require_room(wheel, folder.parent)
+        issues = _unpack(wheel, staged, Path, threads=threads)
+        problems = _problems([issue for issue in issues if issue.kind != "unchecked"], wheel.path.name)
+        if problems:
+            raise IntegrityError(*problems)
+        staged.rename(folder)
+    except OSError as error:
+        where = str(error.filename or folder).replace(str(staged), str(folder))
+        raise HostError(Problem(file=where, message=f"can't be written: {error.strerror}")) from error
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(staged)
+    files = [entry for entry in wheel.entries if not entry.directory]
+    return Unpacked(
+        folder=folder,
+        files=len(files),
+        size=sum(entry.size for entry in files),
+        unchecked=tuple(issue.path for issue in issues if issue.kind == "unchecked"),
+    )
+
+
+def _unpack(wheel: OpenWheel, folder: Path, place: Callable[[str], Path], *, threads: int) -> tuple[RecordIssue, ...]:
+    """Write all members below a folder; returns what does not agree with RECORD."""
+    files = [entry for entry in wheel.entries if not entry.directory]
+    targets = {entry.name: folder / place(entry.name) for entry in files}
+    for parent in sorted({folder, *(target.parent for target in targets.values())}):
+        parent.mkdir(parents=True, exist_ok=True)
+
+    def write(group: list[ZipEntry]) -> list[tuple[str, Content]]:
+        return [(entry.name, _write(wheel, entry, targets[entry.name])) for entry in group]
+
+    groups = share_out(files, threads)
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        contents = dict(pair for pairs in pool.map(write, groups) for pair in pairs)
+    return check_record(wheel.record, contents, dist_info=wheel.folder)
+
+
+def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> Content:
+    mode = 0o777 if entry.executable else 0o666
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    with os.fdopen(descriptor, "wb", buffering=0) as stream:
+        if entry.size <= SMALL:
+            data = read_member(wheel.view, entry, archive=wheel.path.name, limit=SMALL)
+            stream.write(data)
+            content = content_of(data)
+        else:
+            digest = hashlib.sha256()
+            for chunk in iter_member(wheel.view, entry, archive=wheel.path.name):
+                digest.update(chunk)
+                stream.write(chunk)
+            content = Content(sha256=digest.hexdigest(), size=entry.size)
+        date = _date(wheel.view, entry)
+        os.utime(stream.fileno(), (date, date))
+    return content
+
+
+def _date(view: memoryview, entry: ZipEntry) -> float:
+    """Seconds since 1970; archives hold no time zone, so it is read as UTC, as our writer writes it."""
+    time, date = _LOCAL_TIME.unpack_from(view, entry.offset)
+    try:
+        moment = dt.datetime(
+            (date >> 9) + 1980, date >> 5 & 15, date & 31, time >> 11, time >> 5 & 63, time % 32 * 2, tzinfo=dt.UTC
+        )
+    except ValueError:  # month 0, second 62: some writers put nothing there
+        return EARLIEST
+    return moment.timestamp()
+
+
+def _in_site_packages(name: str) -> Path:
     parts = PurePosixPath(name).parts
     if len(parts) > 2 and parts[0].endswith(".data") and parts[1] in _SCHEMES_AT_ROOT:
         return Path(*parts[2:])
     return Path(*parts)
 
 
-def _require_sound(facts: WheelFacts, name: str) -> None:
-    problems = [
-        Problem(file=name, key=issue.path, message=f"{issue.kind}: {issue.detail}") for issue in facts.record_issues
-    ]
-    if problems:
-        raise IntegrityError(*problems)
+def _require_room(wheel: OpenWheel, folder: Path) -> None:
+    needed, free = sum(entry.size for entry in wheel.entries), shutil.disk_usage(folder).free
+    if needed > free:
+        message = f"{wheel.path.name} unpacks to {format_bytes(needed)}, but there are only {format_bytes(free)} free"
+        raise HostError(Problem(file=str(folder), message=message))
+
+
+def _problems(issues: Sequence[RecordIssue], name: str) -> list[Problem]:
+    problems = [Problem(file=name, key=issue.path, message=f"{issue.kind}: {issue.detail}") for issue in issues]
+    if len(problems) > _MOST_PROBLEMS:
+        more = Problem(file=name, message=f"and {len(problems) - _MOST_PROBLEMS} more of its files")
+        problems[_MOST_PROBLEMS:] = [more]
+    return problems

@@ -6,9 +6,12 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from axletree.binary.members import iter_member
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.record import SIGNATURES, encode_hash
+from axletree.package.wheel_info import carry_data, carry_dist_info
 from axletree.package.writer import Member, Packed
 
 if TYPE_CHECKING:
@@ -80,3 +83,24 @@ def _hash(view: memoryview, entry: ZipEntry, archive: str) -> str:
     for chunk in iter_member(view, entry, archive=archive):
         digest.update(chunk)
     return encode_hash(digest.digest())
+
+
+def renamed_members(members: Iterable[Member], *, source: str, target: str) -> tuple[Member, ...]:
+    """Members whose ``.dist-info`` and ``.data`` folders get another name, as :func:`carry_dist_info` has it.
+
+    What tells of an installation, or signs what is no more, is left out.
+
+    Args:
+        members: of one wheel.
+        source: its ``.dist-info`` folder as it is.
+        target: how the folder is called in the new wheel.
+    """
+    members = tuple(members)
+    paths = [member.path for member in members]
+    prefix = f"{source}/"
+    moved = carry_dist_info(paths, source=source, target=target) | carry_data(paths, source=source, target=target)
+    return tuple(
+        member if member.path == moved.get(member.path, member.path) else replace(member, path=moved[member.path])
+        for member in members
+        if member.path in moved or not member.path.startswith(prefix)
+    )

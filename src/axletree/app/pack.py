@@ -1,0 +1,148 @@
+"""Pack a folder into a wheel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.host.archive import WheelFile, write_wheel_file
+from axletree.host.folders import hash_file, list_folder, read_chunks
+from axletree.host.wheels import open_wheel
+from axletree.package.deflate import BLOCK, LEVEL
+from axletree.package.metadata import parse_metadata
+from axletree.package.names import dist_info_folder
+from axletree.package.repack import packed_members, renamed_members
+from axletree.package.retag import Wishes, change_info, change_name, name_of
+from axletree.package.wheel_info import carry_dist_info, parse_wheel_info
+from axletree.package.writer import EARLIEST, Member, Packed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from axletree.host.folders import FolderFile
+    from axletree.package.metadata import Metadata
+    from axletree.package.wheel_info import WheelInfo
+
+T = TypeVar("T")
+
+
+class PackedFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel that a folder was packed into."""
+
+    wheel: WheelFile
+    files: int
+    """Files of the wheel, without METADATA, WHEEL and RECORD."""
+    reused: int
+    """How many of them were taken from an older wheel, compressed as they were."""
+    left_out: tuple[str, ...]
+    """Files of the metadata folder that tell of an installation or a signature."""
+
+
+def pack(
+    folder: Path,
+    *,
+    out: Path,
+    build: str | None = None,
+    level: int = LEVEL,
+    threads: int = 1,
+    older: Path | None = None,
+    epoch: int = EARLIEST,
+) -> PackedFolder:
+    """Pack a folder that holds the content of a wheel; its METADATA and WHEEL files say how it is called.
+
+    Args:
+        folder: has one ``*.dist-info`` in it. RECORD is made anew.
+        out: where the wheel goes; made if it is missing. A wheel of that name there is replaced.
+        build: build tag; empty for none, ``None`` for what WHEEL says.
+        level: deflate level.
+        threads: how many compress at once.
+        older: a wheel; files that it has with the same size and SHA-256 are copied from it, compressed as they are.
+        epoch: date of the members.
+
+    Raises:
+        HostError: a file can't be read, or the wheel not be written.
+        IntegrityError: the folder can't make a wheel; names all that is wrong.
+        UsageError: the build tag is none, or ``out`` lies in the folder.
+    """
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"--out {out} lies in the folder that is packed", hint="name a folder outside of it")
+    files = list_folder(folder)
+    source, metadata, info = _read_dist_info(folder, files)
+    named = name_of(metadata, info, file=f"{folder}/{source}/WHEEL")
+    name = change_name(named, Wishes(build=build))
+    reusable = _reusable(older) if older is not None else {}
+    sizes = frozenset(size for _, size in reusable)
+    given = [_member(file, reusable, sizes) for file in files]
+    target = dist_info_folder(metadata.name, metadata.version)
+    members = renamed_members(given, source=source, target=target)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HostError(Problem(file=str(out), message=f"can't be made: {error.strerror}")) from error
+    written = write_wheel_file(
+        out,
+        name,
+        members,
+        metadata=metadata,
+        wheel_info=change_info(info, named, name),
+        epoch=epoch,
+        level=level,
+        threads=threads,
+    )
+    return PackedFolder(
+        wheel=written,
+        files=len(members),
+        reused=sum(isinstance(member.data, Packed) for member in members),
+        left_out=_left_out(files, source, target),
+    )
+
+
+def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Metadata, WheelInfo]:
+    """The one metadata folder's name, and what METADATA and WHEEL in it say."""
+    found = sorted({top for file in files if (top := file.path.partition("/")[0]).endswith(".dist-info")})
+    if len(found) != 1:
+        what = f"has {len(found)} metadata folders: {', '.join(found[:5])}" if found else "has no *.dist-info folder"
+        hint = "name a folder as axletree unpack makes it"
+        raise IntegrityError(Problem(file=str(folder), message=what, hint=hint))
+    source = found[0]
+    problems: list[Problem] = []
+
+    def read(name: str, parse: Callable[..., T]) -> T | None:
+        path = folder / source / name
+        try:
+            return parse(path.read_bytes(), file=str(path))
+        except FileNotFoundError:
+            problems.append(Problem(file=str(path), message="is missing"))
+        except OSError as error:
+            raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        except IntegrityError as error:
+            problems.extend(error.problems)
+        return None
+
+    metadata, info = read("METADATA", parse_metadata), read("WHEEL", parse_wheel_info)
+    if metadata is None or info is None:
+        raise IntegrityError(*problems)
+    return source, metadata, info
+
+
+def _reusable(older: Path) -> dict[tuple[str, int], Packed]:
+    """What an older wheel has compressed, by hash and size of the content."""
+    wheel = open_wheel(older)
+    members = packed_members(wheel.view, wheel.entries, wheel.record, folder=wheel.folder, archive=older.name)
+    return {(data.hash, data.size): data for member in members if isinstance(data := member.data, Packed)}
+
+
+def _member(file: FolderFile, reusable: Mapping[tuple[str, int], Packed], sizes: frozenset[int]) -> Member:
+    data: Packed | Callable[[], Iterator[bytes]] = read_chunks(file, BLOCK)
+    if file.size in sizes:
+        data = reusable.get((hash_file(file), file.size), data)
+    return Member(path=file.path, data=data, size=file.size, executable=file.executable)
+
+
+def _left_out(files: Sequence[FolderFile], source: str, target: str) -> tuple[str, ...]:
+    paths = [file.path for file in files if file.path.startswith(f"{source}/")]
+    anew = {f"{source}/{name}" for name in ("METADATA", "WHEEL", "RECORD")}
+    return tuple(sorted(set(paths) - anew - carry_dist_info(paths, source=source, target=target).keys()))

@@ -1,0 +1,64 @@
+"""Give wheels other tags, another build tag or another local version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import UsageError
+from axletree.host.archive import WheelFile, write_wheel_file
+from axletree.host.wheels import open_wheel
+from axletree.package.names import dist_info_folder, render_wheel_name
+from axletree.package.record import SIGNATURES
+from axletree.package.repack import packed_members, renamed_members
+from axletree.package.retag import change_info, change_metadata, change_name
+from axletree.package.writer import EARLIEST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.package.retag import Wishes
+
+
+class Retagged(msgspec.Struct, frozen=True, kw_only=True):
+    """A wheel that was written anew."""
+
+    wheel: WheelFile
+    unsigned: bool
+    """Whether the old one was signed, which the new one can't be."""
+
+
+def retag(path: Path, wishes: Wishes, *, out: Path | None = None, epoch: int = EARLIEST, threads: int = 1) -> Retagged:
+    """Write a wheel of the same content under another name; nothing is compressed again.
+
+    Args:
+        path: the wheel, which stays as it is.
+        wishes: what shall be other.
+        out: folder for the new wheel; its own if ``None``. A wheel of that name there is replaced.
+        epoch: date of the members.
+        threads: how many verify at once.
+
+    Raises:
+        HostError: the wheel can't be read, or the new one not be written.
+        IntegrityError: it is no sound wheel.
+        UsageError: a wish is not possible, or nothing would change.
+    """
+    wheel = open_wheel(path)
+    name = change_name(wheel.name, wishes)
+    if render_wheel_name(name) == render_wheel_name(wheel.name):
+        raise UsageError(f"{path.name} already has what is asked for", hint="see axletree retag --help")
+    metadata = change_metadata(wheel.metadata, wheel.name, name)
+    members = packed_members(wheel.view, wheel.entries, wheel.record, folder=wheel.folder, archive=path.name)
+    folder = path.parent if out is None else out
+    written = write_wheel_file(
+        folder,
+        name,
+        renamed_members(members, source=wheel.folder, target=dist_info_folder(metadata.name, metadata.version)),
+        metadata=metadata,
+        wheel_info=change_info(wheel.wheel_info, wheel.name, name),
+        epoch=epoch,
+        threads=threads,
+    )
+    signatures = {f"{wheel.folder}/{signature}" for signature in SIGNATURES}
+    return Retagged(wheel=written, unsigned=any(entry.name in signatures for entry in wheel.entries))

@@ -1,0 +1,23 @@
+"""Unpack wheels."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from axletree.host.wheels import Unpacked, open_wheel, unpack_as_it_is
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def unpack(path: Path, *, out: Path) -> Unpacked:
+    """Unpack a wheel into ``NAME-VERSION`` below a folder, checked against its RECORD.
+
+    Raises:
+        HostError: the wheel can't be read, or the folder not be written.
+        IntegrityError: it is no sound wheel, or ``NAME-VERSION`` exists there. Nothing is left behind then.
+    """
+    wheel = open_wheel(path)
+    folder = out / wheel.folder.removesuffix(".dist-info")
+    return unpack_as_it_is(wheel, folder, threads=len(os.sched_getaffinity(0)))

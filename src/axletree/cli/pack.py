@@ -1,0 +1,52 @@
+"""``axletree pack``: a folder as a wheel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from axletree.app.epoch import source_date_epoch
+from axletree.app.pack import pack
+from axletree.core.units import format_bytes
+from axletree.package.deflate import LEVEL
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path(), help="Folder for the wheel; else the present one."
+)
+@click.option("--build", metavar="TAG", help="Build tag, which begins with a digit; '' for none. Else as in WHEEL.")
+@click.option(
+    "--level", type=click.IntRange(0, 9), default=LEVEL, show_default=True, help="0 stores, 9 gives the least bytes."
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    default=lambda: min(64, len(os.sched_getaffinity(0))),
+    show_default="all cores",
+    help="Compress with so many threads. Does not change the wheel.",
+)
+@click.option(
+    "--from",
+    "older",
+    type=click.Path(path_type=Path),
+    metavar="WHEEL",
+    help="Take what did not change from this wheel, compressed as it is there.",
+)
+def command(folder: Path, out: Path, build: str | None, level: int, threads: int, older: Path | None) -> int:
+    """Pack a folder, such as unpack makes it, into a wheel.
+
+    METADATA and WHEEL in its *.dist-info say how the wheel is called; RECORD is made anew. The same content gives the
+    same bytes; SOURCE_DATE_EPOCH is the date of the members. The path of the wheel is printed.
+    """
+    epoch = source_date_epoch(os.environ)
+    done = pack(folder, out=out, build=build, level=level, threads=threads, older=older, epoch=epoch)
+    click.echo(done.wheel.path)
+    reused = f", {done.reused} of them copied from {older}" if older is not None else ""
+    click.echo(f"  {done.files} files{reused}, {format_bytes(done.wheel.size)}", err=True)
+    if done.left_out:
+        click.echo(f"  note: left out, since it tells of another wheel: {', '.join(done.left_out)}", err=True)
+    return 0

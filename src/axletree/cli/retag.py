@@ -1,0 +1,47 @@
+"""``axletree retag``: the same wheel under other tags."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from axletree.app.epoch import source_date_epoch
+from axletree.app.retag import retag
+from axletree.core.errors import UsageError
+from axletree.package.retag import Wishes
+
+
+@click.command()
+@click.argument("wheels", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL...")
+@click.option("--python", metavar="TAGS", help="Python tags: cp311, or a set such as py2.py3.")
+@click.option("--abi", metavar="TAGS", help="ABI tags: abi3, cp311, none.")
+@click.option("--platform", metavar="TAGS", help="Platform tags: manylinux_2_28_x86_64.")
+@click.option("--build", metavar="TAG", help="Build tag, which begins with a digit; '' removes it.")
+@click.option("--local", metavar="LABEL", help="Local label of the version, such as cu130; '' removes it.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the new wheels; else beside the old ones.")
+def command(
+    wheels: tuple[Path, ...],
+    python: str | None,
+    abi: str | None,
+    platform: str | None,
+    build: str | None,
+    local: str | None,
+    out: Path | None,
+) -> int:
+    """Give wheels other tags, another build tag or another local version.
+
+    TAGS replace what is there; with + before them they are added, with - removed (--abi=-none). The content is copied
+    as it is, compressed. The old wheels stay; the paths of the new ones are printed.
+    """
+    wishes = Wishes(python=python, abi=abi, platform=platform, build=build, local=local)
+    if wishes == Wishes():
+        raise UsageError("nothing to change", hint="give at least one of --python --abi --platform --build --local")
+    epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
+    for path in wheels:
+        done = retag(path, wishes, out=out, epoch=epoch, threads=threads)
+        click.echo(done.wheel.path)
+        if done.unsigned:
+            click.echo("  note: the old wheel's signature is left out; it does not hold for this one", err=True)
+    return 0
