@@ -102,14 +102,20 @@ class DeviceScanner:
             source: the same file for random access. It is needed only where bytes outside of the sections looked
                 like a container that reaches into them; without it such a section counts as damaged.
         """
+        return tuple(summarise(code) for code in self.containers(sections, source=source))
+
+    def containers(
+        self, sections: Sequence[tuple[str, int, int]], *, source: Source | None = None
+    ) -> tuple[SectionCode, ...]:
+        """As :meth:`finish`, with each container and its entries."""
         self._consume(self._end, b"", last=True)
         result = []
         for section in (Section(*fields) for fields in sections):
             inside = [found for found in self._found if section.offset <= found.offset < section.offset + section.size]
             if source is not None and section.size and (not inside or inside[0].offset != section.offset):
-                result.append(summarise(read_containers(source, section)))
+                result.append(read_containers(source, section))
             else:
-                result.append(summarise(_check(section, inside, self._budget)))
+                result.append(_check(section, inside, self._budget))
         return tuple(result)
 
     def _begin(self, start: int, magic: bytes) -> None:
