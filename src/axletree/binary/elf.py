@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.binary.device import DeviceSection
+from axletree.binary.device_scan import SECTIONS, read_device
+from axletree.binary.device_scan import Section as Place
 from axletree.binary.elf_dynamic import (
     DT_NEEDED,
     DT_RPATH,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 _SHT_NULL, _SHT_SYMTAB, _SHT_STRTAB, _SHT_NOBITS = 0, 2, 3, 8
 _SHF_ALLOC = 2
+_DEVICE_SECTIONS = frozenset(name.encode() for name in SECTIONS)
 _KINDS: dict[int, Literal["relocatable", "executable", "shared", "core"]] = {
     1: "relocatable",
     2: "executable",
@@ -152,22 +155,39 @@ def read_elf(data: Source | bytes | memoryview, *, name: str = "ELF file") -> El
     """Read the facts of an ELF file of either class and byte order.
 
     Args:
-        data: the whole file, or a source that reads it in pieces.
+        data: the whole file, or a source that reads any range of it.
         name: what errors call the file.
 
     Raises:
         IntegrityError: the file is no ELF file, or its tables contradict each other or its size.
     """
     source = BufferSource(data) if isinstance(data, bytes | memoryview) else data
+    facts, places = read_host_facts(source, name=name)
+    return msgspec.structs.replace(facts, device=read_device(source, places)) if places else facts
+
+
+def read_host_facts(source: Source, *, name: str) -> tuple[ElfFacts, tuple[Place, ...]]:
+    """The facts of an ELF file but for its GPU code, and the sections where that lies.
+
+    For content that goes by once: whatever lies behind what is read first (header, segments, dynamic section) is
+    announced to the source before the sections at the end are read.
+
+    Raises:
+        IntegrityError: as :func:`read_elf`.
+    """
     reader = Reader(source, name)
     layout = read_head(reader)
-    # What is read last is announced first: the content may go by only once, and sections lie at its end.
     expect_segments(reader, layout)
     values = read_dynamic_values(reader, layout)
     layout = read_sections(reader, layout)
     dynamic = read_dynamic(reader, layout, values)
     facts = _facts_of_tables(reader, layout)
-    return facts if dynamic is None else _add_dynamic(facts, reader, layout, dynamic)
+    places = tuple(
+        Place(section.name.decode(), section.offset, section.size)
+        for section in layout.sections
+        if section.name in _DEVICE_SECTIONS and section.type != _SHT_NOBITS
+    )
+    return (facts if dynamic is None else _add_dynamic(facts, reader, layout, dynamic)), places
 
 
 def _facts_of_tables(reader: Reader, layout: Layout) -> ElfFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import csv
 import hashlib
 import io
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+OTHER_HASHES = frozenset({"sha384", "sha512", "sha3_256", "sha3_384", "sha3_512", "blake2b", "blake2s"})
+"""Algorithms besides SHA-256 that are at least as good, by their names in ``hashlib``: wheels may use them."""
+FORBIDDEN_HASHES = frozenset({"md5", "sha1", "sha224"})
+"""Algorithms that the format of wheels forbids by name (PEP 427)."""
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 class RecordEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +32,18 @@ class RecordEntry(msgspec.Struct, frozen=True, kw_only=True):
     """``sha256=`` and the digest in base64 for URLs, without padding; empty for RECORD itself."""
     size: int | None = None
 
+    @property
+    def algorithm(self) -> str:
+        """Name of the hash function; empty where there is no hash."""
+        return self.hash.partition("=")[0]
+
 
 class RecordIssue(msgspec.Struct, frozen=True, kw_only=True):
     """One way in which RECORD and the content differ."""
 
     kind: Literal["missing", "extra", "hash", "size", "unsafe", "unchecked", "twice"]
-    """``missing``: a file without a line; ``extra``: a line without a file; ``unchecked``: no hash, or no SHA-256."""
+    """``missing``: a file without a line; ``extra``: a line without a file; ``unchecked``: no hash, or none that
+    counts."""
     path: str
     detail: str
 
@@ -41,13 +52,15 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """What was really read of a file."""
 
     sha256: str
-    """Hexadecimal."""
+    """Hexadecimal; empty where no hash was taken."""
     size: int
+    other: str = ""
+    """The digest as RECORD writes it, where RECORD names another algorithm than SHA-256 for the file."""
 
 
 def encode_hash(digest: bytes, algorithm: str = "sha256") -> str:
     """A digest as RECORD writes it."""
-    return f"{algorithm}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+    return f"{algorithm}={binascii.b2a_base64(digest, newline=False).translate(_URL_SAFE, b'=').decode()}"
 
 
 def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...]:
@@ -92,7 +105,7 @@ def check_record(
 
     Args:
         record: its lines.
-        contents: path -> what was read, every file of the wheel.
+        contents: path -> what was read, every file of the wheel. Where no hash was taken, none is compared.
         dist_info: the wheel's metadata folder.
     """
     return tuple(_issues(tuple(record), contents, f"{dist_info}/RECORD"))
@@ -119,18 +132,31 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], ow
 
 
 def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
-    algorithm, _, _ = entry.hash.partition("=")
-    if algorithm != "sha256":
-        detail = f"is listed with {algorithm}, not sha256" if entry.hash else "is listed without a hash"
-        yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
-    else:
-        found = encode_hash(bytes.fromhex(content.sha256))
-        if entry.hash.rstrip("=") != found:
-            detail = f"has {found}, but {entry.hash[:80]} is listed"
+    trouble = _hash_trouble(entry)
+    if trouble:
+        yield RecordIssue(kind="unchecked", path=entry.path, detail=trouble)
+    elif content.sha256:
+        found = encode_hash(bytes.fromhex(content.sha256)) if entry.algorithm == "sha256" else content.other
+        if not found:
+            yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed with {entry.algorithm} only")
+        elif entry.hash.rstrip("=") != found:
+            detail = f"has {found}, but {entry.hash[:120]} is listed"
             yield RecordIssue(kind="hash", path=entry.path, detail=detail)
     if entry.size is not None and entry.size != content.size:
         detail = f"has {content.size} bytes, but {entry.size} are listed"
         yield RecordIssue(kind="size", path=entry.path, detail=detail)
+
+
+def _hash_trouble(entry: RecordEntry) -> str:
+    """Why a line's hash says nothing; empty where it does."""
+    algorithm = entry.algorithm
+    if algorithm == "sha256" or algorithm in OTHER_HASHES:
+        return ""
+    if not entry.hash:
+        return "is listed without a hash"
+    if algorithm in FORBIDDEN_HASHES:
+        return f"is listed with {algorithm}, which wheels must not use"
+    return f"is listed with {algorithm[:40]!r}, which is no hash that wheels use"
 
 
 def content_of(data: bytes) -> Content:

@@ -7,13 +7,26 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from axletree.binary.elf import ElfFacts, is_elf, read_elf
-from axletree.binary.members import MemberSource, read_member
-from axletree.binary.zips import ZipEntry, read_directory
+from axletree.binary.device_scan import DeviceScanner
+from axletree.binary.device_scan import Section as Place
+from axletree.binary.elf import ElfFacts, is_elf, read_elf, read_host_facts
+from axletree.binary.mapped import FORGET_EVERY, forget
+from axletree.binary.members import SMALL, PassingMember, read_member
+from axletree.binary.zips import MAX_TOTAL, ZipEntry, read_directory
 from axletree.core.errors import IntegrityError
+from axletree.package.formats import HEAD, CodeFormat, code_format
 from axletree.package.metadata import Metadata, parse_metadata
 from axletree.package.names import WheelName, dist_info_folder, parse_wheel_name
-from axletree.package.record import Content, RecordEntry, RecordIssue, check_record, parse_record
+from axletree.package.record import (
+    OTHER_HASHES,
+    Content,
+    RecordEntry,
+    RecordIssue,
+    check_record,
+    encode_hash,
+    parse_record,
+)
+from axletree.package.texts import is_read_by_rules
 from axletree.package.wheel_info import WheelInfo, parse_wheel_info
 
 if TYPE_CHECKING:
@@ -23,6 +36,8 @@ T = TypeVar("T")
 
 MAX_METADATA = 64 << 20
 """Most bytes of a file in ``.dist-info`` that is read as a whole."""
+LARGEST_SMALL = 64 << 20
+"""Largest member that ``hashes="small"`` takes the hash of."""
 
 
 class WheelMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +49,7 @@ class WheelMember(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     """Hexadecimal digest of the content; empty where it was not taken (see ``scan_wheel``)."""
     executable: bool = False
-    format: Literal["", "elf", "mach-o", "pe"] = ""
+    format: CodeFormat = ""
     """Kind of machine code by its first bytes."""
 
 
@@ -58,6 +73,8 @@ class WheelFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the archive."""
     texts: dict[str, bytes] = {}
     """Path -> content of the small files that rules read: version modules, ``variant.json``, SBOMs."""
+    unhashed: tuple[str, ...] = ()
+    """Members whose hash was not taken, so RECORD's is neither confirmed nor denied; see ``scan_wheel``."""
 
 
 class ElfMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +94,23 @@ class WheelScan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Pass(NamedTuple):
+    """What is known before the content is read, and what is found in it."""
+
+    buffer: bytes | memoryview
+    archive: str
+    other_hashes: dict[str, str]
+    """Path -> algorithm, where RECORD names another one than SHA-256."""
+    largest_hashed: int
     members: list[WheelMember]
+    contents: dict[str, Content]
+    texts: dict[str, bytes]
     elfs: list[ElfMember]
     damaged: list[tuple[str, str]]
 
 
-def scan_wheel(buffer: bytes | memoryview, *, filename: str, only_metadata: bool = False) -> WheelScan:
+def scan_wheel(
+    buffer: bytes | memoryview, *, filename: str, only_metadata: bool = False, hashes: Literal["all", "small"] = "all"
+) -> WheelScan:
     """Read a wheel: each member is inflated once, hashed, and its ELF headers are read on the way.
 
     Memory stays bounded (tens of MB) whatever the size of the wheel.
@@ -91,6 +119,8 @@ def scan_wheel(buffer: bytes | memoryview, *, filename: str, only_metadata: bool
         buffer: the archive, in memory or mapped.
         filename: its name without folders.
         only_metadata: read ``.dist-info`` only; RECORD is then not compared with the content.
+        hashes: ``small``: don't take the hash of members of more than 64 MiB, a third of the work for a wheel that has
+            them. Sizes and CRCs are checked for all.
 
     Raises:
         IntegrityError: the name is no wheel name, or the archive is damaged, ambiguous or unsafe. Trouble inside its
@@ -98,42 +128,101 @@ def scan_wheel(buffer: bytes | memoryview, *, filename: str, only_metadata: bool
     """
     name = parse_wheel_name(filename)
     entries = tuple(entry for entry in read_directory(buffer, archive=filename) if not entry.directory)
-    found = _Pass([], [], [])
-    if not only_metadata:
-        for entry in entries:
-            _scan_member(buffer, entry, filename, found)
     wheel = _read_dist_info(buffer, entries, name, filename)
+    if only_metadata:
+        return WheelScan(wheel=msgspec.structs.replace(wheel, size=memoryview(buffer).nbytes))
+    others = {line.path: line.algorithm for line in wheel.record or () if line.algorithm in OTHER_HASHES}
+    found = _Pass(buffer, filename, others, MAX_TOTAL if hashes == "all" else LARGEST_SMALL, [], {}, {}, [], [])
+    forgotten = 0
+    for entry in entries:
+        (_scan_small if entry.size <= SMALL else _scan_large)(entry, found)
+        if entry.data - forgotten > FORGET_EVERY:
+            forget(buffer, forgotten, entry.data)
+            forgotten = entry.data
     issues: tuple[RecordIssue, ...] = ()
-    if wheel.record is not None and not only_metadata:
-        contents = {member.path: Content(sha256=member.sha256, size=member.size) for member in found.members}
-        issues = check_record(wheel.record, contents, dist_info=wheel.dist_info)
+    if wheel.record is not None:
+        issues = check_record(wheel.record, found.contents, dist_info=wheel.dist_info)
     wheel = msgspec.structs.replace(
-        wheel, record_issues=issues, members=tuple(found.members), size=memoryview(buffer).nbytes
+        wheel,
+        record_issues=issues,
+        members=tuple(found.members),
+        size=memoryview(buffer).nbytes,
+        texts=found.texts,
+        unhashed=tuple(member.path for member in found.members if not member.sha256),
     )
     return WheelScan(wheel=wheel, elfs=tuple(found.elfs), damaged_elfs=tuple(found.damaged))
 
 
-def _scan_member(buffer: bytes | memoryview, entry: ZipEntry, filename: str, found: _Pass) -> None:
-    source = MemberSource(buffer, entry, archive=filename)
-    digest = hashlib.sha256()
-    head = b""
-    for chunk in source.scan():
-        digest.update(chunk)
-        head = head or chunk[:4]
+def _scan_small(entry: ZipEntry, found: _Pass) -> None:
+    content = read_member(found.buffer, entry, archive=found.archive, limit=SMALL)
+    kind = code_format(content[:HEAD])
+    if kind == "elf":
+        try:
+            found.elfs.append(ElfMember(path=entry.name, facts=read_elf(content, name=entry.name)))
+        except IntegrityError as error:
+            found.damaged.append((entry.name, error.problems[0].message))
+    if is_read_by_rules(entry.name, entry.size):
+        found.texts[entry.name] = content
+    digests = _digests(entry, found)
+    for digest in digests:
+        digest.update(content)
+    _add_member(entry, found, kind, digests)
+
+
+def _scan_large(entry: ZipEntry, found: _Pass) -> None:
+    digests = _digests(entry, found)
+    scanner: DeviceScanner | None = None
+
+    def watch(offset: int, chunk: bytes) -> None:
+        nonlocal scanner
+        for digest in digests:
+            digest.update(chunk)
+        if offset == 0 and is_elf(chunk):
+            scanner = DeviceScanner()
+        if scanner is not None:
+            scanner.feed(offset, chunk)
+
+    member = PassingMember(found.buffer, entry, archive=found.archive, watch=watch)
+    kind = code_format(member.read(0, HEAD))
+    elf: tuple[ElfFacts, tuple[Place, ...]] | None = None
+    if kind == "elf":
+        try:
+            elf = read_host_facts(member, name=entry.name)
+        except IntegrityError as error:
+            found.damaged.append((entry.name, error.problems[0].message))
+    if is_read_by_rules(entry.name, entry.size):
+        found.texts[entry.name] = member.read(0, entry.size)
+    member.finish()
+    if elf is not None and scanner is not None:
+        facts, places = elf
+        if places:
+            facts = msgspec.structs.replace(facts, device=scanner.finish(places, source=member))
+        found.elfs.append(ElfMember(path=entry.name, facts=facts))
+    _add_member(entry, found, kind, digests)
+
+
+def _digests(entry: ZipEntry, found: _Pass) -> list[hashlib._Hash]:
+    """SHA-256, and the other hash that RECORD has for a member; none for what is too large."""
+    if entry.size > found.largest_hashed:
+        return []
+    other = found.other_hashes.get(entry.name)
+    return [hashlib.sha256()] if other is None else [hashlib.sha256(), hashlib.new(other)]
+
+
+def _add_member(entry: ZipEntry, found: _Pass, kind: CodeFormat, digests: list[hashlib._Hash]) -> None:
+    sha256 = digests[0].hexdigest() if digests else ""
+    other = encode_hash(digests[1].digest(), found.other_hashes[entry.name]) if len(digests) > 1 else ""
+    found.contents[entry.name] = Content(sha256=sha256, size=entry.size, other=other)
     found.members.append(
         WheelMember(
             path=entry.name,
             size=entry.size,
             compressed=entry.compressed,
-            sha256=digest.hexdigest(),
+            sha256=sha256,
             executable=entry.executable,
+            format=kind,
         )
     )
-    if is_elf(head):
-        try:
-            found.elfs.append(ElfMember(path=entry.name, facts=read_elf(source, name=entry.name)))
-        except IntegrityError as error:
-            found.damaged.append((entry.name, error.problems[0].message))
 
 
 def _read_dist_info(
