@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _MOVABLE_SECTIONS = {SHT_NOTE, SHT_HASH, SHT_GNU_HASH, SHT_DYNSYM}
 _MOVABLE_PROGRAMS = {PT_NOTE, PT_GNU_PROPERTY, PT_INTERP}
 _ADDRESSES = {DT_HASH, DT_GNU_HASH, DT_SYMTAB, DT_STRTAB}
+_FIXED_ADDRESSES = {3, 7, 12, 13, 17, 23, 25, 26, 32, 34, 36, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE}
+"""DT_PLTGOT, DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, arrays of functions, DT_RELR, symbol versions."""
 _SMALLEST_PAGE, _LARGEST_PAGE = 1 << 12, 1 << 24
 _GRAIN = 64
 """What a table keeps its alignment to when it moves."""
@@ -200,11 +202,14 @@ def _evict(image: Image, end: int, taken: Sequence[Block]) -> list[Block] | None
     for first, last in merged_spans(spans):
         data = image.reader.take(first, last - first, "tables")
         blocks.append(Block(first, last - first, _address(image, first, last - first), data))
-    known = {value for tag, value in image.dynamic if tag in _ADDRESSES}
-    others = [value for tag, value in image.dynamic if tag not in _ADDRESSES and value not in known]
-    if any(block.addr <= value < block.addr + block.size for block in blocks for value in others):
-        return None
-    return blocks
+    fixed = {value for tag, value in image.dynamic if tag in _FIXED_ADDRESSES}
+    gap = bytearray(image.reader.take(start, end - start, "segment table"))
+    for block in (*blocks, *taken):
+        if any(block.addr <= address < block.addr + block.size for address in fixed):
+            return None
+        low, high = max(block.offset, start) - start, min(block.end, end) - start
+        gap[low:high] = bytes(max(0, high - low))
+    return None if any(gap) else blocks  # what is left there belongs to something that no header tells of
 
 
 def _parts(image: Image) -> Iterator[tuple[int, int, bool]]:

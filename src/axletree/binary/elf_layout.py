@@ -235,7 +235,7 @@ def _read_dynamic(
         if tag == DT_NULL:
             return tuple(entries), segment.offset, slots
         entries.append((tag, value))
-    raise reader.error("its dynamic section does not end with DT_NULL")
+    return tuple(entries), segment.offset, slots
 
 
 class VersionName(NamedTuple):
