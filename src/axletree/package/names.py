@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from packaging.tags import parse_tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem
+
+VARIANT_LABEL = re.compile(r"[0-9a-z_.]+")
+"""What a variant label is made of (PEP 825)."""
 
 
 class WheelName(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,17 +38,18 @@ class WheelName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_wheel_name(filename: str) -> WheelName:
-    """Take a wheel's file name apart.
+    """Take a wheel's file name apart, with its variant label if it has one.
 
     Raises:
         IntegrityError: it is no wheel name.
     """
+    plain, variant = _split_label(filename)
     try:
-        project, version, _, _ = parse_wheel_filename(filename)
+        project, version, _, _ = parse_wheel_filename(plain)
     except InvalidWheelFilename as error:
-        hint = "a wheel is named NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl"
+        hint = "a wheel is named NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM(-VARIANT).whl"
         raise IntegrityError(Problem(file=filename, message=f"no name of a wheel: {error}", hint=hint)) from error
-    parts = filename.removesuffix(".whl").split("-")
+    parts = plain.removesuffix(".whl").split("-")
     python, abi, platform = parts[-3:]
     return WheelName(
         project=project,
@@ -52,12 +58,26 @@ def parse_wheel_name(filename: str) -> WheelName:
         python=python,
         abi=abi,
         platform=platform,
+        variant=variant,
     )
+
+
+def _split_label(filename: str) -> tuple[str, str]:
+    """The name without a variant label, and the label.
+
+    A build tag begins with a digit, a Python tag never does; a platform called ``none`` is an ABI tag in its place.
+    """
+    parts = filename.removesuffix(".whl").split("-")
+    labelled = len(parts) == 7 or (len(parts) == 6 and not parts[2][:1].isdigit())
+    labelled = labelled and filename.endswith(".whl") and parts[-2] != "none"
+    if not labelled or not VARIANT_LABEL.fullmatch(parts[-1]):
+        return filename, ""
+    return "-".join(parts[:-1]) + ".whl", parts[-1]
 
 
 def render_wheel_name(name: WheelName) -> str:
     """The file name of a wheel, normalised."""
-    parts = [stem(name.project, name.version), name.build, name.python, name.abi, name.platform]
+    parts = [stem(name.project, name.version), name.build, name.python, name.abi, name.platform, name.variant]
     return "-".join(part for part in parts if part) + ".whl"
 
 
