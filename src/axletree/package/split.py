@@ -343,6 +343,7 @@ class _Planner:
             wheel=self.source.filename,
             version=self.version,
             split=self.split,
+            install=f"{next((each.name for each in self.packages if each.meta), self.rules.name)}=={self.version}",
             packages=tuple(
                 report_package(
                     name=render_wheel_name(part.name),

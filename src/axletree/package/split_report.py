@@ -77,6 +77,8 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of all packages."""
     split: str
     """What packages of one split, and of no other, have in common."""
+    install: str
+    """The requirement that installs all of it."""
     packages: tuple[SplitPackage, ...]
     rules: tuple[SplitRule, ...]
     files: tuple[SplitFile, ...]
