@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.package.linkage import Need, find_owners
 from axletree.package.policy import Policy, SymbolNeed, lowest_policy, symbol_needs
+from axletree.package.torch_symbols import TorchMatch
 from axletree.package.wheel import WheelFacts, WheelScan
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Distribution -> patterns of SONAMEs that it brings."""
     glibc: str | None
     """Highest glibc version that was promised to be enough."""
+    archs: tuple[str, ...] = ()
+    """GPUs that were promised to work, as :func:`~axletree.package.arch.parse_gpu` reads them."""
+    torch: TorchMatch | None = None
+    """Its files against the torch that they will meet, where one was named."""
 
     @property
     def wheel(self) -> WheelFacts:
@@ -67,6 +72,8 @@ def observe_dist(
     driver: Iterable[str] = (),
     provided_by: dict[str, tuple[str, ...]] | None = None,
     glibc: str | None = None,
+    archs: Sequence[str] = (),
+    torch: TorchMatch | None = None,
 ) -> DistFacts:
     """Derive from a scanned wheel what the rules compare.
 
@@ -76,6 +83,8 @@ def observe_dist(
         driver: patterns of SONAMEs that GPU drivers bring.
         provided_by: distribution -> patterns of SONAMEs that it brings.
         glibc: highest glibc version that was promised to be enough.
+        archs: GPUs that were promised to work.
+        torch: its files against the torch that they will meet.
     """
     elfs = {member.path: member.facts for member in scan.elfs}
     platforms = tuple(parse_platform(tag, policies) for tag in scan.wheel.name.platform.split("."))
@@ -96,6 +105,8 @@ def observe_dist(
         floors={} if musl else {machine: _floor(elfs, policies, machine) for machine in machines},
         provided_by=provided_by or {},
         glibc=glibc,
+        archs=tuple(archs),
+        torch=torch,
     )
 
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from axletree.check.rules.dist_gpu import GPU_RULES
+from axletree.check.rules.dist_gpu_size import GPU_SIZE_RULES
 from axletree.check.rules.dist_linkage import LINKAGE_RULES
 from axletree.check.rules.dist_metadata import METADATA_RULES
 from axletree.check.rules.dist_platform import PLATFORM_RULES
+from axletree.check.rules.dist_symbols import SYMBOL_RULES
 
 if TYPE_CHECKING:
     from axletree.check.dist import DistFacts
     from axletree.check.engine import Rule
 
-DIST_RULES: tuple[Rule[DistFacts], ...] = (*METADATA_RULES, *LINKAGE_RULES, *PLATFORM_RULES)
+DIST_RULES: tuple[Rule[DistFacts], ...] = (
+    *METADATA_RULES,
+    *LINKAGE_RULES,
+    *PLATFORM_RULES,
+    *SYMBOL_RULES,
+    *GPU_RULES,
+    *GPU_SIZE_RULES,
+)
 """Every rule over :class:`~axletree.check.dist.DistFacts`."""
