@@ -25,13 +25,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Validate recipes and report all their errors at once."),
     "lock": ("lock", "Resolve a recipe's source and environments, and pin them by hash."),
     "matrix": ("matrix", "List a recipe's variants."),
+    "pack": ("pack", "Pack a folder, such as unpack makes it, into a wheel."),
     "plan": ("plan", "Show the stages of a build: what is shared, cached, run again and why."),
     "recipes": ("recipes", "List the recipes that ship with Axletree."),
     "repair": ("repair", "Take missing libraries into wheels, leave what others bring, retag them."),
+    "retag": ("retag", "Give wheels other tags, another build tag or another local version."),
     "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
     "schema": ("schema", "Print the JSON schema of recipes or of the event stream."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
+    "split": ("split", "Split a wheel into several distributions that install together."),
     "store": ("store", "Look after the store: verify, gc, du."),
+    "unpack": ("unpack", "Unpack wheels, checked against their RECORD."),
 }
 """Command -> module in ``axletree.cli``, one-line help."""
 

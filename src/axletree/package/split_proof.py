@@ -7,13 +7,13 @@ original already is told, but stops nothing.
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.linkage import installed_path, search_path
+from axletree.package.linkage import installed_path
+from axletree.package.loading import follow_loading
 from axletree.package.policy import broken_needs, symbol_needs
 from axletree.package.providers import find_providers, required_names
 from axletree.package.split import Part
@@ -35,16 +35,6 @@ class ReadPart(msgspec.Struct, frozen=True, kw_only=True):
     part: Part
     written: WrittenWheel
     scan: WheelScan
-
-
-class _Library(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a library of the parts lies."""
-
-    package: str
-    folder: str
-    """Below site-packages."""
-    before: str
-    """The same in the original."""
 
 
 def prove_split(
@@ -70,58 +60,46 @@ def prove_split(
         IntegrityError: a part does not read back as it was written; a file does not find a library that it found in
             the original; a part does not require who brings one; a part for any Python needs a certain one. Names all.
     """
-    proof = _Proof(parts, origins, before, tuple(requires), tuple(providers))
-    problems: list[Problem] = []
+    proof = _Proof(parts, origins, before, required_names(requires), tuple(providers))
+    problems = [problem for each in parts for problem in _unreadable(each)]
     notes: list[str] = []
     for each in parts:
-        problems += _unreadable(each)
-        for path, facts in proof.elfs[each.part.name.project].items():
+        package = each.part.name.project
+        for path, facts in proof.elfs[package].items():
             if each.part.independent and needs_cpython(path, facts):
-                message = f"needs CPython, but {each.part.name.project} is for any Python"
-                problems.append(Problem(file=each.scan.wheel.filename, key=path, message=message))
-            for problem, known in proof.check(each.part.name.project, path, facts):
-                if known:
-                    notes.append(f"{path}: {problem.message}, as in the original")
-                else:
-                    problems.append(problem)
-        notes += _tag_notes(each, proof.elfs[each.part.name.project], policies)
+                problems.append(Problem(key=path, message=f"needs CPython, but {package} is for any Python"))
+            problems += proof.owners(package, path, facts)
+        notes += _tag_notes(each, proof.elfs[package], policies)
+    known, lost = proof.loading()
+    problems += lost
     if problems:
-        raise IntegrityError(*problems)
-    return tuple(notes)
+        raise IntegrityError(*dict.fromkeys(problems))
+    return (*notes, *known)
 
 
 class _Proof:
-    """The libraries of all parts, and who reaches whom."""
+    """The libraries of all parts, and who requires and reaches whom."""
 
     def __init__(
         self,
         parts: Sequence[ReadPart],
         origins: Mapping[str, str],
         before: Mapping[str, ElfFacts],
-        requires: tuple[str, ...],
+        original: frozenset[str],
         providers: tuple[Provider, ...],
     ) -> None:
         self.origins = origins
         self.before = before
+        self.original = original
         self.providers = providers
-        self.original = required_names(requires)
         self.elfs = {each.part.name.project: {elf.path: elf.facts for elf in each.scan.elfs} for each in parts}
         self.siblings = {each.part.name.project: each.part.siblings for each in parts}
         self.requires = {each.part.name.project: required_names(each.part.metadata.requires) for each in parts}
-        self.libraries = self.find_libraries()
-
-    def find_libraries(self) -> dict[str, list[_Library]]:
-        """SONAME or file name -> where such libraries lie."""
-        found: dict[str, list[_Library]] = {}
+        self.brings: dict[str, list[str]] = {}
         for package, elfs in self.elfs.items():
             for path, facts in elfs.items():
-                place, origin = installed_path(path), installed_path(self.origins.get(path, path))
-                if facts.kind != "shared" or place is None or origin is None:
-                    continue
-                library = _Library(package=package, folder=posixpath.dirname(place), before=posixpath.dirname(origin))
-                for name in {facts.soname or "", posixpath.basename(path)} - {""}:
-                    found.setdefault(name, []).append(library)
-        return found
+                for name in {facts.soname, path.rpartition("/")[2]} - {None} if facts.kind == "shared" else ():
+                    self.brings.setdefault(name or "", []).append(package)
 
     def closure(self, package: str) -> set[str]:
         """A package and all parts that it requires, directly or not."""
@@ -134,41 +112,53 @@ class _Proof:
                 waiting += self.siblings.get(name, ())
         return found
 
-    def check(self, package: str, path: str, facts: ElfFacts) -> Iterator[tuple[Problem, bool]]:
-        """What a file lacks, and whether it lacked it in the original too."""
+    def owners(self, package: str, path: str, facts: ElfFacts) -> Iterator[Problem]:
+        """Whether a package requires all who bring what a file of it needs."""
         reach = self.closure(package)
-        for soname in facts.needed:
-            libraries = self.libraries.get(soname)
-            if libraries is None:
-                yield from ((problem, False) for problem in self.external(package, path, soname, reach))
-                continue
-            own = [library for library in libraries if library.package in reach]
-            if not own:
-                message = f"needs {soname} of {libraries[0].package}, which {package} does not require"
-                hint = f"name {libraries[0].package} under requires of {package}, or move one of the two files"
-                yield Problem(key=path, message=message, hint=hint), False
-            elif not self.finds(path, facts, (library.folder for library in own)):
-                origin = self.origins.get(path, path)
-                found = self.finds(origin, self.before.get(path, facts), (library.before for library in own))
-                message = f"does not find {soname} any longer, which lies in {own[0].folder}"
-                if not found:
-                    message = f"does not find {soname} by its own search path"
-                hint = "say relocate = true in the rule that takes it, or move one of the two files"
-                yield Problem(key=path, message=message, hint=hint), not found
-
-    @staticmethod
-    def finds(path: str, facts: ElfFacts, folders: Iterable[str]) -> bool:
-        """Whether the search path of a file leads to one of the folders."""
-        searched = {entry.folder for entry in search_path(path, facts)}
-        return any(folder in searched for folder in folders)
-
-    def external(self, package: str, path: str, soname: str, reach: set[str]) -> Iterator[Problem]:
-        """A library of another distribution: whoever needs it must still require it, if the original did."""
-        owners = [each for each in find_providers(self.providers, soname) if each.declared_by(self.original)]
         required = {name for each in reach for name in self.requires[each]}
-        if owners and not any(owner.declared_by(required) for owner in owners):
-            message = f"needs {soname} of {owners[0].name}, which {package} does not require any longer"
-            yield Problem(key=path, message=message, hint=f"name its requirement under takes of {package}")
+        for soname in facts.needed:
+            parts = self.brings.get(soname)
+            if parts is not None:
+                if reach.isdisjoint(parts):
+                    message = f"needs {soname} of {parts[0]}, which {package} does not require"
+                    hint = f"name {parts[0]} under requires of {package}, or move one of the two files"
+                    yield Problem(key=path, message=message, hint=hint)
+                continue
+            owners = [each for each in find_providers(self.providers, soname) if each.declared_by(self.original)]
+            if owners and not any(owner.declared_by(required) for owner in owners):
+                message = f"needs {soname} of {owners[0].name}, which {package} does not require any longer"
+                yield Problem(key=path, message=message, hint=f"name its requirement under takes of {package}")
+
+    def loading(self) -> tuple[list[str], list[Problem]]:
+        """(what files did not find in the original either, what they do not find any longer)."""
+        after: dict[str, ElfFacts] = {}
+        before: dict[str, ElfFacts] = {}
+        names: dict[str, str] = {}
+        for elfs in self.elfs.values():
+            for path, facts in elfs.items():
+                place, origin = installed_path(path), installed_path(self.origins.get(path, path))
+                if place is not None and origin is not None:
+                    after[place] = facts
+                    before[origin] = self.before.get(path, facts)
+                    names[origin] = place
+        old = {
+            (names[root], soname, names[user])
+            for root in before
+            for soname, user in follow_loading(before, root).missing
+        }
+        known: dict[str, None] = {}
+        lost: dict[str, Problem] = {}
+        for root in after:
+            for soname, user in follow_loading(after, root).missing:
+                if soname not in self.brings:
+                    continue
+                if (root, soname, user) in old:
+                    known[f"{user}: does not find {soname} by its own search path, as in the original"] = None
+                else:
+                    hint = "say relocate = true in the rule that takes it, or move one of the two files"
+                    message = f"does not find {soname} any longer"
+                    lost.setdefault(f"{user} {soname}", Problem(key=user, message=message, hint=hint))
+        return list(known), list(lost.values())
 
 
 def _unreadable(each: ReadPart) -> Iterator[Problem]:

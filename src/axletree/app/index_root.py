@@ -1,0 +1,148 @@
+"""Put finished wheels into a folder that clients install from: all of them and the index pages, or nothing."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import filelock
+import msgspec
+
+from axletree.core.errors import HostError
+from axletree.core.values import Digest
+from axletree.host.archive import map_file
+from axletree.host.files import write_beside
+from axletree.package.index import IndexFile, merge_files, read_index, render_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_LOCK = ".axletree.lock"
+_STAGING = ".axletree-staging-"
+
+
+class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished file that is not in its place yet."""
+
+    path: Path
+    """In the staging folder, under its final name."""
+    size: int
+    sha256: Digest
+    metadata: bytes | None = None
+    """METADATA of a wheel; what has none is no wheel, and no page lists it."""
+    requires_python: str | None = None
+
+
+@contextmanager
+def staging(out: Path) -> Iterator[Path]:
+    """A folder for unfinished files inside an output folder, which nobody else changes meanwhile. It goes afterwards.
+
+    Raises:
+        HostError: the output folder can't be made, locked or written to.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(out / _LOCK):
+            for left in out.glob(f"{_STAGING}*"):  # of killed runs: who holds the lock is alone here
+                shutil.rmtree(left, ignore_errors=True)
+            with tempfile.TemporaryDirectory(prefix=_STAGING, dir=out) as folder:
+                yield Path(folder)
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def digest_file(path: Path) -> Digest:
+    """SHA-256 of a file's content."""
+    return Digest(hashlib.sha256(map_file(path)).hexdigest())
+
+
+def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tuple[Path, ...]:
+    """Move staged files into an index root and list the wheels among them on its pages.
+
+    The files come first and the front page last, each whole. One that is there with the same content stays.
+
+    Args:
+        out: the root; what its pages list already stays listed.
+        staged: new files, in a staging folder of this root.
+        durable: bring everything to the disk first, so that a loss of power takes nothing that looks finished.
+
+    Returns:
+        Where the files are now, in the order of ``staged``.
+
+    Raises:
+        PublishError: a file of the same name with other content is there. Nothing was changed then.
+        HostError: the folder can't be written to.
+    """
+    wheels = [file for file in staged if file.metadata is not None]
+    listed = {line.filename: line for line in _listed(out)}
+    present = [*listed.values(), *_unlisted(out, staged, listed)]
+    lines = [line for line in merge_files(present, map(_line, staged)) if line.filename.endswith(".whl")]
+    pages = render_index(lines) if wheels else {}
+    moves: list[tuple[Path, Path]] = []
+    try:
+        for file in staged:
+            if durable:
+                _sync(file.path)
+            moves.append((file.path, out / file.path.name))
+        for file in wheels:
+            target = out / f"{file.path.name}.metadata"
+            moves.append((write_beside(target, file.metadata or b""), target))
+        for page in sorted(pages, key=lambda page: -page.count("/")):
+            temporary = write_beside(out / page, pages[page])
+            moves.append((temporary, out / page))
+        for temporary, target in moves:
+            temporary.replace(target)
+        if durable:
+            for folder in {target.parent for _, target in moves}:
+                _sync(folder)
+    except OSError as error:
+        raise _unwritable(out, error) from error
+    finally:
+        for temporary, _ in moves:
+            temporary.unlink(missing_ok=True)
+    return tuple(out / file.path.name for file in staged)
+
+
+def _line(file: StagedFile) -> IndexFile:
+    return IndexFile(
+        filename=file.path.name,
+        size=file.size,
+        sha256=file.sha256,
+        requires_python=file.requires_python,
+        metadata_sha256=hashlib.sha256(file.metadata).hexdigest() if file.metadata is not None else None,
+    )
+
+
+def _listed(out: Path) -> Iterator[IndexFile]:
+    """What the pages of a root list, and what still is there."""
+    for page in sorted(out.glob("simple/*/index.json")):
+        for line in read_index(page.read_bytes(), file=str(page)):
+            if (out / line.filename).exists():
+                yield line
+
+
+def _unlisted(out: Path, staged: Iterable[StagedFile], listed: Iterable[str]) -> Iterator[IndexFile]:
+    """Files that lie where a staged one goes, though no page names them."""
+    for file in staged:
+        path = out / file.path.name
+        if file.path.name not in listed and path.exists():
+            yield msgspec.structs.replace(_line(file), sha256=digest_file(path))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritable(out: Path, error: OSError) -> HostError:
+    what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
+    return HostError(f"cannot write to {out}: {what}", hint="make room there, or choose another folder with --out")

@@ -1,0 +1,162 @@
+"""Split a wheel on disk into several, with an index root to install them from. All or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.app.index_root import StagedFile, add_to_root, digest_file, staging
+from axletree.app.shipped import recipes_folder
+from axletree.core.errors import HostError, Problem, UsageError
+from axletree.host.archive import map_file, write_wheel_file
+from axletree.package.split import plan_split, read_split_source
+from axletree.package.split_report import SplitReport
+from axletree.package.split_rules import SplitRules, parse_split_rules
+from axletree.package.writer import EARLIEST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.host.archive import WheelFile
+    from axletree.package.split import Part, SplitPlan, SplitSource
+
+Format = Literal["wheel", "conda"]
+
+_LARGEST_RULES = 1 << 20
+"""Bytes of a rules file."""
+
+
+class SplitOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a split did."""
+
+    report: SplitReport
+    files: tuple[Path, ...] = ()
+    """What was written; empty for a dry run."""
+
+
+def split_wheel(
+    path: Path,
+    rules: SplitRules,
+    out: Path,
+    *,
+    formats: Sequence[Format] = ("wheel",),
+    verify: bool = True,
+    dry_run: bool = False,
+    epoch: int = EARLIEST,
+) -> SplitOutcome:
+    """Split a wheel.
+
+    Args:
+        path: the wheel, which stays as it is.
+        rules: what goes where.
+        out: index root for the result; made where it is missing.
+        formats: of the packages.
+        verify: read everything back, prove that the parts still find each other's libraries, and bring it to the disk
+            before it is published.
+        dry_run: only plan; nothing is written.
+        epoch: date of the members.
+
+    Raises:
+        IntegrityError: the wheel is damaged, the rules do not fit it, or the parts do not work together.
+        PublishError: the folder has other files of the same names.
+        HostError: a file can't be read or written.
+    """
+    source = read_split_source(map_file(path), filename=path.name)
+    plan = plan_split(source, rules)
+    if dry_run:
+        return SplitOutcome(report=plan.report)
+    with staging(out) as folder:
+        written = [_write(folder, part, epoch) for part in plan.parts]
+        report = plan.report
+        if verify:
+            report = msgspec.structs.replace(report, notes=_prove(source, plan, written))
+        staged = (
+            [_staged(part, file) for part, file in zip(plan.parts, written, strict=True)] if "wheel" in formats else []
+        )
+        files = add_to_root(out, staged, durable=verify)
+    return SplitOutcome(report=report, files=files)
+
+
+def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
+    """Read rules: a ``.toml`` file, or those that ship under a name, by default the project's of the wheel.
+
+    Raises:
+        UsageError: there are none.
+        RecipeError: they have faults, all of which are given.
+        HostError: the file can't be read.
+    """
+    text = name_or_path or wheel.name.partition("-")[0].lower().replace("_", "-")
+    if text.endswith(".toml") or "/" in text:
+        path = Path(text)
+    else:
+        shipped = _shipped()
+        if text not in shipped:
+            hint = f"give a file with --rules; those that ship are for {', '.join(shipped) or 'nothing'}"
+            raise UsageError(f"no rules for splitting {text!r}", hint=hint)
+        path = shipped[text]
+    return parse_split_rules(_read(path), filename=str(path))
+
+
+def _shipped() -> dict[str, Path]:
+    folder = recipes_folder()
+    return {path.stem: path for path in sorted(folder.glob("split/*.toml"))} if folder else {}
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_RULES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"no rules file {path}") from None
+    except OSError as error:
+        raise HostError(Problem(message=f"can't be read: {error.strerror}", file=str(path))) from error
+    if len(data) > _LARGEST_RULES:
+        raise UsageError(f"{path} is larger than {_LARGEST_RULES >> 20} MiB: these are no rules")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no UTF-8 text") from error
+
+
+def _write(folder: Path, part: Part, epoch: int) -> WheelFile:
+    return write_wheel_file(
+        folder,
+        part.name,
+        part.members,
+        metadata=part.metadata,
+        wheel_info=part.wheel_info,
+        epoch=epoch,
+        verify=False,  # all parts are read back together, once, when what they need of each other is known
+    )
+
+
+def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile]) -> tuple[str, ...]:
+    from axletree.host.policies import read_policies  # noqa: PLC0415 (not paid for by who wants no proof)
+    from axletree.host.providers import read_providers  # noqa: PLC0415
+    from axletree.package.split_proof import ReadPart, prove_split  # noqa: PLC0415
+    from axletree.package.wheel import scan_wheel  # noqa: PLC0415
+
+    parts = [
+        ReadPart(part=part, written=file.written, scan=scan_wheel(map_file(file.path), filename=file.path.name))
+        for part, file in zip(plan.parts, written, strict=True)
+    ]
+    return prove_split(
+        parts,
+        origins=plan.origins,
+        before=plan.before,
+        requires=source.metadata.requires,
+        providers=read_providers(),
+        policies=read_policies(),
+    )
+
+
+def _staged(part: Part, file: WheelFile) -> StagedFile:
+    return StagedFile(
+        path=file.path,
+        size=file.size,
+        sha256=digest_file(file.path),
+        metadata=file.written.metadata,
+        requires_python=part.metadata.get("Requires-Python"),
+    )

@@ -1,0 +1,93 @@
+"""``axletree split``: take one wheel apart into several distributions that install together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from axletree.app.epoch import source_date_epoch
+from axletree.app.split import load_split_rules, split_wheel
+from axletree.core.units import format_bytes
+from axletree.host.files import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.app.split import Format, SplitOutcome
+
+_NOTES = 10
+
+
+@click.command()
+@click.argument("wheel", type=click.Path(path_type=Path))
+@click.option("--rules", metavar="FILE|NAME", help="Rules to split by; else those that ship for the wheel's project.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the parts."
+)
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(["wheel", "conda"]),
+    default=["wheel"],
+    show_default=True,
+    help="What to make. Repeatable.",
+)
+@click.option("--report", type=click.Path(path_type=Path), help="Write each file, its package and rule, as JSON.")
+@click.option("--no-verify", is_flag=True, help="Don't read the parts back. Proves nothing, and costs a third.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go where.")
+def command(
+    wheel: Path,
+    rules: str | None,
+    out: Path,
+    formats: tuple[Format, ...],
+    report: Path | None,
+    *,
+    no_verify: bool,
+    dry_run: bool,
+) -> int:
+    """Split a wheel into several distributions that install together.
+
+    Each file goes to exactly one package, or is dropped for a reason that the rules name. Nothing appears in the output
+    folder before every part was read back and finds its libraries.
+    """
+    outcome = split_wheel(
+        wheel,
+        load_split_rules(rules, wheel=wheel),
+        out,
+        formats=formats,
+        verify=not no_verify,
+        dry_run=dry_run,
+        epoch=source_date_epoch(os.environ),
+    )
+    if report is not None:
+        replace_file(report, msgspec.json.encode(outcome.report) + b"\n")
+    click.echo("\n".join(_render(outcome, out)))
+    return 0
+
+
+def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
+    report = outcome.report
+    yield click.style(report.wheel, bold=True)
+    sizes = {path.name: format_bytes(path.stat().st_size) for path in outcome.files}
+    width = max(len(package.name) for package in report.packages)
+    for package in report.packages:
+        written = f", a wheel of {sizes[package.filename]}" if package.filename in sizes else ""
+        counts = f"{package.files:6} files, {format_bytes(package.size)}{written}"
+        yield f"  {package.name:{width}}  {counts if package.files else 'requires the others'}"
+    for rule in report.dropped:
+        yield click.style(f"  dropped: {rule.files} files, {format_bytes(rule.size)}: {rule.drop}", fg="yellow")
+    for note in report.notes[:_NOTES]:
+        yield f"  note: {note}"
+    if len(report.notes) > _NOTES:
+        yield f"  and {len(report.notes) - _NOTES} more notes"
+    unused = ", ".join(str(rule.number) for rule in report.rules if not rule.files)
+    if unused:
+        yield f"  rules that took nothing: {unused}"
+    if outcome.files:
+        yield f"  wrote version {report.version} to {out}; install it with"
+        yield f"    pip install --extra-index-url {(out.absolute() / 'simple').as_uri()} {report.install}"
