@@ -56,7 +56,7 @@ class SectionCode(NamedTuple):
 
 
 class DeviceScanner:
-    """Reads the headers of containers while a file goes by: :meth:`feed` all of it in order, then :meth:`finish`."""
+    """Reads the headers of containers while a file goes by: :meth:`feed` it in order, then :meth:`finish`."""
 
     def __init__(self) -> None:
         """Begin at offset 0."""
@@ -72,8 +72,15 @@ class DeviceScanner:
         self._carry = b""
         """Bytes before the present chunk that are still needed."""
 
+    @property
+    def inside(self) -> bool:
+        """Whether it waits for more of a container; else chunks that can't hold GPU code may be left out."""
+        return self._need is not None
+
     def feed(self, offset: int, chunk: bytes) -> None:
         """Take the next chunk; ``offset`` is where it begins in the file."""
+        if offset != self._end:  # something was left out
+            self._carry, self._search = b"", max(self._search, offset)
         self._end = offset + len(chunk)
         self._consume(offset, chunk, last=False)
 

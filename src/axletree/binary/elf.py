@@ -33,6 +33,7 @@ from axletree.binary.elf_segments import (
     first_load_writable,
     read_build_id,
     read_interpreter,
+    read_only_ranges,
     stack_kind,
 )
 from axletree.binary.elf_symbols import read_symbol_use
@@ -188,6 +189,15 @@ def read_host_facts(source: Source, *, name: str) -> tuple[ElfFacts, tuple[Place
         if section.name in _DEVICE_SECTIONS and section.type != _SHT_NOBITS
     )
     return (facts if dynamic is None else _add_dynamic(facts, reader, layout, dynamic)), places
+
+
+def constant_ranges(source: Source, *, name: str) -> tuple[tuple[int, int], ...]:
+    """(start, end) of what can hold GPU code, from the segments; empty where all of the file can.
+
+    Raises:
+        IntegrityError: the header or the segments are damaged.
+    """
+    return read_only_ranges(read_head(Reader(source, name)))
 
 
 def _facts_of_tables(reader: Reader, layout: Layout) -> ElfFacts:

@@ -28,6 +28,17 @@ def expect_segments(reader: Reader, layout: Layout) -> None:
             reader.expect(segment.offset, min(segment.filesz, _MAX_NOTES))
 
 
+def read_only_ranges(layout: Layout) -> tuple[tuple[int, int], ...]:
+    """(start, end) in the file of what can hold constant data such as GPU code; empty where all of it can.
+
+    Linkers put constants into segments of their own, or (the older ones) into those of the code; never into what is
+    written to or not loaded.
+    """
+    loads = [segment for segment in layout.segments if segment.type == PT_LOAD]
+    constant = [segment for segment in loads if not segment.flags & (_PF_X | _PF_W)]
+    return tuple((segment.offset, segment.offset + segment.filesz) for segment in constant or loads)
+
+
 def stack_kind(layout: Layout) -> Literal["plain", "executable", "unmarked"]:
     """What PT_GNU_STACK says."""
     flags = next((segment.flags for segment in layout.segments if segment.type == PT_GNU_STACK), None)

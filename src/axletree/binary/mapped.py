@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import mmap
 
-FORGET_EVERY = 8 << 20
+FORGET_EVERY = 4 << 20
 """Bytes after which a reader should forget what lies behind it."""
 
 _PAGE = mmap.PAGESIZE
 _ADVICE = getattr(mmap, "MADV_DONTNEED", None)
 
 
-def forget(buffer: bytes | memoryview, start: int, end: int) -> None:
+def forget(buffer: bytes | memoryview, start: int = 0, end: int | None = None) -> None:
     """Let the pages of a range go, where the buffer is a whole file mapped for reading; else do nothing.
 
     The content is the same as before; reading it again takes the pages from the file. Without this, a process that
@@ -22,5 +22,6 @@ def forget(buffer: bytes | memoryview, start: int, end: int) -> None:
     if _ADVICE is None or not isinstance(mapping, mmap.mmap) or not view.readonly or view.nbytes != len(mapping):
         return
     first = start // _PAGE * _PAGE
+    end = view.nbytes if end is None else end
     if end > first:
         mapping.madvise(_ADVICE, first, end - first)

@@ -39,7 +39,7 @@ SMALL = 1 << 20
 """Members up to this size are inflated at once."""
 STEP = 4 << 20
 """Bytes between two kept states."""
-HEAD = 16 << 20
+HEAD = 8 << 20
 """Bytes at the beginning that a :class:`PassingMember` keeps: symbols and strings of most libraries lie there."""
 _WINDOW = 4
 """Chunks behind the current one that it keeps as well."""
@@ -113,7 +113,7 @@ def _slices(view: memoryview, entry: ZipEntry) -> Iterator[bytes]:
 class PassingMember:
     """A member whose content goes by once, as a :class:`~axletree.binary.source.PassingSource`.
 
-    Kept are its first 16 MiB, the last MiB, and what was asked for with :meth:`hold`. Reading anything else is right as
+    Kept are its first 8 MiB, the last MiB, and what was asked for with :meth:`hold`. Reading anything else is right as
     well, but inflates a second time up to there.
     """
 

@@ -72,18 +72,16 @@ def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...
     problems: list[Problem] = []
     entries: list[RecordEntry] = []
     try:
-        rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
+        rows = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
+        for number, row in enumerate(rows, start=1):
+            if len(row) == 3 and row[0] and (not row[2] or (row[2].isascii() and row[2].isdigit())):
+                size = int(row[2]) if row[2] and len(row[2]) < 20 else None
+                entries.append(RecordEntry(path=row[0], hash=row[1], size=size))
+            elif row:
+                line = ",".join(row)[:100]
+                problems.append(Problem(file=file, line=number, message="no line of path, hash and size", excerpt=line))
     except (UnicodeDecodeError, csv.Error) as error:
         raise IntegrityError(Problem(file=file, message=f"no CSV in UTF-8: {error}")) from error
-    for number, row in enumerate(rows, start=1):
-        if not row:
-            continue
-        if len(row) != 3 or not row[0] or not (row[2] == "" or (row[2].isascii() and row[2].isdigit())):
-            line = ",".join(row)[:100]
-            problems.append(Problem(file=file, line=number, message="no line of path, hash and size", excerpt=line))
-            continue
-        size = int(row[2]) if row[2] and len(row[2]) < 20 else None
-        entries.append(RecordEntry(path=row[0], hash=row[1], size=size))
     if problems:
         raise IntegrityError(*problems[:20])
     return tuple(entries)

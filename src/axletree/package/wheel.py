@@ -9,7 +9,7 @@ import msgspec
 
 from axletree.binary.device_scan import DeviceScanner
 from axletree.binary.device_scan import Section as Place
-from axletree.binary.elf import ElfFacts, is_elf, read_elf, read_host_facts
+from axletree.binary.elf import ElfFacts, constant_ranges, is_elf, read_elf, read_host_facts
 from axletree.binary.mapped import FORGET_EVERY, forget
 from axletree.binary.members import SMALL, PassingMember, read_member
 from axletree.binary.zips import MAX_TOTAL, ZipEntry, read_directory
@@ -128,6 +128,7 @@ def scan_wheel(
     """
     name = parse_wheel_name(filename)
     entries = tuple(entry for entry in read_directory(buffer, archive=filename) if not entry.directory)
+    forget(buffer)
     wheel = _read_dist_info(buffer, entries, name, filename)
     if only_metadata:
         return WheelScan(wheel=msgspec.structs.replace(wheel, size=memoryview(buffer).nbytes))
@@ -172,6 +173,7 @@ def _scan_small(entry: ZipEntry, found: _Pass) -> None:
 def _scan_large(entry: ZipEntry, found: _Pass) -> None:
     digests = _digests(entry, found)
     scanner: DeviceScanner | None = None
+    ranges: tuple[tuple[int, int], ...] = ()
 
     def watch(offset: int, chunk: bytes) -> None:
         nonlocal scanner
@@ -180,13 +182,16 @@ def _scan_large(entry: ZipEntry, found: _Pass) -> None:
         if offset == 0 and is_elf(chunk):
             scanner = DeviceScanner()
         if scanner is not None:
-            scanner.feed(offset, chunk)
+            end = offset + len(chunk)
+            if scanner.inside or not ranges or any(start < end and offset < stop for start, stop in ranges):
+                scanner.feed(offset, chunk)
 
     member = PassingMember(found.buffer, entry, archive=found.archive, watch=watch)
     kind = code_format(member.read(0, HEAD))
     elf: tuple[ElfFacts, tuple[Place, ...]] | None = None
     if kind == "elf":
         try:
+            ranges = constant_ranges(member, name=entry.name)
             elf = read_host_facts(member, name=entry.name)
         except IntegrityError as error:
             found.damaged.append((entry.name, error.problems[0].message))
