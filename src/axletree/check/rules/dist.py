@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from axletree.check.rules.dist_bundled import BUNDLED_RULES
+from axletree.check.rules.dist_content import CONTENT_RULES
 from axletree.check.rules.dist_gpu import GPU_RULES
 from axletree.check.rules.dist_gpu_size import GPU_SIZE_RULES
 from axletree.check.rules.dist_linkage import LINKAGE_RULES
 from axletree.check.rules.dist_metadata import METADATA_RULES
+from axletree.check.rules.dist_names import NAME_RULES
 from axletree.check.rules.dist_platform import PLATFORM_RULES
 from axletree.check.rules.dist_symbols import SYMBOL_RULES
 
@@ -22,5 +25,8 @@ DIST_RULES: tuple[Rule[DistFacts], ...] = (
     *SYMBOL_RULES,
     *GPU_RULES,
     *GPU_SIZE_RULES,
+    *NAME_RULES,
+    *CONTENT_RULES,
+    *BUNDLED_RULES,
 )
 """Every rule over :class:`~axletree.check.dist.DistFacts`."""

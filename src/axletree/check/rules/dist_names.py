@@ -1,0 +1,240 @@
+"""Rules about the names of a wheel's files: what file systems and other distributions make of them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.rules.dist_sample import sample
+from axletree.package.linkage import installed_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.check.dist import DistFacts
+
+_PREFIX = 70
+"""Characters of a usual path to site-packages: ``C:\\Users\\somebody\\AppData\\Local\\Programs\\Python\\...``."""
+_WINDOWS_PATH = 260
+_KERNEL_PATH = 174
+"""rocBLAS on Windows ends the process where the path of a kernel file is longer."""
+_KERNELS = re.compile(r"(?:^|/)(?:rocblas|hipblaslt)/library/")
+_NAME_BYTES = 255
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_WINDOWS = re.compile(
+    r"[<>:\"|?*\\]|[. ](?:/|$)|(?:^|/)(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.[^/]*)?(?:/|$)", re.IGNORECASE
+)
+_COMMON = frozenset(
+    {
+        *("test", "tests", "testing", "doc", "docs", "example", "examples", "sample", "samples", "demo", "demos"),
+        *("benchmark", "benchmarks", "script", "scripts", "tool", "tools", "util", "utils", "build", "dist", "src"),
+        *("bin", "lib", "lib64", "include", "share", "etc", "data", "resources", "third_party", "conftest.py"),
+        *("setup.py", "setup.cfg", "pyproject.toml", "noxfile.py", "tasks.py", "makefile", "manifest.in", ".github"),
+    }
+)
+_PAPERS = re.compile(
+    r"(?:licen[cs]es?|copying|notice|readme|changelog|changes|history|news|authors|contributing|requirements)"
+    r"(?:[-_.][^/]*)?",
+    re.IGNORECASE,
+)
+
+
+def _foreign(facts: DistFacts, *starts: str) -> bool:
+    """Whether the wheel may be installed on systems whose platform tags begin like this."""
+    return any(platform.tag.startswith(("any", *starts)) for platform in facts.platforms)
+
+
+def _installed(facts: DistFacts) -> Iterator[str]:
+    """Paths below site-packages."""
+    for member in facts.wheel.members:
+        place = installed_path(member.path)
+        if place is not None:
+            yield place
+
+
+def _found(paths: Iterable[str], one: str, many: str) -> Iterator[Found]:
+    """A finding for all paths together; ``many`` has a place for their number."""
+    found = sorted(paths)
+    if found:
+        yield Found(
+            where=found[0], message=one if len(found) == 1 else many.format(len(found)), evidence=listing(found)
+        )
+
+
+def _too_long(facts: DistFacts) -> Iterator[Found]:
+    for member in facts.wheel.members:
+        size = max(len(part.encode("utf-8", "surrogateescape")) for part in member.path.split("/"))
+        if size > _NAME_BYTES:
+            yield Found(
+                where=member.path, message=f"a part of its path has {size} bytes; file systems take {_NAME_BYTES}"
+            )
+
+
+def _long(facts: DistFacts) -> Iterator[Found]:
+    if not _foreign(facts, "win"):
+        return
+    for path in _installed(facts):
+        limit = _KERNEL_PATH if _KERNELS.search(path) and not _pure(facts) else _WINDOWS_PATH
+        if len(path) > limit - _PREFIX:
+            message = (
+                f"its path has {len(path)} characters below site-packages: in a usual place ({_PREFIX} more) it "
+                f"passes the {limit} that {'rocBLAS opens' if limit == _KERNEL_PATH else 'Windows allows by default'}"
+            )
+            yield Found(where=path, message=message)
+
+
+def _pure(facts: DistFacts) -> bool:
+    return facts.wheel.name.platform == "any"
+
+
+def _collide(facts: DistFacts) -> Iterator[Found]:
+    if not _foreign(facts, "win", "macosx"):
+        return
+    names: dict[str, dict[str, None]] = {}
+    for path in _installed(facts):
+        parts = path.split("/")
+        for end in range(1, len(parts) + 1):  # folders collide as well
+            place = "/".join(parts[:end])
+            names.setdefault(unicodedata.normalize("NFC", place).casefold(), {})[place] = None
+    reported: set[str] = set()
+    for key, places in names.items():
+        if len(places) > 1 and key.rpartition("/")[0] not in reported:
+            found = sorted(places)
+            yield Found(where=found[0], message=f"it is the same file as {found[1]} on systems that ignore case")
+        if len(places) > 1:
+            reported.add(key)
+
+
+def _awkward(facts: DistFacts) -> Iterator[Found]:
+    windows = _foreign(facts, "win")
+    for member in facts.wheel.members:
+        path = member.path
+        if _CONTROL.search(path):
+            yield Found(where=ascii(path)[1:-1], message="its name has control or invisible characters")
+        elif unicodedata.normalize("NFC", path) != path:
+            yield Found(where=path, message="its name is not in Unicode's composed form (NFC)")
+        elif windows and _WINDOWS.search(path):
+            yield Found(where=path, message="Windows can't have a file of this name, or stores it under another")
+
+
+def _claimed(facts: DistFacts) -> Iterator[Found]:
+    own = facts.wheel.name.project.replace("-", "_")
+    tops: dict[str, list[str]] = {}
+    for path in _installed(facts):
+        top = path.partition("/")[0]
+        if top.lower() != own and (top.lower() in _COMMON or ("/" not in path and _PAPERS.fullmatch(top))):
+            tops.setdefault(top, []).append(path)
+    if tops:
+        names = sorted(tops)
+        message = f"it puts {', '.join(names)} right into site-packages, a place that all distributions share"
+        evidence = tuple(f"{name}: {len(tops[name])} file{'s' if len(tops[name]) > 1 else ''}" for name in names)
+        yield Found(where=tops[names[0]][0], message=message, evidence=evidence if len(names) > 1 else ())
+
+
+_WIN = "demo-1.0-cp311-cp311-win_amd64.whl"
+_PURE = "demo-1.0-py3-none-any.whl"
+
+
+def _sample(*files: str, filename: str = _PURE) -> DistFacts:
+    return sample(filename=filename, elfs={}, files=files)
+
+
+NAME_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/name-too-long",
+        severity="error",
+        title="A file name is longer than file systems allow",
+        why="Linux, macOS and Windows take at most 255 bytes or characters for each part of a path: the wheel can't be "
+        "installed.",
+        fix="shorten the name",
+        check=_too_long,
+        cases=(
+            Case(title="a name of 300 characters", facts=_sample(f"demo/{'x' * 300}.py"), fires=True),
+            Case(title="a name of 200 characters", facts=_sample(f"demo/{'x' * 200}.py"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/path-long",
+        severity="warning",
+        title="A path is too long for Windows",
+        why="Where long paths are not switched on, installing stops with `No such file or directory` or skips the "
+        "file.",
+        fix="shorten folders and names, or leave the file (often test data) out of the wheel",
+        check=_long,
+        cases=(
+            Case(
+                title="200 characters in a wheel for any system", facts=_sample(f"demo/{'x/' * 95}a.json"), fires=True
+            ),
+            Case(
+                title="120 characters of a rocBLAS kernel on Windows",
+                facts=_sample(f"demo/rocblas/library/{'K' * 100}.co", filename=_WIN),
+                fires=True,
+            ),
+            Case(
+                title="200 characters on Linux",
+                facts=_sample(f"demo/{'x/' * 95}a.json", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=False,
+            ),
+            Case(title="100 characters", facts=_sample(f"demo/{'x/' * 45}a.json"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/names-collide",
+        severity="warning",
+        title="Two files differ only in upper and lower case",
+        why="On Windows and macOS the second overwrites the first, and uninstalling fails.",
+        fix="rename one of them",
+        check=_collide,
+        cases=(
+            Case(title="Makefile and makefile", facts=_sample("demo/Makefile", "demo/makefile"), fires=True),
+            Case(title="folders A and a", facts=_sample("demo/A/x.py", "demo/a/y.py"), fires=True),
+            Case(
+                title="the same in a wheel for Linux",
+                facts=_sample("demo/A", "demo/a", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=False,
+            ),
+            Case(title="different names", facts=_sample("demo/a.py", "demo/b.py"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/name-awkward",
+        severity="warning",
+        title="A file name that some systems change or refuse",
+        why="Windows refuses some characters and names of devices and drops dots and spaces at the end; file systems "
+        "and RECORD disagree on decomposed Unicode; invisible characters mislead those who read a listing.",
+        fix="rename the file",
+        check=_awkward,
+        cases=(
+            Case(title="aux.py", facts=_sample("demo/aux.py"), fires=True),
+            Case(title="a dot at the end", facts=_sample("demo/notes."), fires=True),
+            Case(title="a colon", facts=_sample("demo/a:b.txt"), fires=True),
+            Case(title="a decomposed letter", facts=_sample("demo/u\u0308ber.txt"), fires=True),
+            Case(title="a control character", facts=_sample("demo/a\x07.txt"), fires=True),
+            Case(
+                title="a colon in a wheel for Linux",
+                facts=_sample("demo/a:b.txt", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=False,
+            ),
+            Case(title="auxiliary.py, console.py", facts=_sample("demo/auxiliary.py", "demo/console.py"), fires=False),
+            Case(title="a composed letter", facts=_sample("demo/\u00fcber.txt"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/top-level-claimed",
+        severity="warning",
+        title="Files lie at a common name right in site-packages",
+        why="Two distributions that both bring `tests/__init__.py` or `LICENSE` overwrite each other's, and removing "
+        "one breaks the other. `import tests` then finds a stranger's.",
+        fix="move the files below the import package, leave them out, or put papers into `.dist-info/licenses`",
+        check=_claimed,
+        cases=(
+            Case(title="tests", facts=_sample("tests/__init__.py", "tests/test_a.py"), fires=True),
+            Case(title="LICENSE", facts=_sample("LICENSE"), fires=True),
+            Case(title="lib and include", facts=_sample("lib/x.txt", "include/x.h"), fires=True),
+            Case(title="tests below the package", facts=_sample("demo/tests/__init__.py", "demo/LICENSE"), fires=False),
+            Case(title="what goes elsewhere", facts=_sample("demo-1.0.data/data/share/doc/LICENSE"), fires=False),
+        ),
+    ),
+)

@@ -1,0 +1,80 @@
+"""Read bills of materials in ``.dist-info/sboms`` (PEP 770): CycloneDX and SPDX in JSON, as far as names go.
+
+Other forms that PEP 770 allows (XML, tag-value) are recognised by their beginning, not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+
+FOLDER = "sboms"
+"""Below the metadata folder."""
+
+_OTHERS = (
+    (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:\w+:)?bom\b[^>]*cyclonedx", re.IGNORECASE), "CycloneDX (XML)"),
+    (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<rdf:RDF\b", re.IGNORECASE), "SPDX (RDF)"),
+    (re.compile(rb"(?:#[^\n]*\n|\s)*SPDXVersion:\s*SPDX-"), "SPDX (tag-value)"),
+    (re.compile(rb"(?:#[^\n]*\n|\s)*spdxVersion:\s*[\"']?SPDX-"), "SPDX (YAML)"),
+)
+_DEPTH = 20
+
+
+class Sbom(msgspec.Struct, frozen=True, kw_only=True):
+    """A bill of materials."""
+
+    format: str
+    """``CycloneDX 1.6``, ``SPDX-2.3``, or the name of a form that is not read."""
+    components: tuple[tuple[str, str], ...] = ()
+    """(name, version) of each part, in the order of the file; versions may be empty."""
+
+
+def read_sbom(data: bytes, *, file: str) -> Sbom:
+    """Read a bill of materials.
+
+    Raises:
+        IntegrityError: it is of no form that PEP 770 names.
+    """
+    for pattern, name in _OTHERS:
+        if pattern.match(data):
+            return Sbom(format=name)
+    try:
+        document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise IntegrityError(Problem(file=file, message=f"no bill of materials: {error}")) from error
+    if not isinstance(document, Mapping):
+        raise IntegrityError(Problem(file=file, message="no bill of materials: JSON, but no object"))
+    if document.get("bomFormat") == "CycloneDX":
+        return Sbom(format=f"CycloneDX {document.get('specVersion', '')}".strip(), components=tuple(_nested(document)))
+    if isinstance(document.get("spdxVersion"), str):
+        return Sbom(format=document["spdxVersion"], components=tuple(_named(document.get("packages"), "versionInfo")))
+    if "spdx.org/rdf/3" in str(document.get("@context")):
+        packages = [each for each in _objects(document.get("@graph")) if each.get("type") == "software_Package"]
+        return Sbom(format="SPDX-3", components=tuple(_named(packages, "software_packageVersion")))
+    message = "no bill of materials: JSON, but neither CycloneDX nor SPDX"
+    raise IntegrityError(Problem(file=file, message=message))
+
+
+def _nested(document: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Components may have components of their own."""
+    for each in _objects(document.get("components")):
+        yield from _named([each], "version")
+        if depth < _DEPTH:
+            yield from _nested(each, depth + 1)
+
+
+def _named(values: object, version: str) -> Iterator[tuple[str, str]]:
+    for each in _objects(values):
+        name, number = each.get("name"), each.get(version)
+        if isinstance(name, str):
+            yield name, number if isinstance(number, str) else ""
+
+
+def _objects(values: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(values, list):
+        yield from (each for each in values if isinstance(each, Mapping))
