@@ -37,7 +37,7 @@ from axletree.binary.elf_segments import (
     stack_kind,
 )
 from axletree.binary.elf_symbols import read_symbol_use
-from axletree.binary.elf_tables import MAGIC, Layout, Reader, read_head, read_sections
+from axletree.binary.elf_tables import MAGIC, Layout, Reader, expect_section_names, read_head, read_sections
 from axletree.binary.source import BufferSource
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ def read_host_facts(source: Source, *, name: str) -> tuple[ElfFacts, tuple[Place
     layout = read_head(reader)
     expect_segments(reader, layout)
     values = read_dynamic_values(reader, layout)
+    expect_section_names(reader, layout)
     layout = read_sections(reader, layout)
     dynamic = read_dynamic(reader, layout, values)
     facts = _facts_of_tables(reader, layout)

@@ -27,6 +27,7 @@ MAX_STEPS = 500_000
 _JUMP = 1 << 20
 _JUMP_STEPS = 500
 """What it costs to read further than :data:`_JUMP` from the place before: of a compressed file, MiBs of inflating."""
+_PIECE = 1 << 18
 _BEHIND = 1 << 20
 """Bytes before the section table in which linkers put the names of sections."""
 
@@ -137,6 +138,11 @@ class Reader:
         if self._steps < 0:
             raise self.error("its tables are longer than those of any real file")
 
+    @property
+    def passing(self) -> bool:
+        """Whether the content goes by once, so that going back is dear."""
+        return self._passing is not None
+
     def expect(self, offset: int, size: int) -> None:
         """Say what will be read later, so that a source whose content goes by once keeps it."""
         if self._passing is not None and 0 <= offset < self.size and size > 0:
@@ -235,6 +241,21 @@ def read_head(reader: Reader) -> Layout:
         reader.expect(max(0, shoff - _BEHIND), _BEHIND + section_table.size)
     segments = tuple(_segments(reader, bits, segment_table))
     return Layout(bits, order, kind, machine, segments, (), segment_table, section_table)
+
+
+def expect_section_names(reader: Reader, layout: Layout) -> None:
+    """Find the names of sections in content that goes by once, where they lie far before the table.
+
+    Only LLD puts a large table (``.strtab``) between them; its version stands right behind what is loaded.
+    """
+    start = max((s.offset + s.filesz for s in layout.segments if s.type == PT_LOAD), default=0)
+    stop = layout.section_table.offset
+    if not reader.passing or stop - start <= _BEHIND or b"Linker: LLD" not in reader.read(start, _PIECE):
+        return
+    for position in range(start, stop, _PIECE):
+        if b".shstrtab\0" in reader.read(position, _PIECE + 16):
+            reader.expect(max(0, position - _PIECE), 3 * _PIECE)
+            return
 
 
 def _section_form(bits: int) -> str:

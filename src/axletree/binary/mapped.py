@@ -8,6 +8,8 @@ FORGET_EVERY = 4 << 20
 """Bytes after which a reader should forget what lies behind it."""
 
 _PAGE = mmap.PAGESIZE
+_AROUND = 1 << 17
+"""The kernel maps some pages before the one that is read, too: those of the range before, forgotten too early."""
 _ADVICE = getattr(mmap, "MADV_DONTNEED", None)
 
 
@@ -21,7 +23,7 @@ def forget(buffer: bytes | memoryview, start: int = 0, end: int | None = None) -
     mapping = view.obj
     if _ADVICE is None or not isinstance(mapping, mmap.mmap) or not view.readonly or view.nbytes != len(mapping):
         return
-    first = start // _PAGE * _PAGE
+    first = max(0, start - _AROUND) // _PAGE * _PAGE
     end = view.nbytes if end is None else end
     if end > first:
         mapping.madvise(_ADVICE, first, end - first)
