@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
     "split": ("split", "Split a wheel into several distributions that install together."),
     "store": ("store", "Look after the store: verify, gc, du."),
+    "thin": ("thin", "Drop the code of GPUs that are not wanted from a wheel's libraries."),
     "unpack": ("unpack", "Unpack wheels, checked against their RECORD."),
 }
 """Command -> module in ``axletree.cli``, one-line help."""

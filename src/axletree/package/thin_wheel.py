@@ -53,7 +53,9 @@ class ThinnedFile(msgspec.Struct, frozen=True, kw_only=True):
     archs: tuple[ArchSaving, ...] = ()
     """By architecture, sorted."""
     missing: int = 0
-    """Containers that hold nothing for a wanted GPU and were left with one entry."""
+    """Containers that hold nothing for a wanted GPU."""
+    exact: int = 0
+    """Containers whose code for a wanted GPU is for exactly that one (suffix ``a``): no other of its family runs it."""
     left: tuple[str, ...] = ()
     """Code that could not be thinned and why, one sentence each."""
 
@@ -91,6 +93,7 @@ class _Thinning:
         self._edits: list[Edit] = []
         self._totals: dict[str, list[int]] = {}
         self._missing = 0
+        self._exact = 0
         self._packed: dict[str, int] = {}
         self._codes: dict[str, CodeArch | None] = {}
         self._unserved: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
@@ -138,7 +141,9 @@ class _Thinning:
             f"{count} compressed offload bundles of {section} stay whole: their code is packed as one"
             for section, count in self._packed.items()
         ]
-        return ThinnedFile(edits=tuple(self._edits), archs=tuple(archs), missing=self._missing, left=tuple(left))
+        return ThinnedFile(
+            edits=tuple(self._edits), archs=tuple(archs), missing=self._missing, exact=self._exact, left=tuple(left)
+        )
 
     def _code(self, arch: str) -> CodeArch | None:
         if arch not in self._codes:
@@ -156,17 +161,17 @@ class _Thinning:
         if not loadable:
             return frozenset(always)
         kept: set[int] = set()
-        lacking = False
-        for gpu in self._rules.gpus:
-            if gpu.maker != container.maker:
-                continue
-            chosen = choose(codes, gpu)
-            kept |= chosen
-            if not chosen and not self._rules.allow_missing:
+        chosen = {gpu.name: choose(codes, gpu) for gpu in self._rules.gpus if gpu.maker == container.maker}
+        for name, indices in chosen.items():
+            kept |= indices
+            if not indices and not self._rules.allow_missing:
                 archs = tuple(sorted({container.entries[index].arch for index in loadable}, key=order))
-                self._unserved.setdefault((section, gpu.name, archs), []).append(container.offset)
-            lacking = lacking or not chosen
-        self._missing += lacking
+                self._unserved.setdefault((section, name, archs), []).append(container.offset)
+        self._missing += not all(chosen.values())
+        self._exact += any(
+            indices and all((code := codes[index]) is not None and code.suffix == "a" for index in indices)
+            for indices in chosen.values()
+        )
         if not kept:
             kept.add(min(loadable, key=lambda index: container.entries[index].size))
         return frozenset(kept | always)
@@ -182,6 +187,31 @@ class _Thinning:
             if index in chosen:
                 total[2] += 1
                 total[3] += entry.size
+
+
+def check_thinned(code: Iterable[SectionCode], thinned: ThinnedFile, *, name: str) -> None:
+    """Prove by reading it that an edited file holds exactly the code that was to stay.
+
+    Raises:
+        IntegrityError: it does not; then edits were made for another file, or there is a mistake here.
+    """
+    expected = {arch.arch: (arch.kept_entries, arch.kept_size) for arch in thinned.archs if arch.kept_entries}
+    found: dict[str, tuple[int, int]] = {}
+    problems: list[Problem] = []
+    for section in code:
+        if section.damaged is not None:
+            problems.append(Problem(file=name, key=section.section.name, message=section.damaged))
+        for container in section.containers:
+            for entry in container.entries:
+                if entry.arch in expected:
+                    entries, size = found.get(entry.arch, (0, 0))
+                    found[entry.arch] = (entries + 1, size + entry.size)
+                elif entry.arch != "host":
+                    problems.append(Problem(file=name, message=f"still holds code for {entry.arch}"))
+    if found != expected:
+        problems.append(Problem(file=name, message="does not hold the code that was to stay"))
+    if problems:
+        raise IntegrityError(*problems[:20])
 
 
 def gpus_in(sections: Iterable[DeviceSection]) -> tuple[Gpu, ...]:

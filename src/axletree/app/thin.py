@@ -1,0 +1,298 @@
+"""Make variants of a wheel, or of one library, that hold the GPU code of some architectures only."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from axletree.app.device import DeviceFile, is_elf_member, read_file_code, read_member_code
+from axletree.app.thin_index import write_variant_index
+from axletree.binary.device_scan import DeviceScanner, summarise
+from axletree.binary.edits import EditedSource, iter_source
+from axletree.binary.members import MemberSource, read_member
+from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.host.archive import write_wheel_file
+from axletree.host.sources import FileSource, write_source
+from axletree.host.wheels import OpenWheel, open_wheel
+from axletree.package.arch import parse_gpu
+from axletree.package.names import dist_info_folder, render_wheel_name
+from axletree.package.repack import packed_members, renamed_members
+from axletree.package.thin_wheel import ArchSaving, ThinnedFile, ThinRules, check_thinned, gpus_in, thin_file
+from axletree.package.variant import VARIANT_FILE, describe, parse_variants, render_variants
+from axletree.package.variant_gpu import cuda_floor, gpu_variant
+from axletree.package.wheel_info import GENERATOR
+from axletree.package.writer import EARLIEST, Member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from axletree.binary.zips import ZipEntry
+    from axletree.package.arch import Gpu
+    from axletree.package.variant import Variant
+
+_MAX_VARIANT_FILE = 1 << 20
+
+
+class ThinRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for."""
+
+    archs: tuple[str, ...] = ()
+    """GPUs that the result must run on."""
+    each: bool = False
+    """A result for each GPU that the input was compiled for, in place of one for ``archs``."""
+    keep_ptx: bool = False
+    allow_missing: bool = False
+    cuda: str | None = None
+    """Lowest CUDA version of the driver, ``13.0``; told by the wheel if ``None``."""
+
+
+class LibrarySaving(msgspec.Struct, frozen=True, kw_only=True):
+    """What thinning does to one library."""
+
+    path: str
+    size: int
+    code: int
+    """Bytes of its sections with GPU code."""
+    dropped: int
+    """Bytes that become zeros: saved in a download, not once installed."""
+    download: int
+    """Estimate of what that is in the compressed wheel."""
+    archs: tuple[ArchSaving, ...]
+    notes: tuple[str, ...] = ()
+
+
+class ThinResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One result, or what it would be."""
+
+    gpus: tuple[str, ...]
+    label: str = ""
+    """Variant label of a wheel."""
+    properties: tuple[str, ...] = ()
+    file: str = ""
+    """Path of the result; its name where nothing was written."""
+    size: int = 0
+    """Bytes of the result, an estimate where nothing was written."""
+    libraries: tuple[LibrarySaving, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Why there is none for this GPU (one of several)."""
+
+
+class ThinReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All results from one input."""
+
+    input: str
+    size: int
+    written: bool
+    results: tuple[ThinResult, ...]
+    index: str = ""
+    """Path of the file that describes all variants in the output folder."""
+
+
+class _Plan(NamedTuple):
+    gpus: tuple[Gpu, ...]
+    files: dict[str, ThinnedFile]
+    """Path -> what changes; files of which nothing goes are left out."""
+    refused: tuple[Problem, ...] = ()
+
+
+def thin(path: Path, request: ThinRequest, *, out: Path | None, epoch: int = EARLIEST, threads: int = 1) -> ThinReport:
+    """Thin a wheel, or a bare ELF file.
+
+    Args:
+        path: the input, which stays as it is.
+        request: what to keep.
+        out: folder for the results; ``None`` only says what they would be.
+        epoch: date of the members of wheels.
+        threads: how many compress at once.
+
+    Raises:
+        UsageError: no such GPU, or the input holds no code for its maker.
+        IntegrityError: the input is damaged, or holds nothing for a wanted GPU in some container.
+        HostError: a file can't be read or written.
+    """
+    if path.name.endswith(".whl"):
+        return _thin_wheel(path, request, out, epoch=epoch, threads=threads)
+    return _thin_library(path, request, out)
+
+
+def _thin_wheel(path: Path, request: ThinRequest, out: Path | None, *, epoch: int, threads: int) -> ThinReport:
+    wheel = open_wheel(path)
+    entries = {entry.name: entry for entry in wheel.entries if not entry.directory}
+    files = [
+        read_member_code(wheel.view, entry, archive=path.name, sample=out is None)
+        for entry in entries.values()
+        if is_elf_member(wheel.view, entry)
+    ]
+    base = _base_variant(wheel, entries)
+    results: list[ThinResult] = []
+    for plan in _plans(files, request, path.name):
+        if plan.refused:
+            results.append(_refusal(plan))
+            continue
+        variant = gpu_variant(plan.gpus, cuda=request.cuda or (None if base else _cuda(wheel, files)), base=base)
+        name = msgspec.structs.replace(wheel.name, variant=variant.label)
+        result = _result(plan, files, file=render_wheel_name(name), size=path.stat().st_size)
+        result = msgspec.structs.replace(
+            result, label=variant.label, properties=tuple(str(part) for part in variant.properties)
+        )
+        if out is not None:
+            target = out / render_wheel_name(name)
+            if target.exists() and target.samefile(path):
+                raise UsageError(f"{target} is the wheel itself", hint="choose another folder with --out")
+            out.mkdir(parents=True, exist_ok=True)
+            written = write_wheel_file(
+                out,
+                name,
+                _members(wheel, entries, plan, variant, {file.path: file for file in files}),
+                metadata=wheel.metadata,
+                wheel_info=msgspec.structs.replace(wheel.wheel_info, generator=GENERATOR),
+                epoch=epoch,
+                threads=threads,
+            )
+            result = msgspec.structs.replace(result, file=str(written.path), size=written.size)
+        results.append(result)
+    index = write_variant_index(out, wheel.name) if out is not None and any(result.label for result in results) else ""
+    return ThinReport(
+        input=str(path), size=path.stat().st_size, written=out is not None, results=tuple(results), index=index
+    )
+
+
+def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinReport:
+    results: list[ThinResult] = []
+    with FileSource(path) as source:
+        file = read_file_code(source, name=str(path), sample=out is None)
+        plans = _plans([file], request, str(path))
+        for plan in plans:
+            if plan.refused:
+                results.append(_refusal(plan))
+                continue
+            label = "_".join(gpu.name.replace(":", "_") for gpu in plan.gpus)
+            result = _result(plan, [file], file=path.name, size=source.size)
+            if out is not None:
+                thinned = plan.files.get(file.path, ThinnedFile())
+                target = (out / label if request.each else out) / path.name
+                if target.exists() and target.samefile(path):
+                    raise UsageError(f"{target} is the file itself", hint="choose another folder with --out")
+                edited = EditedSource(source, thinned.edits)
+                write_source(target, _checked(edited, file, thinned), like=path)
+                result = msgspec.structs.replace(result, file=str(target))
+            results.append(result)
+        return ThinReport(input=str(path), size=source.size, written=out is not None, results=tuple(results))
+
+
+def _plans(files: Sequence[DeviceFile], request: ThinRequest, name: str) -> list[_Plan]:
+    present = gpus_in(summarise(code) for file in files for code in file.code)
+    makers = {container.maker for file in files for code in file.code for container in code.containers}
+    if not makers:
+        hint = "it looks into .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere, "
+        raise UsageError(Problem(file=name, message="holds no GPU code to thin"), hint=hint + "stay as they are")
+    groups = [(gpu,) for gpu in present] if request.each else [tuple(parse_gpu(arch) for arch in request.archs)]
+    plans = []
+    for gpus in groups:
+        foreign = [gpu.name for gpu in gpus if gpu.maker not in makers]
+        if foreign:
+            has = ", ".join(gpu.name for gpu in present)
+            raise UsageError(Problem(file=name, message=f"holds no code of the maker of {foreign[0]}, only for {has}"))
+        plans.append(_plan(files, gpus, request, within=name))
+    refused = [problem for plan in plans for problem in plan.refused]
+    if refused and (not request.each or all(plan.refused for plan in plans)):
+        raise IntegrityError(*refused)
+    return plans
+
+
+def _plan(files: Sequence[DeviceFile], gpus: tuple[Gpu, ...], request: ThinRequest, *, within: str) -> _Plan:
+    rules = ThinRules(gpus=gpus, keep_ptx=request.keep_ptx, allow_missing=request.allow_missing)
+    thinned: dict[str, ThinnedFile] = {}
+    refused: list[Problem] = []
+    for file in files:
+        name = file.path if file.path == within else f"{within}: {file.path}"
+        try:
+            done = thin_file(file.code, rules, name=name)
+        except IntegrityError as error:
+            refused += error.problems
+            continue
+        if done.archs:
+            thinned[file.path] = done
+    return _Plan(gpus, thinned, tuple(refused))
+
+
+def _members(
+    wheel: OpenWheel, entries: dict[str, ZipEntry], plan: _Plan, variant: Variant, files: dict[str, DeviceFile]
+) -> tuple[Member, ...]:
+    """Everything as it is, still compressed, but for the thinned libraries and the variant's description."""
+    archive, description = wheel.path.name, f"{wheel.folder}/{VARIANT_FILE}"
+    changed = {path: thinned for path, thinned in plan.files.items() if thinned.edits}
+    kept = [entry for name, entry in entries.items() if name not in changed and name != description]
+    members = [*packed_members(wheel.view, kept, wheel.record, folder=wheel.folder, archive=archive)]
+    for path, thinned in changed.items():
+        entry = entries[path]
+        edited = EditedSource(MemberSource(wheel.view, entry, archive=archive), thinned.edits)
+        data = partial(_checked, edited, files[path], thinned)
+        members.append(Member(path=path, data=data, size=entry.size, executable=entry.executable))
+    members.append(Member(path=description, data=render_variants(describe(variant))))
+    folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
+    return renamed_members(members, source=wheel.folder, target=folder)
+
+
+def _checked(edited: EditedSource, file: DeviceFile, thinned: ThinnedFile) -> Iterator[bytes]:
+    """The new content, read as a stranger would while it goes by."""
+    scanner, offset = DeviceScanner(), 0
+    for chunk in iter_source(edited):
+        scanner.feed(offset, chunk)
+        yield chunk
+        offset += len(chunk)
+    if thinned.edits:
+        check_thinned(scanner.containers([code.section for code in file.code], source=edited), thinned, name=file.path)
+
+
+def _result(plan: _Plan, files: Sequence[DeviceFile], *, file: str, size: int) -> ThinResult:
+    libraries = [_saving(library, plan.files[library.path]) for library in files if library.path in plan.files]
+    estimate = max(0, size - sum(library.download for library in libraries))
+    return ThinResult(
+        gpus=tuple(gpu.name for gpu in plan.gpus),
+        file=file,
+        size=estimate if file.endswith(".whl") else size,
+        libraries=tuple(libraries),
+    )
+
+
+def _saving(file: DeviceFile, thinned: ThinnedFile) -> LibrarySaving:
+    notes = list(thinned.left)
+    if thinned.missing:
+        notes.append(f"{thinned.missing} containers hold nothing for that GPU, as before")
+    if thinned.exact:
+        notes.append(f"{thinned.exact} containers run on exactly that GPU, on no later one of its family")
+    code = sum(section.section.size for section in file.code)
+    whole = sum(section.section.size * file.ratio(section.section) for section in file.code)
+    return LibrarySaving(
+        path=file.path,
+        size=file.size,
+        code=code,
+        dropped=thinned.dropped,
+        download=int(thinned.dropped * whole / code) if code else 0,
+        archs=thinned.archs,
+        notes=tuple(notes),
+    )
+
+
+def _refusal(plan: _Plan) -> ThinResult:
+    reasons = tuple(f"{problem.file}: {problem.message}" for problem in plan.refused)
+    return ThinResult(gpus=tuple(gpu.name for gpu in plan.gpus), refused=reasons)
+
+
+def _base_variant(wheel: OpenWheel, entries: dict[str, ZipEntry]) -> Variant | None:
+    """The variant that the wheel already is."""
+    entry = entries.get(f"{wheel.folder}/{VARIANT_FILE}")
+    if entry is None:
+        return None
+    data = read_member(wheel.view, entry, archive=wheel.path.name, limit=_MAX_VARIANT_FILE)
+    variants = parse_variants(data, file=f"{wheel.path.name}: {entry.name}").variants
+    return variants[0] if variants else None
+
+
+def _cuda(wheel: OpenWheel, files: Sequence[DeviceFile]) -> str | None:
+    needed = [soname for file in files for soname in file.facts.needed]
+    return cuda_floor(version=wheel.name.version, requires=wheel.metadata.requires, needed=needed)

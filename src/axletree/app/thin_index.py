@@ -1,0 +1,57 @@
+"""The file that describes the variants of a release on an index, from the wheels in a folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.binary.members import read_member
+from axletree.binary.zips import read_directory
+from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.host.archive import map_file
+from axletree.host.files import replace_file
+from axletree.package.names import parse_wheel_name, stem
+from axletree.package.variant import VARIANT_FILE, VariantSet, merge_variants, parse_variants, render_variants
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.package.names import WheelName
+
+_MAX_VARIANT_FILE = 1 << 20
+
+
+def write_variant_index(folder: Path, release: WheelName) -> str:
+    """Write ``NAME-VERSION-variants.json`` for all variants of a release that lie in a folder; returns its path.
+
+    Raises:
+        IntegrityError: the wheels contradict each other, or one is damaged.
+        HostError: a file can't be read or written.
+    """
+    sets: list[tuple[str, VariantSet]] = []
+    for path in sorted(folder.glob("*.whl")):
+        try:
+            name = parse_wheel_name(path.name)
+        except IntegrityError:
+            continue  # somebody else's file
+        if name.variant and (name.project, name.version) == (release.project, release.version):
+            sets.append((path.name, _read(path, name)))
+    target = folder / f"{stem(release.project, release.version)}-variants.json"
+    try:
+        replace_file(target, render_variants(merge_variants(sets)))
+    except OSError as error:
+        raise HostError(Problem(file=str(target), message=f"can't be written: {error.strerror}")) from error
+    return str(target)
+
+
+def _read(path: Path, name: WheelName) -> VariantSet:
+    view = map_file(path)
+    for entry in read_directory(view, archive=path.name):
+        top, _, file = entry.name.partition("/")
+        if file == VARIANT_FILE and top.endswith(".dist-info"):
+            data = read_member(view, entry, archive=path.name, limit=_MAX_VARIANT_FILE)
+            described = parse_variants(data, file=f"{path.name}: {entry.name}")
+            if name.variant != "null" and [variant.label for variant in described.variants] != [name.variant]:
+                message = f"its {VARIANT_FILE} does not describe the variant {name.variant} of its name"
+                raise IntegrityError(Problem(file=path.name, message=message))
+            return described
+    raise IntegrityError(Problem(file=path.name, message=f"is named as a variant, but has no {VARIANT_FILE}"))

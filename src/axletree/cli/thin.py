@@ -1,0 +1,115 @@
+"""``axletree thin``: wheels, or single libraries, with the GPU code of some architectures only."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from axletree.app.epoch import source_date_epoch
+from axletree.app.thin import ThinRequest, thin
+from axletree.core.errors import UsageError
+from axletree.core.units import format_bytes
+from axletree.view.tables import printable, render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.app.thin import LibrarySaving, ThinReport, ThinResult
+
+_WIDTH = 120
+_CUDA = re.compile(r"\d{2}\.\d")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="WHEEL|LIBRARY")
+@click.option("--arch", "archs", multiple=True, help="GPU that it must run on: 90, gfx90a:xnack-. Repeatable.")
+@click.option("--arch-each", "each", is_flag=True, help="One result for each GPU that it was compiled for.")
+@click.option("--keep-ptx", is_flag=True, help="Keep PTX where a binary runs, too: later GPUs can compile it.")
+@click.option("--allow-missing", is_flag=True, help="Accept kernels that hold nothing for the GPU in the input either.")
+@click.option("--cuda", metavar="VERSION", help="CUDA version that drivers must support; else what the wheel tells.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Folder for the results."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be saved, by library and architecture.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON object.")
+def command(
+    file: Path,
+    archs: tuple[str, ...],
+    cuda: str | None,
+    out: Path,
+    *,
+    each: bool,
+    keep_ptx: bool,
+    allow_missing: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Drop the code of GPUs that are not wanted from a wheel's libraries.
+
+    Each fat binary keeps the entries that the wanted GPU's driver may pick; one that would become empty is an error.
+    A wheel becomes a variant (PEP 825): it says in its name and in variant.json which GPU it is for, and the folder
+    gets the index file that installers choose by. Several --arch make one wheel for all of these GPUs.
+    """
+    if each == bool(archs):
+        raise UsageError("give either --arch, for one result, or --arch-each", hint="such as --arch 90")
+    if cuda is not None and not _CUDA.fullmatch(cuda):
+        raise UsageError(f"--cuda: {cuda!r} is no version", hint="write it as 13.0")
+    request = ThinRequest(archs=archs, each=each, keep_ptx=keep_ptx, allow_missing=allow_missing, cuda=cuda)
+    threads = len(os.sched_getaffinity(0))
+    report = thin(file, request, out=None if dry_run else out, epoch=source_date_epoch(os.environ), threads=threads)
+    click.echo(msgspec.json.encode(report) if as_json else "\n".join(_render(report, detailed=dry_run)))
+    return 0
+
+
+def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:
+    yield f"{click.style(report.input, bold=True)}  {format_bytes(report.size)}"
+    for result in report.results:
+        if result.refused:
+            yield click.style(f"{', '.join(result.gpus)}: left out", fg="yellow")
+            yield from (f"  {reason}" for reason in result.refused)
+            continue
+        yield from _result(result, report, detailed=detailed)
+    if report.index:
+        yield report.index
+    wheel = report.input.endswith(".whl")
+    yield "What is dropped becomes zeros: " + (
+        "the download shrinks, the installed size does not." if wheel else "the file compresses better, its size stays."
+    )
+
+
+def _result(result: ThinResult, report: ThinReport, *, detailed: bool) -> Iterator[str]:
+    about = "" if report.written else "about "
+    head = result.file if report.written else f"{', '.join(result.gpus)} -> {result.file}"
+    yield click.style(head, fg="green") + (f"  {about}{format_bytes(result.size)}" if result.label else "")
+    if result.properties and detailed:
+        yield from (f"  {text}" for text in result.properties)
+    for library in result.libraries:
+        kept = sum(arch.kept_size for arch in library.archs)
+        saved = f", about {format_bytes(library.download)} less to download" if not report.written else ""
+        whole = format_bytes(kept + library.dropped)
+        yield f"  {printable(library.path)}: keeps {format_bytes(kept)} of {whole} of GPU code{saved}"
+        if detailed:
+            yield from _archs(library)
+        yield from (f"    note: {note}" for note in library.notes)
+
+
+def _archs(library: LibrarySaving) -> Iterator[str]:
+    rows = [
+        (
+            arch.arch,
+            f"{arch.entries:,}",
+            format_bytes(arch.size),
+            format_bytes(arch.kept_size) if arch.kept_size else "-",
+            format_bytes(arch.size - arch.kept_size) if arch.kept_size < arch.size else "-",
+        )
+        for arch in library.archs
+    ]
+    headers = ("architecture", "entries", "bytes", "kept", "dropped")
+    yield render_table(headers, rows, width=_WIDTH, right=(1, 2, 3, 4), indent="    ")
+    other = format_bytes(library.size - library.code)
+    yield f"    {other} in its other sections stay as they are, whatever GPU code may be in them"

@@ -1,0 +1,83 @@
+"""Files on disk as sources of bytes, and sources of bytes as files on disk."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from axletree.core.errors import HostError, Problem
+from axletree.host.files import PART
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from types import TracebackType
+
+
+class FileSource:
+    """A file that is read in pieces, as a :class:`~axletree.binary.source.Source`.
+
+    A mapping brings 64 KiB into memory with each page that is touched: for thousands of small headers in a library of
+    500 MB that adds up to its better part. Reading takes what is asked for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open a file; close it by leaving the context.
+
+        Raises:
+            HostError: it can't be opened.
+        """
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        self._size = os.fstat(self._descriptor).st_size
+
+    def __enter__(self) -> Self:
+        """The source itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    @property
+    def size(self) -> int:
+        """Bytes in all, when it was opened."""
+        return self._size
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes from ``offset`` on, fewer than ``size`` only at the end."""
+        parts: list[bytes] = []
+        while size > 0 and (part := os.pread(self._descriptor, size, offset)):
+            parts.append(part)
+            offset += len(part)
+            size -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def write_source(path: Path, chunks: Iterable[bytes], *, like: Path) -> None:
+    """Write a file from chunks, with the mode of another: beside its place, then renamed into it.
+
+    Raises:
+        HostError: it can't be written. No part of it stays, whatever ``chunks`` raises.
+    """
+    temporary = path.parent / f".{secrets.token_hex(8)}{PART}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as sink:
+            for chunk in chunks:
+                sink.write(chunk)
+            sink.flush()
+            os.fsync(sink.fileno())
+        temporary.chmod(like.stat().st_mode & 0o777)
+        temporary.replace(path)
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
