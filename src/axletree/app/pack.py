@@ -15,6 +15,7 @@ from axletree.package.metadata import parse_metadata
 from axletree.package.names import dist_info_folder
 from axletree.package.repack import packed_members, renamed_members
 from axletree.package.retag import Wishes, change_info, change_name, name_of
+from axletree.package.variant import VARIANT_FILE, parse_variants
 from axletree.package.wheel_info import carry_dist_info, parse_wheel_info
 from axletree.package.writer import EARLIEST, Member, Packed
 
@@ -72,6 +73,7 @@ def pack(
     files = list_folder(folder)
     source, metadata, info = _read_dist_info(folder, files)
     named = name_of(metadata, info, file=f"{folder}/{source}/WHEEL")
+    named = msgspec.structs.replace(named, variant=_variant_label(folder / source / VARIANT_FILE))
     name = change_name(named, Wishes(build=build))
     reusable = _reusable(older) if older is not None else {}
     sizes = frozenset(size for _, size in reusable)
@@ -126,6 +128,16 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
     if metadata is None or info is None:
         raise IntegrityError(*problems)
     return source, metadata, info
+
+
+def _variant_label(file: Path) -> str:
+    """The label that a wheel variant's file gives it; empty for a wheel that is none."""
+    if not file.is_file():
+        return ""
+    described = parse_variants(file.read_bytes(), file=str(file))
+    if len(described.variants) != 1:
+        raise IntegrityError(Problem(file=str(file), message=f"describes {len(described.variants)} variants, not one"))
+    return described.variants[0].label
 
 
 def _reusable(older: Path) -> dict[tuple[str, int], Packed]:

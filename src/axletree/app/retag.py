@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
-from axletree.core.errors import UsageError
+from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import WheelFile, write_wheel_file
 from axletree.host.wheels import open_wheel
 from axletree.package.names import dist_info_folder, render_wheel_name
@@ -18,6 +20,7 @@ from axletree.package.writer import EARLIEST
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from axletree.host.wheels import OpenWheel
     from axletree.package.retag import Wishes
 
 
@@ -45,6 +48,7 @@ def retag(path: Path, wishes: Wishes, *, out: Path | None = None, epoch: int = E
         UsageError: a wish is not possible, or nothing would change.
     """
     wheel = open_wheel(path)
+    _require_one_name(wheel)
     name = change_name(wheel.name, wishes)
     if render_wheel_name(name) == render_wheel_name(wheel.name):
         raise UsageError(f"{path.name} already has what is asked for", hint="see axletree retag --help")
@@ -62,3 +66,12 @@ def retag(path: Path, wishes: Wishes, *, out: Path | None = None, epoch: int = E
     )
     signatures = {f"{wheel.folder}/{signature}" for signature in SIGNATURES}
     return Retagged(wheel=written, unsigned=any(entry.name in signatures for entry in wheel.entries))
+
+
+def _require_one_name(wheel: OpenWheel) -> None:
+    """Installers refuse a wheel whose file name and METADATA disagree, so nothing of it may be carried on."""
+    said = (canonicalize_name(wheel.metadata.name), str(Version(wheel.metadata.version)))
+    if said != (wheel.name.project, wheel.name.version):
+        message = f"is {' '.join(said)} by its METADATA, which its file name contradicts"
+        hint = "axletree unpack and axletree pack name it by its METADATA"
+        raise IntegrityError(Problem(file=wheel.path.name, message=message, hint=hint))

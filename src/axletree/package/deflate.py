@@ -34,7 +34,7 @@ COMPRESSOR = f"zlib-ng {zlib_ng.ZLIBNG_RUNTIME_VERSION}, blocks of {BLOCK} bytes
 
 _WINDOW = 32 << 10
 _PIECE = 64 << 10
-_MEMORY = 9
+_MEMORY = 8
 _MAX_STORED = 0xFFFF
 _HEADER = 5
 
