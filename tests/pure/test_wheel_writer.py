@@ -18,6 +18,7 @@ from axletree.binary.zips import read_directory
 from axletree.core.errors import IntegrityError
 from axletree.package import deflate as deflate_module
 from axletree.package.deflate import BLOCK, cut, deflate
+from axletree.package.repack import packed_members
 from axletree.package.wheel import scan_wheel
 from axletree.package.writer import Member, WrittenWheel, write_wheel
 from axletree.package.zip_records import dos_time
@@ -55,6 +56,7 @@ MEMBERS = [
     Member(path="demo-1.0.dist-info/entry_points.txt", data=b"[console_scripts]\n"),
     Member(path="é.py", data=b"1\n"),
 ]
+MEMBERS_BY_PATH = {member.path: member for member in MEMBERS}
 
 
 def test_order_modes_dates_and_content() -> None:
@@ -187,6 +189,58 @@ def test_blocks_cost_little() -> None:
     whole = zlib.compressobj(6, zlib.DEFLATED, -15, 9)
     single = len(whole.compress(BIG) + whole.flush())
     assert sum(len(deflate(block, 6)) for block in cut([BIG])) < single * 1.002
+
+
+PIECE = 64 << 10
+RANDOM = random.Random(7).randbytes(PIECE)
+TEXT = b"".join(b"line %d of a text that compresses well\n" % number for number in range(20_000))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        RANDOM * 8 + TEXT + RANDOM,
+        TEXT[:PIECE] + RANDOM + TEXT[:100],
+        TEXT + random.Random(8).randbytes(3 * PIECE),
+        random.Random(9).randbytes(BLOCK + 12345) + TEXT,
+    ],
+)
+@pytest.mark.parametrize("level", [1, 5, 9])
+def test_dense_and_other_runs_join_to_one_stream(data: bytes, level: int) -> None:
+    stream = b"".join(deflate(block, level) for block in cut([data]))
+    inflater = zlib.decompressobj(-15)
+    assert inflater.decompress(stream) == data
+    assert inflater.eof
+    assert not inflater.unused_data
+
+
+def test_what_is_dense_is_stored_and_never_grows_much() -> None:
+    data = random.Random(10).randbytes(3 * BLOCK + 77)
+    assert sum(len(deflate(block, 1)) for block in cut([data])) < len(data) * 1.0002
+
+
+def test_what_only_looks_dense_is_compressed() -> None:
+    """Random bytes that stood just before, and each value as often as any other, in an order that repeats."""
+    once = random.Random(11).randbytes(20_000)
+    assert sum(len(deflate(block, 5)) for block in cut([once * 60])) < PIECE + 30_000
+    assert sum(len(deflate(block, 5)) for block in cut([bytes(range(256)) * 4096])) < 20_000
+
+
+def test_level_0_stores_members_of_any_size() -> None:
+    with zipfile.ZipFile(io.BytesIO(write(MEMBERS, level=0)[0])) as archive:
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert archive.testzip() is None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_packed_members_between_others(threads: int) -> None:
+    """They keep their place, and the result is what compressing them here would give."""
+    data, _ = write(MEMBERS)
+    entries = [entry for entry in read_directory(data) if ".dist-info" not in entry.name]
+    packed = packed_members(data, entries, (), folder="demo-1.0.dist-info")
+    mixed = [each if index % 2 else MEMBERS_BY_PATH[each.path] for index, each in enumerate(packed)]
+    rest = [member for member in MEMBERS if ".dist-info" in member.path]
+    assert write([*mixed, *rest], threads=threads)[0] == data
 
 
 def test_elf_files_survive() -> None:
