@@ -90,13 +90,13 @@ def read_conda(path: Path) -> CondaFacts:
 
 def _verify(path: Path, filename: str, written: WrittenConda) -> Digest:
     """Read the whole package back as a stranger would; returns the digest of the file."""
-    view = map_file(path)
-    facts = scan_conda(view, filename=filename)
+    facts = scan_conda(map_file(path), filename=filename)
     trouble = [f"{issue.path} {issue.detail}".strip() for issue in check_conda(facts)]
     if facts.paths != written.paths or facts.size != written.size or trouble:
         detail = f": {trouble[0]}" if trouble else ""
         raise IntegrityError(Problem(file=filename, message=f"what was written does not read back{detail}"))
-    return Digest(hashlib.sha256(view).hexdigest())
+    with path.open("rb") as file:
+        return Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def tree_files(folder: Path, *, below: str = "") -> tuple[CondaFile, ...]:

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.conda.info import render_script
 from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPackage, Late, NoArch, RunExports
-from axletree.package.conda.names import build_string, python_tag
+from axletree.package.conda.names import build_hash, python_tag
 from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
 from axletree.package.conda.writer import content_chunks
 from axletree.package.metadata import Metadata, render_metadata
@@ -80,7 +80,7 @@ def conda_package_from_dist(
         python: the Python that the package is for, ``3.11`` or ``3.13t``. ``None``: any, by the layout of ``noarch:
             python``, which with a subdir of a platform is a package of that platform for every Python (CEP 20).
         name: of the package, where it is not the distribution's normalised one.
-        build: build string; else ``py311_h1234567_0`` from the Python, the hash of the variant and the number.
+        build: build string; else ``py311h1234567_0`` from the Python, the hash of the variant and the number.
         build_number: higher ones are preferred.
         variant: ``hash_input.json``: what the hash stands for.
         names: distribution -> conda packages, see :data:`~axletree.package.conda.requires.Names`.
@@ -118,7 +118,7 @@ def conda_package_from_dist(
     package = CondaPackage(
         name=name or canonicalize_name(metadata.name),
         version=metadata.version.lower().replace("-", "_"),
-        build=build or build_string(python_tag(python) if python else "py", variant=variant, number=build_number),
+        build=build or f"{python_tag(python) if python else 'py'}{build_hash(variant)}_{build_number}",
         build_number=build_number,
         subdir=subdir,
         noarch=noarch,

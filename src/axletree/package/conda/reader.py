@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Literal, TypeVar, cast
 
 import msgspec
 import zstandard
 
+from axletree.binary.mapped import FORGET_EVERY, forget
 from axletree.binary.zips import STORED, ZipEntry, read_directory
 from axletree.package.conda.info import IndexJson, PathEntry, PathsJson
 from axletree.package.conda.model import FileMode, RunExports
@@ -83,14 +84,15 @@ def scan_conda(buffer: bytes | memoryview, *, filename: str) -> CondaFacts:
     name, version, build = parse_conda_name(filename)
     info: dict[str, bytes] = {}
     members: list[CondaMember] = []
+    paths: dict[str, PathEntry] | None = None
     for chunks in _archives(buffer, filename):
-        paths = _paths(info)
         for entry, content in read_tar(chunks, archive=filename):
             if entry.path.startswith("info/"):
                 _keep(entry, content, info, filename)
             elif entry.path not in {"info", "."}:
-                paths = paths or _paths(info)
-                members.append(_member(entry, content, paths))
+                if paths is None and "paths.json" in info:
+                    paths = _paths(info)
+                members.append(_member(entry, content, paths or {}))
     unreadable: list[str] = []
     paths_json = _decode(info, "paths.json", PathsJson, unreadable)
     return CondaFacts(
@@ -127,8 +129,7 @@ def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Iterator[by
         raise tar_damaged(filename, "compresses what is compressed already; such members must be stored")
     _check_format(view, entries["metadata.json"], filename)
     for name in wanted[1:]:
-        entry = entries[name]
-        yield _unpack_zstd(view[entry.data : entry.data + entry.compressed], filename)
+        yield _unpack_zstd(view, entries[name], filename)
 
 
 def _check_format(view: memoryview, entry: ZipEntry, filename: str) -> None:
@@ -140,12 +141,29 @@ def _check_format(view: memoryview, entry: ZipEntry, filename: str) -> None:
         raise tar_damaged(filename, "is of a version of the format that is unknown here", member="metadata.json")
 
 
-def _unpack_zstd(view: memoryview, filename: str) -> Iterator[bytes]:
+class _Feed:
+    """A stored member as a file; what was read leaves memory."""
+
+    def __init__(self, view: memoryview, entry: ZipEntry) -> None:
+        self._view = view
+        self._place, self._end = entry.data, entry.data + entry.compressed
+        self._forgotten = entry.data
+
+    def read(self, size: int = -1) -> bytes:
+        start = self._place
+        self._place = min(start + size, self._end) if size >= 0 else self._end
+        if start - self._forgotten >= FORGET_EVERY:
+            forget(self._view, self._forgotten, start)
+            self._forgotten = start
+        return bytes(self._view[start : self._place])
+
+
+def _unpack_zstd(view: memoryview, entry: ZipEntry, filename: str) -> Iterator[bytes]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
     try:
-        expected = zstandard.frame_content_size(view[:32])
+        expected = zstandard.frame_content_size(bytes(view[entry.data : entry.data + min(entry.compressed, 32)]))
         total = 0
-        with unpacker.stream_reader(view, read_across_frames=True) as stream:
+        with unpacker.stream_reader(cast("IO[bytes]", _Feed(view, entry)), read_across_frames=True) as stream:
             while piece := stream.read(_PIECE):
                 total += len(piece)
                 yield piece

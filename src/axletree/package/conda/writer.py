@@ -118,21 +118,29 @@ def content_chunks(file: CondaFile, digests: Mapping[str, str] | None = None) ->
     if isinstance(data, bytes):
         yield data
     elif isinstance(data, Packed):
-        entry = ZipEntry(
-            name=file.path,
-            method=data.method,
-            crc=data.crc,
-            compressed=len(data.data),
-            size=data.size,
-            offset=0,
-            data=0,
-            mode=0,
-        )
-        yield from iter_member(data.data, entry, archive="archive of the file")
+        yield from _unpacked(file.path, data)
     elif isinstance(data, Late):
         yield data.render(digests or {})
     else:
         yield from data()
+
+
+def _unpacked(path: str, data: Packed) -> Iterator[bytes]:
+    """Content of another archive; read through that, where it is mapped, so that what was read leaves memory."""
+    archive, place = data.data, 0
+    if isinstance(archive, memoryview) and data.offset >= 0:
+        archive, place = memoryview(archive.obj).cast("B"), data.offset
+    entry = ZipEntry(
+        name=path,
+        method=data.method,
+        crc=data.crc,
+        compressed=len(data.data),
+        size=data.size,
+        offset=place,
+        data=place,
+        mode=0,
+    )
+    yield from iter_member(archive, entry, archive="archive of the file")
 
 
 class _Tree:
