@@ -11,6 +11,7 @@ from axletree.app.device import DeviceFile, is_elf_member, read_file_code, read_
 from axletree.app.thin_index import write_variant_index
 from axletree.binary.device_scan import DeviceScanner, summarise
 from axletree.binary.edits import EditedSource, iter_source
+from axletree.binary.mapped import forget
 from axletree.binary.members import MemberSource, read_member
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import write_wheel_file
@@ -26,7 +27,7 @@ from axletree.package.wheel_info import GENERATOR
 from axletree.package.writer import EARLIEST, Member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from axletree.binary.zips import ZipEntry
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from axletree.package.variant import Variant
 
 _MAX_VARIANT_FILE = 1 << 20
+_FORGET_EVERY = 32 << 20
 
 
 class ThinRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,7 +232,7 @@ def _members(
     for path, thinned in changed.items():
         entry = entries[path]
         edited = EditedSource(MemberSource(wheel.view, entry, archive=archive), thinned.edits)
-        data = partial(_checked, edited, files[path], thinned)
+        data = partial(_forgetting, partial(_checked, edited, files[path], thinned), wheel.view, entry)
         members.append(Member(path=path, data=data, size=entry.size, executable=entry.executable))
     members.append(Member(path=description, data=render_variants(describe(variant))))
     folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
@@ -246,6 +248,17 @@ def _checked(edited: EditedSource, file: DeviceFile, thinned: ThinnedFile) -> It
         offset += len(chunk)
     if thinned.edits:
         check_thinned(scanner.containers([code.section for code in file.code], source=edited), thinned, name=file.path)
+
+
+def _forgetting(chunks: Callable[[], Iterator[bytes]], view: memoryview, entry: ZipEntry) -> Iterator[bytes]:
+    """The same, with the mapped pages of the member given back now and then."""
+    passed = 0
+    for chunk in chunks():
+        yield chunk
+        passed += len(chunk)
+        if passed > _FORGET_EVERY:
+            forget(view, entry.data, entry.data + entry.compressed)
+            passed = 0
 
 
 def _result(plan: _Plan, files: Sequence[DeviceFile], *, file: str, size: int) -> ThinResult:

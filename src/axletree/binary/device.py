@@ -82,6 +82,8 @@ class Container(NamedTuple):
     """Of the container as a whole (``CCOB`` bundles); entries of NVIDIA's are packed one by one."""
     damaged: str | None = None
     """What is wrong with it; ``entries`` then holds what could be read."""
+    loose: bool = False
+    """Whether neither zeros nor another container follow it."""
 
     @property
     def end(self) -> int:

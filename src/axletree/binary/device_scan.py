@@ -11,12 +11,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary import fatbin, hip
-from axletree.binary.device import TOO_MANY, Budget, Container, DeviceCode, DeviceSection
+from axletree.binary.device import TOO_MANY, Budget, Container, DeviceCode, DeviceSection, Need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.binary.device import Form, Need, Packing, Reading
+    from axletree.binary.device import Form, Packing, Reading
     from axletree.binary.source import Source
 
 SECTIONS = frozenset({".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"})
@@ -128,7 +128,7 @@ class DeviceScanner:
     def _begin(self, start: int, magic: bytes) -> None:
         self._budget.spend()
         self._search = start + 1
-        self._reading = _READERS[magic](start, self._budget)
+        self._reading = _read(magic, start, self._budget)
         self._need = next(self._reading)
 
     def _advance(self, data: bytes) -> None:
@@ -169,6 +169,15 @@ class DeviceScanner:
         self._carry = self._slice(offset, chunk, start, end - start) if start < end else b""
 
 
+def _read(magic: bytes, offset: int, budget: Budget) -> Reading:
+    """Read a container, and look at what follows it."""
+    container = yield from _READERS[magic](offset, budget)
+    if container is None or container.damaged is not None:
+        return container
+    behind = yield Need(container.end, fatbin.ALIGNMENT)
+    return container._replace(loose=bool(behind.strip(b"\0")) and behind[:4] not in _READERS)
+
+
 def _first(data: bytes, offset: int, start: int) -> int | None:
     """Where in the file the first container may begin that ``data`` (at ``offset``) shows from index ``start`` on."""
     best = len(data)
@@ -197,7 +206,7 @@ def read_containers(source: Source, section: Section) -> SectionCode:
         if magic in _READERS:
             if not budget.spend():
                 break
-            container = _run(_READERS[magic](position, budget), source)
+            container = _run(_read(magic, position, budget), source)
         if container is not None:
             found.append(container)
             position = container.end
@@ -234,27 +243,29 @@ def _search_section(source: Source, position: int, end: int) -> int | None:
 
 
 def _check(section: Section, containers: Sequence[Container], budget: Budget) -> SectionCode:
-    """Containers must tile their section, but for padding."""
+    """Containers must fill their section, but for padding and what thinning has zeroed."""
     end = section.offset + section.size
-    position, damaged = section.offset, None
+    position, loose, damaged = section.offset, True, None
     for container in containers:
-        if container.offset - position >= _PADDING:
-            damaged = f"{container.offset - position} bytes at offset {position} are no container"
-        elif container.end > end:
+        damaged = _gap(position, container.offset, loose=loose)
+        if damaged is None and container.end > end:
             damaged = f"the container at offset {container.offset} reaches beyond its section"
-        else:
-            damaged = container.damaged
+        damaged = damaged or container.damaged
         if damaged is not None:
             break
-        position = container.end
+        # Version 1 of compressed bundles does not tell where it ends.
+        position, loose = container.end, container.loose and container.packing == "none"
     else:
-        last = containers[-1] if containers else None
-        open_end = last is not None and last.packing != "none"  # version 1 of CCOB does not tell its size
-        if end - position >= _PADDING and not open_end:
-            damaged = f"{end - position} bytes at offset {position} are no container"
+        damaged = _gap(position, end, loose=loose)
     if damaged is not None and budget.spent:
         damaged = TOO_MANY
     return SectionCode(section, tuple(containers), damaged)
+
+
+def _gap(position: int, following: int, *, loose: bool) -> str | None:
+    if loose and following - position >= _PADDING:
+        return f"{following - position} bytes at offset {position} are no container"
+    return None
 
 
 def read_device(source: Source, sections: Sequence[tuple[str, int, int]]) -> tuple[DeviceSection, ...]:
