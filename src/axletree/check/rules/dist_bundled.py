@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.files import is_grafted
 from axletree.check.rules.dist_sample import plain_library, sample
 from axletree.core.errors import IntegrityError
 from axletree.package.metadata import create_metadata
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from axletree.check.dist import DistFacts
 
-_GRAFTED = re.compile(r"(?:^|/)(?:[^/]+\.libs|\.dylibs)/[^/]+$|[-.][0-9a-f]{8}(?:\.so(?:\.[0-9.]+)?|\.dylib)$")
-"""Where ``auditwheel``, ``delocate`` and ``delvewheel`` put libraries, and how they name them."""
 _MODULES = ("version.py", "_version.py", "__version__.py", "__about__.py")
 _STATED = re.compile(
     rb"""^__version__\s*(?::\s*[\w.]+\s*)?=\s*(['"])([^'"\s]{1,100})\1[ \t]*(?:#.*)?\r?$""", re.MULTILINE
@@ -45,7 +44,7 @@ _RESTRICTED = (
 
 
 def _libraries(facts: DistFacts) -> list[str]:
-    return sorted(path for path in facts.elfs if _GRAFTED.search(path))
+    return sorted(path for path in facts.elfs if is_grafted(path))
 
 
 def _sboms(facts: DistFacts) -> list[str]:

@@ -40,7 +40,7 @@ def _total(sizes: Mapping[str, int], *, least: int, what: str, facts: DistFacts)
         number = "one file" if len(paths) == 1 else f"{len(paths)} files"
         where = paths[0] if len(paths) == 1 else facts.wheel.filename
         evidence = listing([f"{path}: {format_bytes(sizes[path])}" for path in paths])
-        yield Found(where=where, message=f"{number} ({format_bytes(total)}) {what}", evidence=evidence)
+        yield Found(where=where, message=f"it has {number} ({format_bytes(total)}) {what}", evidence=evidence)
 
 
 def _test_programs(facts: DistFacts) -> Iterator[Found]:
@@ -51,12 +51,12 @@ def _test_programs(facts: DistFacts) -> Iterator[Found]:
         program = elf.interpreter is not None and _TEST.search(name) is not None
         if program or (not elf.python_modules and _TEST_LIBRARY.match(name)):
             found[path] = sizes.get(path, 0)
-    yield from _total(found, least=_NOTABLE, what="are programs and libraries for tests", facts=facts)
+    yield from _total(found, least=_NOTABLE, what="that only tests run or load", facts=facts)
 
 
 def _link_files(facts: DistFacts) -> Iterator[Found]:
     sizes = {member.path: member.size for member in facts.wheel.members if _LINK.search(member.path)}
-    yield from _total(sizes, least=_NOTABLE, what="are read by linkers and debuggers only", facts=facts)
+    yield from _total(sizes, least=_NOTABLE, what="that only linkers and debuggers read", facts=facts)
 
 
 def _bytecode(facts: DistFacts) -> Iterator[Found]:
@@ -67,13 +67,13 @@ def _bytecode(facts: DistFacts) -> Iterator[Found]:
         if found is not None:
             sizes[member.path] = member.size
             foreign += bool(python and found[1] and found[1] != python[1])
-    what = "are compiled Python" + (f", {foreign} of them for another version than the wheel's" if foreign else "")
+    what = "of compiled Python" + (f", {foreign} of them for another version than the wheel's" if foreign else "")
     yield from _total(sizes, least=0, what=what, facts=facts)
 
 
 def _litter(facts: DistFacts) -> Iterator[Found]:
     sizes = {member.path: member.size for member in facts.wheel.members if _LITTER.search(member.path)}
-    yield from _total(sizes, least=0, what="are left over from editors, systems or builds", facts=facts)
+    yield from _total(sizes, least=0, what="left over from editors, systems or builds", facts=facts)
 
 
 def _private(facts: DistFacts) -> Iterator[Found]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.files import is_grafted
 from axletree.check.gpu import gpu_libraries, named_files, promised_gpus
 from axletree.check.rules.dist_gpu_sample import gpu_library, gpu_sample
-from axletree.check.rules.dist_sample import plain_library
+from axletree.check.rules.dist_sample import plain_library, sample
 from axletree.core.units import format_bytes
 from axletree.package.arch import order, parse_code, runs
 
@@ -89,6 +90,8 @@ def _differ(facts: DistFacts) -> Iterator[Found]:
     for maker in ("nvidia", "hip"):
         files: dict[tuple[str, ...], list[str]] = {}
         for path, codes in gpu_libraries(facts).items():
+            if is_grafted(path):
+                continue  # built by others, for as many GPUs as they like
             parsed = [code for each in codes if (code := parse_code(each.arch)) is not None and code.maker == maker]
             names = {code.name.rstrip("af") if maker == "nvidia" else code.processor for code in parsed}
             if names:
@@ -210,6 +213,16 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=False,
             ),
             Case(title="the same GPUs", facts=gpu_sample(gpu_library("sm_90"), gpu_library("sm_90")), fires=False),
+            Case(
+                title="a grafted library of NVIDIA's for more GPUs",
+                facts=sample(
+                    elfs={
+                        "demo.libs/libnvjpeg.36e11081.so.13": gpu_library("sm_75", "sm_90"),
+                        "demo/libdemo_cuda.so": gpu_library("sm_90"),
+                    }
+                ),
+                fires=False,
+            ),
         ),
     ),
     Rule(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from axletree.check.dist import DistFacts
 
-_UNPACKED = 16 << 20
+_SOME, _MUCH = 1 << 20, 16 << 20
 _LARGE = 50 << 20
 _SHARE = 0.6
 
@@ -35,18 +35,25 @@ def _stray_files(facts: DistFacts) -> Iterator[Found]:
             yield Found(where=paths[0], message=message, evidence=listing(paths))
 
 
-def _uncompressed(facts: DistFacts) -> Iterator[Found]:
-    sizes: dict[str, int] = {}
-    for path, elf in facts.elfs.items():
-        raw = sum(code.size for code in device_codes(elf) if code.packing == "none")
-        if raw:
-            sizes[path] = raw
+def _raw(facts: DistFacts) -> dict[str, int]:
+    """Path -> bytes of GPU code that is not compressed."""
+    sizes = {
+        path: sum(code.size for code in device_codes(elf) if code.packing == "none") for path, elf in facts.elfs.items()
+    }
+    return {path: sizes[path] for path in sorted(sizes, key=lambda path: (-sizes[path], path)) if sizes[path]}
+
+
+def _uncompressed(facts: DistFacts, *, least: int = _MUCH, most: int | None = None) -> Iterator[Found]:
+    sizes = _raw(facts)
     total = sum(sizes.values())
-    if total >= _UNPACKED:
-        paths = sorted(sizes, key=lambda path: -sizes[path])
-        evidence = tuple(f"{path}: {format_bytes(sizes[path])}" for path in paths)
+    if total >= least and (most is None or total < most):
+        evidence = tuple(f"{path}: {format_bytes(size)}" for path, size in sizes.items())
         message = f"{format_bytes(total)} of its GPU code are not compressed"
         yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+
+
+def _uncompressed_some(facts: DistFacts) -> Iterator[Found]:
+    return _uncompressed(facts, least=_SOME, most=_MUCH)
 
 
 def _one_arch(facts: DistFacts) -> Iterator[Found]:
@@ -61,6 +68,12 @@ def _one_arch(facts: DistFacts) -> Iterator[Found]:
             evidence = tuple(f"{arch}: {format_bytes(sizes[arch])}" for arch in sorted(sizes, key=order))
             yield Found(where=path, message=message, evidence=evidence)
 
+
+_COMPRESSION = (
+    "Compressed code is a third to a fifth of the size on every disk that the wheel is installed to, and smaller in "
+    "the wheel too."
+)
+_COMPRESS = "compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`"
 
 GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
@@ -93,9 +106,8 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/gpu-uncompressed",
         severity="warning",
         title="Much GPU code is not compressed",
-        why="Compressed code is a third to a fifth of the size on every disk that the wheel is installed to, and "
-        "smaller in the wheel too.",
-        fix="compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`",
+        why=_COMPRESSION,
+        fix=_COMPRESS,
         check=_uncompressed,
         cases=(
             Case(
@@ -104,7 +116,28 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(title="4 MB of plain code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=False),
-            Case(title="packed code", facts=gpu_sample(gpu_library("sm_80", "sm_90", size=100 << 20)), fires=False),
+            Case(
+                title="200 MB of packed code",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90", size=100 << 20)),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-uncompressed-some",
+        severity="info",
+        title="Some GPU code is not compressed",
+        why=_COMPRESSION,
+        fix=_COMPRESS,
+        check=_uncompressed_some,
+        cases=(
+            Case(title="4 MB of plain code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=True),
+            Case(
+                title="20 MB, which the rule above tells",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
+                fires=False,
+            ),
+            Case(title="packed code", facts=gpu_sample(gpu_library("sm_90")), fires=False),
         ),
     ),
     Rule(

@@ -11,7 +11,7 @@ from axletree.check.rules.dist_sample import sample
 from axletree.package.linkage import installed_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
     from axletree.check.dist import DistFacts
 
@@ -54,39 +54,37 @@ def _installed(facts: DistFacts) -> Iterator[str]:
             yield place
 
 
-def _found(paths: Iterable[str], one: str, many: str) -> Iterator[Found]:
-    """A finding for all paths together; ``many`` has a place for their number."""
-    found = sorted(paths)
+def _together(found: Mapping[str, str]) -> Iterator[Found]:
+    """One finding for all paths: what is wrong with the first, and how many are like it."""
     if found:
-        yield Found(
-            where=found[0], message=one if len(found) == 1 else many.format(len(found)), evidence=listing(found)
-        )
+        first = next(iter(found))
+        more = f", and {len(found) - 1} more are like it" if len(found) > 1 else ""
+        yield Found(where=first, message=f"{found[first]}{more}", evidence=listing([*found]))
 
 
 def _too_long(facts: DistFacts) -> Iterator[Found]:
-    for member in facts.wheel.members:
-        size = max(len(part.encode("utf-8", "surrogateescape")) for part in member.path.split("/"))
-        if size > _NAME_BYTES:
-            yield Found(
-                where=member.path, message=f"a part of its path has {size} bytes; file systems take {_NAME_BYTES}"
-            )
+    sizes = {
+        member.path: max(len(part.encode("utf-8", "surrogateescape")) for part in member.path.split("/"))
+        for member in facts.wheel.members
+    }
+    text = f"a part of its path has {{}} bytes, more than the {_NAME_BYTES} that file systems take"
+    yield from _together({path: text.format(size) for path, size in sizes.items() if size > _NAME_BYTES})
 
 
 def _long(facts: DistFacts) -> Iterator[Found]:
     if not _foreign(facts, "win"):
         return
-    for path in _installed(facts):
-        limit = _KERNEL_PATH if _KERNELS.search(path) and not _pure(facts) else _WINDOWS_PATH
+    pure = facts.wheel.name.platform == "any"
+    found: dict[str, str] = {}
+    for path in sorted(_installed(facts), key=lambda path: (-len(path), path)):
+        kernel = not pure and _KERNELS.search(path) is not None
+        limit, who = (_KERNEL_PATH, "rocBLAS opens") if kernel else (_WINDOWS_PATH, "Windows allows by default")
         if len(path) > limit - _PREFIX:
-            message = (
-                f"its path has {len(path)} characters below site-packages: in a usual place ({_PREFIX} more) it "
-                f"passes the {limit} that {'rocBLAS opens' if limit == _KERNEL_PATH else 'Windows allows by default'}"
+            found[path] = (
+                f"its path has {len(path)} characters below site-packages; in a usual place ({_PREFIX} more) it passes "
+                f"the {limit} that {who}"
             )
-            yield Found(where=path, message=message)
-
-
-def _pure(facts: DistFacts) -> bool:
-    return facts.wheel.name.platform == "any"
+    yield from _together(found)
 
 
 def _collide(facts: DistFacts) -> Iterator[Found]:
@@ -98,25 +96,26 @@ def _collide(facts: DistFacts) -> Iterator[Found]:
         for end in range(1, len(parts) + 1):  # folders collide as well
             place = "/".join(parts[:end])
             names.setdefault(unicodedata.normalize("NFC", place).casefold(), {})[place] = None
-    reported: set[str] = set()
-    for key, places in names.items():
-        if len(places) > 1 and key.rpartition("/")[0] not in reported:
-            found = sorted(places)
-            yield Found(where=found[0], message=f"it is the same file as {found[1]} on systems that ignore case")
-        if len(places) > 1:
-            reported.add(key)
+    found: dict[str, str] = {}
+    for key, places in sorted(names.items()):
+        if len(places) > 1 and len(names.get(key.rpartition("/")[0], ())) < 2:  # else its folder is told
+            one, other, *_ = sorted(places)
+            found[one] = f"it is the same as {other} on systems that ignore case"
+    yield from _together(found)
 
 
 def _awkward(facts: DistFacts) -> Iterator[Found]:
     windows = _foreign(facts, "win")
+    found: dict[str, str] = {}
     for member in facts.wheel.members:
         path = member.path
         if _CONTROL.search(path):
-            yield Found(where=ascii(path)[1:-1], message="its name has control or invisible characters")
+            found[ascii(path)[1:-1]] = "its name has control or invisible characters"
         elif unicodedata.normalize("NFC", path) != path:
-            yield Found(where=path, message="its name is not in Unicode's composed form (NFC)")
+            found[path] = "its name is not in Unicode's composed form (NFC)"
         elif windows and _WINDOWS.search(path):
-            yield Found(where=path, message="Windows can't have a file of this name, or stores it under another")
+            found[path] = "Windows can't have a file of this name, or stores it under another"
+    yield from _together(found)
 
 
 def _claimed(facts: DistFacts) -> Iterator[Found]:
