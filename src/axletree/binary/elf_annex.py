@@ -98,12 +98,15 @@ class Annex(NamedTuple):
     """Its entries, with the new addresses."""
     slots: int
     """Entries that it has room for."""
+    strings: bool
+    """Whether the string table moved."""
 
 
 def plan_annex(
     image: Image,
     *,
-    table: tuple[int, bytes, bytes] | None,
+    table: tuple[int, bytes, bytes],
+    strings: bool,
     entries: Sequence[tuple[int, int]],
     clear: bool,
 ) -> Annex:
@@ -111,17 +114,18 @@ def plan_annex(
 
     Args:
         image: the file.
-        table: place in the file, old and new content of the string table, where it has to move.
+        table: place in the file, old content and, if it moves, new content of the string table.
+        strings: whether the string table has to move. It also does where it is in the way.
         entries: what the dynamic section is to hold; if it is too short for them and DT_NULL, it moves.
         clear: whether nothing else uses the old string table, so that it can be filled with zeros.
 
     Raises:
         IntegrityError: the file leaves no room for another segment.
     """
-    plan = _Plan(image, None if table is None else table[0], None)
+    place, old, new = table
+    plan = _Plan(image, place if strings else None, None)
     slots, blocks = image.dynamic_slots, list[Block]()
-    if table is not None:
-        place, old, new = table
+    if strings:
         blocks.append(Block(place, len(old), _address(image, place, len(old)), new))
     if len(entries) >= slots:
         if image.machine == EM_MIPS:
@@ -135,6 +139,8 @@ def plan_annex(
     unused = any(program.type == PT_NULL for program in image.programs)
     head_end = image.phoff + (len(image.programs) + (not unused)) * image.program_size
     evicted = [] if unused else _evict(image, head_end, blocks)
+    if not strings and any(block.offset < place + len(old) and place < block.end for block in evicted or ()):
+        return plan_annex(image, table=table, strings=True, entries=entries, clear=clear)
     if evicted is None:
         size = len(image.programs) * image.program_size
         blocks.append(Block(image.phoff, size, _HEAD, bytes(size + image.program_size)))
@@ -142,7 +148,7 @@ def plan_annex(
     edits = [*_content_edits(plan, moved, head_end, clear=clear), *_table_edits(plan, moved)]
     dynamic = tuple((tag, _new_value(plan, moved, tag, value)) for tag, value in entries)
     dynamic_at = next((each.offset for each in moved if each.block.offset == plan.dynamic), image.dynamic_at)
-    return Annex(tuple(edits), dynamic_at, dynamic, slots)
+    return Annex(tuple(edits), dynamic_at, dynamic, slots, strings)
 
 
 def extend_last(image: Image, place: int, old: bytes, new: bytes) -> tuple[Edit, ...] | None:
@@ -156,7 +162,9 @@ def extend_last(image: Image, place: int, old: bytes, new: bytes) -> tuple[Edit,
         growth = len(new) - len(old)
         longer = load._replace(filesz=load.filesz + growth, memsz=load.memsz + growth)
         at = image.phoff + index * image.program_size
-        edits: list[Edit] = [Put(place, new), Put(at, image.pack_program(longer))]
+        end = place + len(old)
+        edits: list[Edit] = [Put(place, new[: len(old)]), Put(end, new[len(old) :])]
+        edits.append(Put(at, image.pack_program(longer)))
         for number, section in enumerate(image.sections):
             if section.type == SHT_STRTAB and section.addr == image.first(DT_STRTAB):
                 at = image.shoff + number * image.section_size

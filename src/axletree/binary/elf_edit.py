@@ -97,19 +97,20 @@ def _plan(image: Image, wanted: Sequence[tuple[int, int | bytes]], renamed: dict
     strings = place_strings(image, table, texts, dead=dead, kept=tuple(in_use), private=private)
     entries = [(tag, strings.offsets[value] if isinstance(value, bytes) else value) for tag, value in wanted]
     grown = len(strings.table) > len(table)
-    new = strings.table + bytes(SLACK) if grown else strings.table
+    new = strings.table + bytes(SLACK)
     edits: list[Edit] = []
-    dynamic_at, slots = image.dynamic_at, image.dynamic_slots
+    dynamic_at, slots, moved = image.dynamic_at, image.dynamic_slots, False
     longer = extend_last(image, place, table, new) if grown and len(entries) < slots else None
     if longer is not None:
         edits += longer
+        moved = True
         entries = [(tag, len(new) if tag == DT_STRSZ else value) for tag, value in entries]
     elif grown or len(entries) >= slots:
-        moving = (place, table, new) if grown else None
-        annex = plan_annex(image, table=moving, entries=entries, clear=private)
+        annex = plan_annex(image, table=(place, table, new), strings=grown, entries=entries, clear=private)
+        moved = annex.strings
         edits += annex.edits
         dynamic_at, slots, entries = annex.dynamic_at, annex.slots, list(annex.dynamic)
-    if not grown:
+    if not moved:
         edits += [Put(place + start, new[start:end]) for start, end in strings.changed]
     edits.append(Put(dynamic_at, image.pack_dynamic(entries, slots)))
     word = image.reader.structure("I")
@@ -139,7 +140,7 @@ def _wanted_entries(image: Image, change: ElfChange) -> list[tuple[int, int | by
                 continue
             new_tag, new, path_left = path_tag, path, False
         entries.append((new_tag, value if new == old else new))
-    added = [(DT_NEEDED, text) for text in map(str.encode, change.add_needed) if text not in names]
+    added = [(DT_NEEDED, text) for text in dict.fromkeys(map(str.encode, change.add_needed)) if text not in names]
     if change.soname is not None and all(tag != DT_SONAME for tag, _ in entries):
         added.append((DT_SONAME, change.soname.encode()))
     if path_left:

@@ -1,8 +1,8 @@
-"""Apply edits to a file on disk: in place where bytes are only overwritten, else to a copy that takes its name.
+"""Apply edits to a file on disk: in place, or to a copy that takes its name.
 
-Overwriting a few pages of a file of a gigabyte costs nothing; copying it does. But a file that grows, that has other
-names (hard links of an environment or a cache), that runs, or that may not be written to, is copied: by sharing its
-blocks where the file system can.
+Writing a few pages of a file of a gigabyte costs nothing; copying it does. But a file that has other names (hard links
+of an environment or a cache), that runs, or that may not be written to, is copied: by sharing its blocks where the file
+system can.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def edit_elf(path: Path, change: ElfChange, *, atomic: bool = False) -> bool:
 def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> None:
     """Change a file; what was written is read back.
 
-    In place it is as fast as writing the edits and not synced; a crash of the machine in between can leave some of them
-    undone. Its other names are never changed along with it: such a file, like one that grows, is replaced by a copy.
+    In place it is as fast as writing the edits, and not synced: a kill in between can leave some of them undone. What
+    lies behind the old end is written first; where that fails, the file is as it was. Other names of the file are never
+    changed along with it: the name is given to a copy.
 
     Args:
         path: the file; where it is a symbolic link, what it points to is changed.
@@ -65,8 +66,7 @@ def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> N
 
     Raises:
         IntegrityError: the edits overlap, or move what is not there.
-        HostError: the file can't be written, or does not read back as written. Where it was to be replaced, it is as
-            it was.
+        HostError: the file can't be written, or does not read back as written.
     """
     ordered = ordered_edits(edits)
     if not ordered:
@@ -77,9 +77,8 @@ def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> N
         if not stat.S_ISREG(status.st_mode):
             raise HostError(Problem(file=str(path), message="is no regular file"))
         _check_moves(path, ordered, status.st_size)
-        grows = ordered[-1].end > status.st_size
         backward = any(isinstance(edit, Move) and edit.source < edit.offset for edit in ordered)
-        if atomic or grows or backward or status.st_nlink > 1 or not _overwrite(target, ordered):
+        if atomic or backward or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
             _replace(target, ordered)
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"can't be changed: {error.strerror}")) from error
@@ -91,14 +90,21 @@ def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:
             raise IntegrityError(Problem(file=str(path), message="is shorter than the edits expect"))
 
 
-def _overwrite(target: Path, edits: Sequence[Edit]) -> bool:
+def _overwrite(target: Path, edits: Sequence[Edit], size: int) -> bool:
     """Whether it could be written to: not if it runs (ETXTBSY) or is read-only."""
     try:
         handle = os.open(target, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        _write(handle, handle, edits, target)
+        _write(handle, handle, [edit for edit in edits if edit.end > size], target)
+    except BaseException:
+        if all(edit.offset >= size for edit in edits if edit.end > size):
+            os.ftruncate(handle, size)
+        os.close(handle)
+        raise
+    try:
+        _write(handle, handle, [edit for edit in edits if edit.end <= size], target)
     finally:
         os.close(handle)
     return True
