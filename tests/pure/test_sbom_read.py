@@ -1,0 +1,72 @@
+"""Bills of materials are read in the forms that PEP 770 names, and nothing else passes as one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axletree.core.errors import IntegrityError
+from axletree.package.sbom_read import Sbom, read_sbom
+
+
+def test_cyclonedx_with_components_in_components() -> None:
+    inner = {"name": "zlib", "version": "1.3"}
+    document = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "components": [{"name": "libpng", "components": [inner]}, {"no": "name"}, 7],
+    }
+    found = read_sbom(json.dumps(document).encode(), file="x")
+    assert found == Sbom(format="CycloneDX 1.6", components=(("libpng", ""), ("zlib", "1.3")))
+
+
+def test_spdx_2() -> None:
+    document = {"spdxVersion": "SPDX-2.3", "packages": [{"name": "zlib", "versionInfo": "1.3"}]}
+    found = read_sbom(b"\xef\xbb\xbf" + json.dumps(document).encode(), file="x")
+    assert found == Sbom(format="SPDX-2.3", components=(("zlib", "1.3"),))
+
+
+def test_spdx_3() -> None:
+    graph = [{"type": "software_Package", "name": "zlib", "software_packageVersion": "1.3"}, {"type": "Person"}]
+    document = {"@context": "https://spdx.org/rdf/3.0.1/spdx-context.jsonld", "@graph": graph}
+    assert read_sbom(json.dumps(document).encode(), file="x").components == (("zlib", "1.3"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('<?xml version="1.0"?>\n<bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>', "CycloneDX (XML)"),
+        ('<?xml version="1.0"?><rdf:RDF xmlns:spdx="x"/>', "SPDX (RDF)"),
+        ("# a comment\nSPDXVersion: SPDX-2.3\n", "SPDX (tag-value)"),
+        ('spdxVersion: "SPDX-2.3"\n', "SPDX (YAML)"),
+    ],
+)
+def test_other_forms_are_recognised(text: str, name: str) -> None:
+    assert read_sbom(text.encode(), file="x") == Sbom(format=name)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b"{}", b'{"name": "x"}', b"\xff\xfe", b"<html></html>"])
+def test_what_is_none_is_said(data: bytes) -> None:
+    with pytest.raises(IntegrityError, match="no bill of materials"):
+        read_sbom(data, file="sboms/x.json")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["name", "components", "version"]), inner),
+    )
+)
+def test_any_components(components: object) -> None:
+    data = json.dumps({"bomFormat": "CycloneDX", "components": components}).encode()
+    assert read_sbom(data, file="x").format == "CycloneDX"
+
+
+def test_depth_is_bounded() -> None:
+    data = b'{"bomFormat":"CycloneDX","components":[' + b'{"name":"a","components":[' * 400 + b"]}" * 400 + b"]}"
+    assert len(read_sbom(data, file="x").components) <= 30
+    with pytest.raises(IntegrityError):
+        read_sbom(b'{"a":' * 100_000, file="x")
