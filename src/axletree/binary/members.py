@@ -41,7 +41,7 @@ STEP = 4 << 20
 """Bytes between two kept states."""
 HEAD = 8 << 20
 """Bytes at the beginning that a :class:`PassingMember` keeps: symbols and strings of most libraries lie there."""
-_WINDOW = 4
+_WINDOW = 2
 """Chunks behind the current one that it keeps as well."""
 _KEPT_STEPS = 3
 _FEED = 1 << 16
@@ -204,8 +204,12 @@ class PassingMember:
             return None
         start = self._passed
         self._passed = end = start + len(chunk)
-        if start < HEAD or any(start < stop and first < end for first, stop in self._held):
+        if start < HEAD:
             self._keep(start, chunk)
+        else:
+            for first, stop in self._held:
+                if start < stop and first < end:
+                    self._keep(start, chunk)
         self._window.append((start, chunk))
         if len(self._window) > _WINDOW:
             del self._window[0]

@@ -103,7 +103,8 @@ def check_record(
 
     Args:
         record: its lines.
-        contents: path -> what was read, every file of the wheel. Where no hash was taken, none is compared.
+        contents: path -> what was read, every file of the wheel (so these paths are safe). Where no hash was taken,
+            none is compared.
         dist_info: the wheel's metadata folder.
     """
     return tuple(_issues(tuple(record), contents, f"{dist_info}/RECORD"))
@@ -114,13 +115,13 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], ow
     exempt = {own, *(f"{own.rpartition('/')[0]}/{name}" for name in SIGNATURES)}
     for entry in record:
         path = entry.path
-        if not is_safe_path(path):
+        content = contents.get(path)
+        if content is None and not is_safe_path(path):
             yield RecordIssue(kind="unsafe", path=path, detail="its path leaves the folder")
             continue
         if path in listed:
             yield RecordIssue(kind="twice", path=path, detail="is listed twice")
         listed.add(path)
-        content = contents.get(path)
         if content is None:
             yield RecordIssue(kind="extra", path=path, detail="is listed, but not in the wheel")
         elif path not in exempt:
@@ -130,13 +131,14 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], ow
 
 
 def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
-    trouble = _hash_trouble(entry)
+    algorithm = entry.algorithm
+    trouble = _hash_trouble(entry, algorithm)
     if trouble:
         yield RecordIssue(kind="unchecked", path=entry.path, detail=trouble)
     elif content.sha256:
-        found = encode_hash(bytes.fromhex(content.sha256)) if entry.algorithm == "sha256" else content.other
+        found = encode_hash(bytes.fromhex(content.sha256)) if algorithm == "sha256" else content.other
         if not found:
-            yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed with {entry.algorithm} only")
+            yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed with {algorithm} only")
         elif entry.hash.rstrip("=") != found:
             detail = f"has {found}, but {entry.hash[:120]} is listed"
             yield RecordIssue(kind="hash", path=entry.path, detail=detail)
@@ -145,9 +147,8 @@ def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
         yield RecordIssue(kind="size", path=entry.path, detail=detail)
 
 
-def _hash_trouble(entry: RecordEntry) -> str:
-    """Why a line's hash says nothing; empty where it does."""
-    algorithm = entry.algorithm
+def _hash_trouble(entry: RecordEntry, algorithm: str) -> str:
+    """Why a line's hash says nothing; empty where it does say something."""
     if algorithm == "sha256" or algorithm in OTHER_HASHES:
         return ""
     if not entry.hash:
