@@ -134,6 +134,8 @@ def _read_end(view: memoryview, archive: str) -> _End:
 
 
 def _read_end64(view: memoryview, locator: int, archive: str) -> _End:
+    if locator < 0:
+        raise damaged(archive, "its ZIP64 locator is cut off")
     _, disk, place, disks = _LOCATOR64.unpack_from(view, locator)
     if disk or disks > 1 or place + _EOCD64.size > locator or bytes(view[place : place + 4]) != b"PK\x06\x06":
         raise damaged(archive, "its ZIP64 end record is not where the locator says")

@@ -158,7 +158,7 @@ def parse_variants(data: bytes, *, file: str = VARIANT_FILE) -> VariantSet:
     try:
         read = msgspec.json.decode(data, type=_File)
         providers = {name: _provider(fields) for name, fields in read.providers.items()}
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(Problem(file=file, message=f"is no description of variants: {error}")) from error
     variants = []
     for label, namespaces in read.variants.items():

@@ -135,7 +135,7 @@ def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Iterator[by
 def _check_format(view: memoryview, entry: ZipEntry, filename: str) -> None:
     try:
         metadata = msgspec.json.decode(view[entry.data : entry.data + entry.compressed], type=dict[str, object])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise tar_damaged(filename, f"is damaged: {error}", member="metadata.json") from error
     if metadata.get("conda_pkg_format_version") != 2:
         raise tar_damaged(filename, "is of a version of the format that is unknown here", member="metadata.json")
