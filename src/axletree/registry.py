@@ -30,7 +30,7 @@ ACTIONS: dict[str, ActionSpec] = {
     "run": ActionSpec(module="axletree.execute.actions.run", revision=3, compiles=True),
     "install": ActionSpec(module="axletree.execute.actions.install", revision=1),
     "pack": ActionSpec(module="axletree.execute.actions.pack", revision=1),
-    "audit": ActionSpec(module="axletree.execute.actions.audit", revision=1),
+    "audit": ActionSpec(module="axletree.execute.actions.audit", revision=2),
     "index": ActionSpec(module="axletree.execute.actions.index", revision=1),
     "test": ActionSpec(module="axletree.execute.actions.test", revision=2, host=True),
 }

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from axletree.binary.elf import VersionNeed
-from axletree.check.dist import parse_platform
 from axletree.check.rules.dist_sample import POLICIES, glibc, library, plain_library
 from axletree.core.errors import IntegrityError
-from axletree.package.linkage import find_owners, installed_path, library_paths, search_path
+from axletree.package.linkage import Surroundings, find_owners, installed_path, library_paths, search_path
+from axletree.package.platforms import parse_platform
 from axletree.package.policy import broken_needs, glibc_floor, lowest_policy, parse_policies, symbol_needs
+from axletree.package.providers import Provider
 from axletree.package.tags import Tags, compute_tags, needs_cpython
 
 VERSIONED = "demo/_core.cpython-311-x86_64-linux-gnu.so"
@@ -146,11 +147,15 @@ def test_the_glibc_floor() -> None:
         ("linux_x86_64", "x86_64", None, False),
         ("manylinux2014_x86_64", "x86_64", "manylinux_2_17", False),
         ("manylinux_2_28_aarch64", "aarch64", "manylinux_2_28", False),
-        ("manylinux_2_30_x86_64", "x86_64", "manylinux_2_28", False),
+        ("manylinux_2_30_x86_64", "x86_64", "manylinux_2_30", False),
         ("manylinux_2_5_x86_64", "x86_64", None, False),
         ("musllinux_1_2_x86_64", "x86_64", None, True),
-        ("win_amd64", None, None, False),
-        ("macosx_11_0_arm64", None, None, False),
+        ("win_amd64", "x86_64", None, False),
+        ("win32", "i686", None, False),
+        ("macosx_11_0_arm64", "aarch64", None, False),
+        ("macosx_10_9_universal2", None, None, False),
+        ("ios_13_0_arm64_iphoneos", "aarch64", None, False),
+        ("android_24_arm64_v8a", "aarch64", None, False),
     ],
 )
 def test_platform_tags(tag: str, machine: str | None, policy: str | None, musl: bool) -> None:  # noqa: FBT001
@@ -173,16 +178,20 @@ def test_owners() -> None:
         "demo/libs/x.so": plain_library(soname="libown.so.1", needed=()),
         "demo/other.so": plain_library(needed=("libblas.so.3",)),
     }
-    owners = find_owners(
-        elfs, system=["libc.so.6"], driver=["libcuda.so.*"], provided_by={"torch": ("libc10*.so", "libtorch*.so")}
+    around = Surroundings(
+        system=frozenset({"libc.so.6"}),
+        providers=(Provider(name="driver", kind="driver", sonames=("libcuda.so.*",)),),
+        required=frozenset({"torch"}),
+        provided_by={"torch": ("libc10*.so", "libtorch*.so")},
     )
+    owners = find_owners(elfs, around)
     assert {need.soname: (need.owner, need.by) for need in owners} == {
         "libown.so.1": ("wheel", "demo/libs/x.so"),
         "other.so": ("wheel", "demo/other.so"),
         "libc.so.6": ("system", ""),
         "ld-linux-x86-64.so.2": ("system", ""),
         "libc10.so": ("distribution", "torch"),
-        "libcuda.so.1": ("driver", ""),
+        "libcuda.so.1": ("driver", "driver"),
         "libblas.so.3": ("nobody", ""),
         "libpython3.11.so.1.0": ("python", ""),
     }
@@ -191,8 +200,8 @@ def test_owners() -> None:
 
 def test_musl_brings_its_libc() -> None:
     elfs = {"a.so": library(needed=("libc.musl-x86_64.so.1", "libc.so"))}
-    assert {need.owner for need in find_owners(elfs, system=(), musl=True)} == {"system"}
-    assert {need.owner for need in find_owners(elfs, system=())} == {"nobody"}
+    assert {need.owner for need in find_owners(elfs, Surroundings(musl=True))} == {"system"}
+    assert {need.owner for need in find_owners(elfs, Surroundings())} == {"nobody"}
 
 
 def test_programs_are_no_libraries() -> None:

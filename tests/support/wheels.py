@@ -66,9 +66,10 @@ class _Elf:
         return self.pack("IIIBBH", name, 0x10, 0, info, 0, section)
 
     def segment(self, kind: int, flags: int, offset: int, size: int) -> bytes:
+        align = 4096 if kind == 1 else 8  # loaded segments: of a page
         if self.wide:
-            return self.pack("IIQQQQQQ", kind, flags, offset, offset, offset, size, size, 8)
-        return self.pack("IIIIIIII", kind, offset, offset, offset, size, size, flags, 8)
+            return self.pack("IIQQQQQQ", kind, flags, offset, offset, offset, size, size, align)
+        return self.pack("IIIIIIII", kind, offset, offset, offset, size, size, flags, align)
 
     def section(
         self, name: int, kind: int, offset: int, size: int, link: int = 0, info: int = 0, entry: int = 0

@@ -19,6 +19,7 @@ from axletree.execute.process import looks_secret
 from axletree.host import machine
 from axletree.host.interpreters import Interpreter, find_interpreter, identity
 from axletree.host.policies import policy_digest
+from axletree.host.providers import providers_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
 from axletree.package.deflate import COMPRESSOR
 from axletree.package.wheel_info import GENERATOR
@@ -283,6 +284,7 @@ def _inputs(
         generator=GENERATOR,
         driver_libraries=registry.driver_libraries(),
         policy=policy_digest(),
+        providers=providers_digest(),
         clients={"pip": version("pip"), "uv": version("uv")},
     )
 

@@ -9,17 +9,23 @@ import msgspec
 from axletree.check.dist import observe_dist
 from axletree.check.engine import apply_rules
 from axletree.check.rules.dist import DIST_RULES
+from axletree.check.verdict import complete_policy, judge_platform
 from axletree.core.findings import Finding, worst
 from axletree.package.linkage import Need
-from axletree.package.policy import glibc_floor
+from axletree.package.policy import highest_versions
+from axletree.package.providers import Provider
+from axletree.package.torch_symbols import TorchMatch, match_torch
 from axletree.package.wheel import scan_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from axletree.check.dist import DistFacts
     from axletree.package.policy import Policy
+    from axletree.package.torch_symbols import TorchExports
 
-AUDIT_SCHEMA: Literal[1] = 1
+AUDIT_SCHEMA: Literal[2] = 2
+"""Version of the report's form: 2 has owners of libraries by name, versions of all families, and the verdict."""
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +44,19 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """Machine -> lowest platform tag that the symbol versions of its files allow."""
     glibc: str | None
     """Highest glibc version that a file needs."""
+    versions: dict[str, str]
+    """Symbol family (``GLIBC``, ``GLIBCXX``, ``CXXABI``, ``GCC``) -> highest version that a file needs from outside."""
+    verdict: str
+    """What its files say about its platform tags, one sentence."""
     needs: tuple[Need, ...]
     """Each needed library and who brings it."""
+    unhashed: tuple[str, ...] = ()
+    """Large files whose hash was not compared with RECORD."""
+    torch: TorchMatch | None = None
+    """Its files against the torch that was named."""
     findings: tuple[Finding, ...]
     """Worst first."""
-    schema: Literal[1] = AUDIT_SCHEMA
+    schema: Literal[2] = AUDIT_SCHEMA
 
     @property
     def failed(self) -> bool:
@@ -55,37 +69,65 @@ def audit_buffer(
     *,
     filename: str,
     policies: Sequence[Policy],
+    providers: Sequence[Provider] = (),
     driver: Iterable[str] = (),
     provided_by: Mapping[str, Iterable[str]] | None = None,
+    wanted: str | None = None,
     glibc: str | None = None,
+    torch: TorchExports | None = None,
+    hashes: Literal["all", "small"] = "small",
 ) -> AuditReport:
     """Audit a wheel that is in memory or mapped.
 
     Args:
         buffer: the wheel.
         filename: its name without folders.
-        policies: manylinux policies, lowest glibc first.
-        driver: patterns of SONAMEs that GPU drivers bring.
+        policies: policies of platform tags, oldest first.
+        providers: known owners of libraries.
+        driver: further patterns of SONAMEs that GPU drivers bring.
         provided_by: distribution -> patterns of SONAMEs that it brings.
+        wanted: a policy or platform tag that it should fit, such as ``manylinux_2_28``.
         glibc: highest glibc version that it may need, such as ``2.28``.
+        torch: what the torch that it will meet exports.
+        hashes: ``small`` leaves the hashes of large members unread; the report names them.
 
     Raises:
         IntegrityError: the file is no wheel, or its archive is damaged or unsafe.
+        UsageError: there is no such policy, or it does not fit the wheel's machine.
     """
-    scan = scan_wheel(buffer, filename=filename)
-    patterns = {name: tuple(values) for name, values in (provided_by or {}).items()}
-    facts = observe_dist(scan, policies=policies, driver=driver, provided_by=patterns, glibc=glibc)
-    floor = glibc_floor(facts.symbols)
+    scan = scan_wheel(buffer, filename=filename, hashes=hashes)
+    elfs = {member.path: member.facts for member in scan.elfs}
+    others = tuple(driver)
+    facts = observe_dist(
+        scan,
+        policies=policies,
+        providers=(*providers, *([Provider(name="GPU driver", kind="driver", sonames=others)] if others else [])),
+        provided_by={name: tuple(values) for name, values in (provided_by or {}).items()},
+        wanted=None if wanted is None else complete_policy(wanted, scan, policies),
+        glibc=glibc,
+        torch=None if torch is None else match_torch(buffer, elfs, torch, filename=filename),
+    )
+    return report_facts(facts)
+
+
+def report_facts(facts: DistFacts) -> AuditReport:
+    """Apply every rule."""
+    wheel = facts.wheel
+    versions = highest_versions(facts.symbols)
     return AuditReport(
-        file=filename,
-        project=scan.wheel.name.project,
-        version=scan.wheel.name.version,
-        tags=scan.wheel.name.tags,
-        size=scan.wheel.size,
-        files=len(scan.wheel.members),
-        elf_files=len(scan.elfs),
+        file=wheel.filename,
+        project=wheel.name.project,
+        version=wheel.name.version,
+        tags=wheel.name.tags,
+        size=wheel.size,
+        files=len(wheel.members),
+        elf_files=len(facts.elfs),
         floors=facts.floors,
-        glibc=".".join(map(str, floor)) if floor else None,
+        glibc=versions.get("GLIBC"),
+        versions=versions,
+        verdict=judge_platform(facts),
         needs=facts.needs,
+        unhashed=wheel.unhashed,
+        torch=facts.torch,
         findings=apply_rules(DIST_RULES, facts),
     )

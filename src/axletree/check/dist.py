@@ -6,26 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.package.linkage import Need, find_owners
+from axletree.package.demand import Miss, find_misses, find_optional
+from axletree.package.linkage import Need, Surroundings, find_owners
+from axletree.package.platforms import Platform, linux_environment, parse_platform
 from axletree.package.policy import Policy, SymbolNeed, lowest_policy, symbol_needs
+from axletree.package.providers import Provider, required_names
 from axletree.package.torch_symbols import TorchMatch
 from axletree.package.wheel import WheelFacts, WheelScan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from axletree.binary.elf import ElfFacts
-
-
-class Platform(msgspec.Struct, frozen=True, kw_only=True):
-    """A single platform tag of a wheel's name."""
-
-    tag: str
-    machine: str | None
-    """``x86_64``; ``None`` for ``any`` and for what is no Linux tag."""
-    policy: Policy | None
-    """What a manylinux tag promises; ``None`` for tags that promise nothing about glibc."""
-    musl: bool = False
 
 
 class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,13 +26,21 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
     scan: WheelScan
     platforms: tuple[Platform, ...]
     needs: tuple[Need, ...]
-    """Each library that its files need, with its owner."""
+    """Each library that its files need, with its owner. None where the wheel is for another system than Linux."""
+    promises: dict[str, str]
+    """Needed library that the wheel's tags do not promise -> first tag that does."""
+    misses: tuple[Miss, ...]
+    """Libraries of the wheel that the loader does not find for its files."""
     symbols: tuple[SymbolNeed, ...]
     """Each symbol version that its files need from outside."""
     floors: dict[str, str]
     """Machine -> lowest platform tag that the symbol versions of its files allow."""
     provided_by: dict[str, tuple[str, ...]]
-    """Distribution -> patterns of SONAMEs that it brings."""
+    """Distribution -> patterns of SONAMEs that it brings, as the user says."""
+    providers: tuple[Provider, ...]
+    """Known owners of libraries."""
+    wanted: Platform | None
+    """The platform that the user asks it to fit, beside those of its tags."""
     glibc: str | None
     """Highest glibc version that was promised to be enough."""
     archs: tuple[str, ...] = ()
@@ -61,16 +61,22 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def strictest(self) -> Platform | None:
         """The manylinux platform with the lowest glibc: what a wheel of several tags must hold to."""
-        promising = [platform for platform in self.platforms if platform.policy is not None]
+        promising = [platform for platform in self.platforms if platform.policy and platform.system == "glibc"]
         return min(promising, key=lambda platform: platform.policy.glibc if platform.policy else (), default=None)
+
+    @property
+    def linux(self) -> bool:
+        """Whether the rules of ELF loaders hold: a tag for Linux, or for any system and ELF files all the same."""
+        return any(platform.linux or platform.system in {"any", "other"} for platform in self.platforms)
 
 
 def observe_dist(
     scan: WheelScan,
     *,
     policies: Sequence[Policy],
-    driver: Iterable[str] = (),
+    providers: Sequence[Provider] = (),
     provided_by: dict[str, tuple[str, ...]] | None = None,
+    wanted: str | None = None,
     glibc: str | None = None,
     archs: Sequence[str] = (),
     torch: TorchMatch | None = None,
@@ -79,58 +85,69 @@ def observe_dist(
 
     Args:
         scan: the wheel.
-        policies: manylinux policies, lowest glibc first.
-        driver: patterns of SONAMEs that GPU drivers bring.
+        policies: policies of platform tags, oldest first.
+        providers: known owners of libraries.
         provided_by: distribution -> patterns of SONAMEs that it brings.
+        wanted: a platform tag that it should fit, such as ``manylinux_2_28_x86_64``.
         glibc: highest glibc version that was promised to be enough.
         archs: GPUs that were promised to work.
         torch: its files against the torch that they will meet.
     """
     elfs = {member.path: member.facts for member in scan.elfs}
     platforms = tuple(parse_platform(tag, policies) for tag in scan.wheel.name.platform.split("."))
-    musl = any(platform.musl for platform in platforms)
-    needs = find_owners(
-        elfs,
-        system=_system_libraries(platforms, policies),
-        driver=driver,
-        provided_by=provided_by,
-        musl=musl,
-    )
-    machines = sorted({facts.architecture for facts in elfs.values() if facts.architecture})
-    return DistFacts(
+    facts = DistFacts(
         scan=scan,
         platforms=platforms,
-        needs=needs,
+        needs=(),
+        promises={},
+        misses=(),
         symbols=symbol_needs(elfs),
-        floors={} if musl else {machine: _floor(elfs, policies, machine) for machine in machines},
+        floors=_floors(elfs, policies, platforms),
         provided_by=provided_by or {},
+        providers=tuple(providers),
+        wanted=None if wanted is None else parse_platform(wanted, policies),
         glibc=glibc,
         archs=tuple(archs),
         torch=torch,
     )
+    if not facts.linux:
+        return facts
+    around = _surroundings(facts, policies)
+    hosted = {path: elf for path, elf in elfs.items() if elf.architecture is not None}
+    needs = find_owners(hosted, around, members=(member.path for member in scan.wheel.members))
+    return msgspec.structs.replace(
+        facts,
+        needs=find_optional(needs, hosted, around),
+        promises=_promises(needs, policies, platforms),
+        misses=find_misses(hosted),
+    )
 
 
-def parse_platform(tag: str, policies: Sequence[Policy]) -> Platform:
-    """What a platform tag (PEP 425, 600, 656) promises; between two known policies the lower one counts."""
-    kind, machine = _split(tag)
-    if kind.startswith("musllinux_"):
-        return Platform(tag=tag, machine=machine, policy=None, musl=True)
-    if kind.startswith("manylinux_"):
-        version = tuple(int(part) for part in kind.split("_")[1:3])
-        policy = next((policy for policy in reversed(policies) if policy.glibc <= version), None)
-    else:
-        policy = next((policy for policy in policies if kind in policy.aliases), None)
-    return Platform(tag=tag, machine=machine, policy=policy)
+def _promises(needs: Sequence[Need], policies: Sequence[Policy], platforms: Sequence[Platform]) -> dict[str, str]:
+    machine = next((platform.machine for platform in platforms if platform.machine), None)
+    known = [policy for policy in policies if policy.libc == "glibc" and machine in policy.versions]
+    first = {soname: policy.name for policy in reversed(known) for soname in policy.libraries}
+    return {
+        need.soname: f"{first[need.soname]}_{machine}"
+        for need in needs
+        if need.owner == "nobody" and need.soname in first
+    }
 
 
-def _split(tag: str) -> tuple[str, str | None]:
-    """(``manylinux_2_28``, ``x86_64``); no machine for ``any`` and for other systems."""
-    parts = tag.split("_")
-    if parts[0] in {"manylinux", "musllinux"} and len(parts) > 3 and all(part.isdecimal() for part in parts[1:3]):
-        return "_".join(parts[:3]), "_".join(parts[3:])
-    if parts[0] in {"linux", "manylinux1", "manylinux2010", "manylinux2014"}:
-        return parts[0], "_".join(parts[1:])
-    return tag, None
+def _surroundings(facts: DistFacts, policies: Sequence[Policy]) -> Surroundings:
+    wheel = facts.wheel
+    machine = next((platform.machine for platform in facts.platforms if platform.machine), None)
+    environment = linux_environment(machine, wheel.name.python.partition(".")[0])
+    requires = wheel.metadata.requires if wheel.metadata is not None else ()
+    return Surroundings(
+        own=wheel.name.project,
+        system=_system_libraries(facts.platforms, policies),
+        musl=any(platform.musl for platform in facts.platforms),
+        providers=facts.providers,
+        required=required_names(requires, environment=environment),
+        extras=required_names(requires, environment=environment, extras=True),
+        provided_by=facts.provided_by,
+    )
 
 
 def _system_libraries(platforms: Sequence[Platform], policies: Sequence[Policy]) -> frozenset[str]:
@@ -140,10 +157,20 @@ def _system_libraries(platforms: Sequence[Platform], policies: Sequence[Policy])
         return frozenset.intersection(*promised)
     if any(platform.musl for platform in platforms):
         return frozenset({"libz.so.1"})
-    return policies[-1].libraries if policies else frozenset()
+    newest = [policy for policy in policies if policy.libc == "glibc"]
+    return newest[-1].libraries if newest else frozenset()
 
 
-def _floor(elfs: dict[str, ElfFacts], policies: Sequence[Policy], machine: str) -> str:
+def _floors(elfs: Mapping[str, ElfFacts], policies: Sequence[Policy], platforms: Sequence[Platform]) -> dict[str, str]:
+    """Machine -> lowest tag; only for what is linked to glibc, since other C libraries have no symbol versions."""
+    linux = [platform for platform in platforms if platform.system in {"linux", "glibc", "any", "other"}]
+    if not linux:
+        return {}
+    machines = sorted({facts.architecture for facts in elfs.values() if facts.architecture})
+    return {machine: _floor(elfs, policies, machine) for machine in machines}
+
+
+def _floor(elfs: Mapping[str, ElfFacts], policies: Sequence[Policy], machine: str) -> str:
     needs = symbol_needs({path: facts for path, facts in elfs.items() if facts.architecture == machine})
-    policy = lowest_policy(needs, policies, machine)
+    policy = lowest_policy(needs, [policy for policy in policies if policy.libc == "glibc"], machine)
     return f"{policy.name if policy else 'linux'}_{machine}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "audit": ("audit", "Check wheels: tags, RECORD, libraries they need, glibc floor, RPATH."),
+    "audit": ("audit", "Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code."),
     "build": ("build", "Build, audit, index, install and test a recipe's variants."),
     "check": ("check", "Validate recipes and report all their errors at once."),
     "lock": ("lock", "Resolve a recipe's source and environments, and pin them by hash."),

@@ -184,11 +184,11 @@ def _owner(
 ) -> tuple[str, bool] | None:
     found = find_providers(providers, soname)
     for provider in found:
-        if provider.kind != "distribution" or provider.declared_by(required):
+        if provider.kind in {"driver", "system"} or provider.declared_by(required):
             return provider.name, True
     exclusive = next((provider for provider in found if provider.exclusive), None)
     if exclusive is not None:
-        return exclusive.name, False
+        return exclusive.name, exclusive.kind != "distribution"
     if framework and _RUNTIMES.fullmatch(soname):
         return framework, True
     if soname.startswith("libpython"):

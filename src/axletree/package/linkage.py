@@ -8,29 +8,46 @@ from __future__ import annotations
 import posixpath
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
+from packaging.utils import canonicalize_name
+
+from axletree.package.providers import Provider, find_providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from axletree.binary.elf import ElfFacts
 
-Owner = Literal["wheel", "system", "driver", "distribution", "python", "nobody"]
+Owner = Literal[
+    "wheel", "system", "host", "driver", "distribution", "sibling", "optional", "undeclared", "python", "nobody"
+]
+"""Who brings a library.
+
+``wheel``: it is in the wheel. ``system``: the platform tag promises it. ``host``: the machine's own, which no tag
+promises. ``driver``: comes with the GPU's driver. ``distribution``: a known one, and it is required. ``sibling``: a
+required one must, as the search path leads into a folder that others fill. ``optional``: nobody for sure, but only
+some users load what needs it. ``undeclared``: a known distribution, which is not required. ``python``: the
+interpreter's own library. ``nobody``: nobody known.
+"""
 
 _LOADERS = re.compile(r"ld-linux[a-z0-9_-]*\.so\.\d+|ld64\.so\.\d+|ld\.so\.1")
 _MUSL = re.compile(r"libc\.musl-\w+\.so\.1|ld-musl-\w+\.so\.1|libc\.so")
 _LIBPYTHON = re.compile(r"libpython\d+(\.\d+\w*)?\.so(\.\d[\d.]*)?")
 
 
-class Need(msgspec.Struct, frozen=True, kw_only=True):
+class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A library that some files of a wheel need, and who brings it."""
 
     soname: str
     owner: Owner
     by: str = ""
-    """The distribution, or the path inside the wheel."""
+    """Who: the provider or distribution, or the path inside the wheel."""
+    via: str = ""
+    """The required distribution that has it loaded, where that is not who brings it: torch loads CUDA's libraries."""
+    why: str = ""
+    """Why ``optional`` libraries are."""
     files: tuple[str, ...] = ()
     """Who needs it, sorted."""
 
@@ -46,51 +63,134 @@ class SearchEntry(msgspec.Struct, frozen=True, kw_only=True):
     """For ``origin``: the folder from the root of the installation, ``..`` in front where it leaves it."""
 
 
-def find_owners(
-    elfs: Mapping[str, ElfFacts],
-    *,
-    system: Iterable[str],
-    driver: Iterable[str] = (),
-    provided_by: Mapping[str, tuple[str, ...]] | None = None,
-    musl: bool = False,
-) -> tuple[Need, ...]:
-    """Each needed library once, sorted by name.
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What will be there where a wheel is installed."""
+
+    own: str = ""
+    """Normalised name of the wheel's own distribution."""
+    system: frozenset[str] = frozenset()
+    """SONAMEs that every system of the wheel's platform has."""
+    musl: bool = False
+    """Whether it is for systems with musl instead of glibc."""
+    providers: tuple[Provider, ...] = ()
+    """Known owners of libraries."""
+    required: frozenset[str] = frozenset()
+    """What the wheel requires, as :func:`~axletree.package.providers.required_names` says it."""
+    extras: frozenset[str] = frozenset()
+    """The same with all that only extras of the wheel require."""
+    provided_by: dict[str, tuple[str, ...]] = {}
+    """Distribution -> patterns of SONAMEs that it brings, as the user says."""
+
+
+def find_owners(elfs: Mapping[str, ElfFacts], around: Surroundings, *, members: Iterable[str] = ()) -> tuple[Need, ...]:
+    """Each needed library, sorted by name; more than once where its users get it from different owners.
 
     Args:
         elfs: path in the wheel -> facts.
-        system: SONAMEs that every system of the wheel's platform has.
-        driver: patterns of SONAMEs that a GPU driver brings.
-        provided_by: distribution -> patterns of SONAMEs that it brings.
-        musl: whether the wheel is for a system with musl instead of glibc.
+        around: what the wheel will meet.
+        members: paths of all its files.
     """
     inside = library_paths(elfs)
-    allowed = frozenset(system)
-    users: dict[str, set[str]] = {}
+    files = {path.rpartition("/")[2]: path for path, facts in sorted(elfs.items()) if facts.kind == "shared"}
+    layout = _Layout({place for path in members if (place := installed_path(path)) is not None}, around.required)
+    users: dict[Need, list[str]] = {}
     for path, facts in elfs.items():
-        for soname in facts.needed:
-            users.setdefault(soname, set()).add(path)
+        for soname in dict.fromkeys(facts.needed):
+            need = (
+                _promised(soname, files, around)
+                or _provided(soname, around)
+                or _sibling(soname, path, facts, layout)
+                or _last_resort(soname, inside, around)
+            )
+            users.setdefault(need, []).append(path)
+    found = [msgspec.structs.replace(need, files=tuple(sorted(paths))) for need, paths in users.items()]
+    return tuple(sorted(found, key=lambda need: (need.soname, need.files)))
 
-    def owner(soname: str) -> tuple[Owner, str]:
-        if soname in inside:
-            return "wheel", inside[soname]
-        if soname in allowed or is_loader(soname) or (musl and _MUSL.fullmatch(soname)):
-            return "system", ""
-        for distribution, patterns in sorted((provided_by or {}).items()):
-            if any(fnmatchcase(soname, pattern) for pattern in patterns):
-                return "distribution", distribution
-        if any(fnmatchcase(soname, pattern) for pattern in driver):
-            return "driver", ""
-        return ("python" if _LIBPYTHON.fullmatch(soname) else "nobody"), ""
 
-    return tuple(
-        Need(soname=soname, owner=kind, by=by, files=tuple(sorted(files)))
-        for soname, files in sorted(users.items())
-        for kind, by in (owner(soname),)
-    )
+def _promised(soname: str, files: Mapping[str, str], around: Surroundings) -> Need | None:
+    """What the wheel, its platform or its interpreter brings: these come before all else."""
+    if soname in files:
+        return Need(soname=soname, owner="wheel", by=files[soname])
+    if soname in around.system or is_loader(soname) or (around.musl and _MUSL.fullmatch(soname)):
+        return Need(soname=soname, owner="system")
+    if _LIBPYTHON.fullmatch(soname):
+        return Need(soname=soname, owner="python")
+    return None
+
+
+def _provided(soname: str, around: Surroundings) -> Need | None:
+    """What the user names, what is required, what a required framework has loaded, what a machine has."""
+    for name, patterns in sorted(around.provided_by.items()):
+        if any(fnmatchcase(soname, pattern) for pattern in patterns):
+            known = canonicalize_name(name) in {*around.required, around.own}
+            return Need(soname=soname, owner="distribution" if known else "undeclared", by=name)
+    matching = find_providers(around.providers, soname)
+    required = [provider for provider in around.providers if provider.declared_by(around.required)]
+    for provider in matching:
+        if provider in required:
+            return Need(soname=soname, owner="distribution", by=provider.name)
+    for framework in required:
+        if framework.carries(soname):
+            return Need(soname=soname, owner="distribution", by=framework.name)
+        brought = next((provider for provider in matching if provider.name in framework.loads), None)
+        if brought is not None:
+            return Need(soname=soname, owner="distribution", by=brought.name, via=framework.name)
+    for provider in matching:
+        if provider.kind != "distribution":
+            return Need(soname=soname, owner=provider.kind, by=provider.name)
+    return None
+
+
+def _sibling(soname: str, path: str, facts: ElfFacts, layout: _Layout) -> Need | None:
+    """A required distribution, unknown what it brings, into whose folder the file's search path leads."""
+    for entry in search_path(path, facts):
+        if entry.folder is not None and (owners := layout.fillers(entry.folder)):
+            return Need(soname=soname, owner="sibling", by=", ".join(owners))
+    return None
+
+
+def _last_resort(soname: str, inside: Mapping[str, str], around: Surroundings) -> Need:
+    """A library of the wheel under its SONAME, though its file has another name; a known owner; nobody."""
+    if soname in inside:
+        return Need(soname=soname, owner="wheel", by=inside[soname])
+    matching = find_providers(around.providers, soname)
+    if any(provider.declared_by({around.own}) for provider in matching):
+        # The wheel itself is who brings such libraries, but this one it does not have: one of its kin does.
+        matching = tuple(provider for provider in matching if not provider.declared_by({around.own}))
+    if matching:
+        return Need(soname=soname, owner="undeclared", by=matching[0].name)
+    return Need(soname=soname, owner="nobody")
+
+
+class _Layout(NamedTuple):
+    """Which folders below site-packages the wheel fills, and what it requires."""
+
+    places: set[str]
+    required: frozenset[str]
+
+    def fillers(self, folder: str) -> tuple[str, ...]:
+        """Required distributions that may fill a folder: those that share the first word of its top folder's name.
+
+        A folder that the wheel owns is its own business: one with files of the wheel, below a package of the wheel, or
+        below ``NAME.libs``.
+        """
+        top = folder.partition("/")[0]
+        if top in {"..", "."} or top.endswith(".libs") or (f"{top}/__init__.py" in self.places and self.has(folder)):
+            return ()
+        word = _first_word(top)
+        return tuple(sorted(name for name in self.required if "[" not in name and _first_word(name) == word))
+
+    def has(self, folder: str) -> bool:
+        """Whether the wheel has files in a folder or below."""
+        return any(place.startswith(f"{folder}/") for place in self.places)
+
+
+def _first_word(name: str) -> str:
+    return re.split(r"[-_.]", name, maxsplit=1)[0].lower()
 
 
 def is_loader(soname: str) -> bool:
-    """Whether a SONAME is that of glibc's loader, which every process has."""
+    """Whether a needed library is the dynamic loader itself, which is there by definition."""
     return _LOADERS.fullmatch(soname) is not None
 
 

@@ -1,4 +1,4 @@
-"""manylinux policies (PEP 600) as values: which symbol versions and libraries each platform tag lets a wheel use.
+"""Policies of platform tags (PEP 600, 656, 738) as values: which symbol versions and libraries a tag lets a wheel use.
 
 The data is auditwheel's; whoever may open files reads it and hands it over parsed.
 """
@@ -6,7 +6,7 @@ The data is auditwheel's; whoever may open files reads it and hands it over pars
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -18,18 +18,29 @@ if TYPE_CHECKING:
     from axletree.binary.elf import ElfFacts
 
 
+Libc = Literal["glibc", "musl", "android"]
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """One manylinux policy."""
+    """What one platform tag promises, but for the machine."""
 
     name: str
-    """``manylinux_2_28``."""
+    """``manylinux_2_28``, ``musllinux_1_2``, ``android_24``."""
+    libc: Libc = "glibc"
     glibc: tuple[int, int]
+    """Version of the C library that the tag promises; for Android its API level and 0."""
     aliases: tuple[str, ...]
     """``manylinux2014`` and the like."""
     versions: dict[str, dict[str, frozenset[str]]]
     """Machine -> symbol family (``GLIBC``, ``GLIBCXX`` ...) -> versions that may be needed."""
     libraries: frozenset[str]
     """SONAMEs that every system of the policy has."""
+    forbidden: dict[str, frozenset[str]] = {}
+    """SONAME -> its inner symbols, which some systems do not export."""
+
+
+_NAME = re.compile(r"(manylinux|musllinux|android)_(\d+)(?:_(\d+))?")
+_LIBCS: dict[str, Libc] = {"manylinux": "glibc", "musllinux": "musl", "android": "android"}
 
 
 class SymbolNeed(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -45,7 +56,7 @@ class SymbolNeed(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 def parse_policies(data: Iterable[Mapping[str, Any]]) -> tuple[Policy, ...]:
-    """Read auditwheel's ``manylinux-policy.json``, lowest glibc first.
+    """Read a policy file of auditwheel's, oldest promise first.
 
     Raises:
         IntegrityError: it is not in that form.
@@ -53,25 +64,56 @@ def parse_policies(data: Iterable[Mapping[str, Any]]) -> tuple[Policy, ...]:
     policies: list[Policy] = []
     try:
         for item in data:
-            found = re.fullmatch(r"manylinux_(\d+)_(\d+)", item["name"])
+            found = _NAME.fullmatch(item["name"])
             if found is None:
                 continue  # "linux", which promises nothing
             families = item["symbol_versions"]
             policies.append(
                 Policy(
                     name=item["name"],
-                    glibc=(int(found[1]), int(found[2])),
+                    libc=_LIBCS[found[1]],
+                    glibc=(int(found[2]), int(found[3] or 0)),
                     aliases=tuple(item["aliases"]),
                     versions={
                         machine: {family: frozenset(versions) for family, versions in families[machine].items()}
                         for machine in families
                     },
                     libraries=frozenset(item["lib_whitelist"]),
+                    forbidden={name: frozenset(symbols) for name, symbols in item.get("blacklist", {}).items()},
                 )
             )
     except (KeyError, TypeError, AttributeError) as error:
-        raise IntegrityError(f"manylinux policies in an unknown form: {error!r}") from error
-    return tuple(sorted(policies, key=lambda policy: policy.glibc))
+        raise IntegrityError(f"platform policies in an unknown form: {error!r}") from error
+    return tuple(sorted(policies, key=lambda policy: (policy.libc, policy.glibc)))
+
+
+def policy_between(version: tuple[int, ...], policies: Sequence[Policy]) -> Policy | None:
+    """What a manylinux tag promises for which there is no policy, such as ``manylinux_2_25`` (PEP 600 allows any).
+
+    Its glibc is what the tag says; all else is that of the next policy above, as no data says less. Above the newest
+    one only glibc is known. ``None`` for tags of other systems' policies, or below the oldest.
+    """
+    known = [policy for policy in policies if policy.libc == "glibc"]
+    if not known or version < known[0].glibc:
+        return None
+    above = next((policy for policy in known if policy.glibc >= version), None)
+    base = above or known[-1]
+    versions = {
+        machine: {
+            family: _granted(granted, version) if family == "GLIBC" else granted
+            for family, granted in families.items()
+            if family == "GLIBC" or above is not None
+        }
+        for machine, families in base.versions.items()
+    }
+    name = f"manylinux_{version[0]}_{version[1]}"
+    return msgspec.structs.replace(base, name=name, glibc=version, aliases=(), versions=versions)
+
+
+def _granted(granted: frozenset[str], version: tuple[int, ...]) -> frozenset[str]:
+    """Versions of glibc up to one: those that a policy lists, and all that may have come since."""
+    listed = {text for text in granted if (number := parse_glibc(text)) is None or number <= version}
+    return frozenset(listed | {f"{version[0]}.{minor}" for minor in range(version[1] + 1)})
 
 
 def symbol_needs(elfs: Mapping[str, ElfFacts]) -> tuple[SymbolNeed, ...]:
@@ -112,6 +154,16 @@ def glibc_floor(needs: Iterable[SymbolNeed]) -> tuple[int, ...] | None:
     """
     versions = [parse_glibc(need.version) for need in needs if need.family == "GLIBC"]
     return max((version for version in versions if version is not None), default=None)
+
+
+def highest_versions(needs: Iterable[SymbolNeed]) -> dict[str, str]:
+    """Symbol family -> highest version that the needs name, for families that are numbered; sorted by name."""
+    best: dict[str, tuple[int, ...]] = {}
+    for need in needs:
+        version = parse_glibc(need.version)
+        if version is not None:
+            best[need.family] = max(version, best.get(need.family, ()))
+    return {family: ".".join(map(str, version)) for family, version in sorted(best.items())}
 
 
 def parse_glibc(text: str) -> tuple[int, ...] | None:

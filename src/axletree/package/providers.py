@@ -12,13 +12,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
 
 from axletree.core.errors import IntegrityError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,8 +28,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str
     """What messages call it: ``torch``, ``nvidia-cublas``, ``NVIDIA driver``."""
-    kind: Literal["distribution", "driver", "system"] = "distribution"
-    """``driver``: comes with the GPU's; ``system``: of the operating system, though no platform tag promises it."""
+    kind: Literal["distribution", "driver", "system", "host"] = "distribution"
+    """``driver``: comes with the GPU's; ``system``: comes with what every platform tag promises; ``host``: the
+    machine's own, which no wheel can bring and no tag promises."""
     distributions: tuple[str, ...] = ()
     """Patterns of normalised names, any of which brings them, with an extra where only that does:
     ``nvidia-cublas``, ``nvidia-cublas-cu*``, ``cuda-toolkit[cublas]``."""
@@ -40,10 +43,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether its libraries must never be copied into another wheel, required or not: a process may hold one only."""
     loads: tuple[str, ...] = ()
     """Names of providers whose libraries are in a process that has imported this one."""
+    copies: tuple[str, ...] = ()
+    """Patterns of SONAMEs of others that it ships and loads a copy of: they serve who requires it."""
 
     def brings(self, soname: str) -> bool:
         """Whether a library is one of its."""
         return any(fnmatchcase(soname, pattern) for pattern in self.sonames)
+
+    def carries(self, soname: str) -> bool:
+        """Whether a library of others is in a process that has imported this one."""
+        return any(fnmatchcase(soname, pattern) for pattern in self.copies)
 
     def declared_by(self, required: Iterable[str]) -> bool:
         """Whether requirements, as :func:`required_names` gives them, install it."""
@@ -79,11 +88,15 @@ def find_provider(providers: Iterable[Provider], soname: str) -> Provider | None
     return next((provider for provider in providers if provider.brings(soname)), None)
 
 
-def required_names(requires: Iterable[str], *, extras: bool = False) -> frozenset[str]:
+def required_names(
+    requires: Iterable[str], *, environment: Mapping[str, str] | None = None, extras: bool = False
+) -> frozenset[str]:
     """What requirements (PEP 508) install: normalised names, and ``name[extra]`` for each extra that they ask for.
 
     Args:
         requires: values of ``Requires-Dist``; what is none counts for nothing.
+        environment: values of marker variables, such as ``sys_platform``; without any, all markers but those on extras
+            hold.
         extras: count what only an extra of the wheel itself requires too.
     """
     names: set[str] = set()
@@ -91,13 +104,24 @@ def required_names(requires: Iterable[str], *, extras: bool = False) -> frozense
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            # Metadata before PEP 508 wrote `name (==1.0)`, which is read above, and things that nothing reads.
-            continue
-        if not extras and re.search(r"\bextra\b", str(requirement.marker or "")):
+            continue  # metadata before PEP 508 holds things that no installer reads either
+        if not _holds(requirement.marker, environment, extras=extras):
             continue
         name = canonicalize_name(requirement.name)
         names |= {name, *(f"{name}[{canonicalize_name(extra)}]" for extra in requirement.extras)}
     return frozenset(names)
+
+
+def _holds(marker: Marker | None, environment: Mapping[str, str] | None, *, extras: bool) -> bool:
+    if marker is None:
+        return True
+    asked = re.findall(r"\bextra\s*==\s*[\"']([^\"']+)", str(marker)) if extras else []
+    if environment is None:
+        return extras or not re.search(r"\bextra\b", str(marker))
+    try:
+        return any(marker.evaluate({**environment, "extra": extra}) for extra in ("", *asked))
+    except (UndefinedComparison, UndefinedEnvironmentName, InvalidVersion):
+        return True  # what can't be told counts as required: only what is surely missing is an error
 
 
 def _literal_brackets(pattern: str) -> str:

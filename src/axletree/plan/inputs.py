@@ -34,6 +34,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     driver_libraries: tuple[str, ...] = ()
     """Patterns of SONAMEs that GPU drivers bring, for audits."""
     policy: Digest | None = None
-    """Digest of the manylinux policy data: part of what tags and audit say."""
+    """Digest of the platform policy data: part of what tags and audit say."""
+    providers: Digest | None = None
+    """Digest of the lists of library providers: part of what audits say."""
     clients: dict[str, str] = {}
     """Installer -> version, for tests."""

@@ -206,6 +206,7 @@ def _package_steps(
             "provided_by": {name: list(patterns) for name, patterns in package.provided_by.items()},
             "driver": list(inputs.driver_libraries),
             "policy": inputs.policy,
+            "providers": inputs.providers,
         },
         needs={"wheel": f"pack:{package.name}"},
     )

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 from axletree.check.rules.dist_bundled import BUNDLED_RULES
 from axletree.check.rules.dist_content import CONTENT_RULES
+from axletree.check.rules.dist_elf import ELF_RULES
 from axletree.check.rules.dist_gpu import GPU_RULES
 from axletree.check.rules.dist_gpu_size import GPU_SIZE_RULES
 from axletree.check.rules.dist_linkage import LINKAGE_RULES
 from axletree.check.rules.dist_metadata import METADATA_RULES
 from axletree.check.rules.dist_names import NAME_RULES
 from axletree.check.rules.dist_platform import PLATFORM_RULES
+from axletree.check.rules.dist_python import PYTHON_RULES
+from axletree.check.rules.dist_runtimes import RUNTIME_RULES
+from axletree.check.rules.dist_search import SEARCH_RULES
 from axletree.check.rules.dist_symbols import SYMBOL_RULES
 
 if TYPE_CHECKING:
@@ -21,7 +25,11 @@ if TYPE_CHECKING:
 DIST_RULES: tuple[Rule[DistFacts], ...] = (
     *METADATA_RULES,
     *LINKAGE_RULES,
+    *SEARCH_RULES,
+    *RUNTIME_RULES,
     *PLATFORM_RULES,
+    *PYTHON_RULES,
+    *ELF_RULES,
     *SYMBOL_RULES,
     *GPU_RULES,
     *GPU_SIZE_RULES,

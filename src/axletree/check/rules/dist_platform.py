@@ -1,4 +1,4 @@
-"""Rules about the machines and interpreters that a wheel's tags promise."""
+"""Rules about the systems and machines that a wheel's tags promise."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing
 from axletree.check.rules.dist_sample import CORE, glibc, library, plain_library, sample
+from axletree.check.verdict import judge_platform
+from axletree.package.demand import find_roots
+from axletree.package.platforms import libc_of
 from axletree.package.policy import SymbolNeed, broken_needs, parse_glibc
-from axletree.package.tags import needs_cpython
+from axletree.package.wheel import WheelMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.check.dist import DistFacts
+    from axletree.package.formats import CodeFormat
+    from axletree.package.platforms import Platform
 
-_UNLOADED = 1 << 20
-_LIB = "demo/libdemo.so"
+_MUSL_NAME = "demo-1.0-cp311-cp311-musllinux_1_2_x86_64.whl"
+_LINK_TIME = (".a", ".lib", ".o", ".obj")
+
+
+def _member(path: str, code: CodeFormat) -> WheelMember:
+    return WheelMember(path=path, size=1, compressed=1, sha256="0" * 64, format=code)
 
 
 def _by_file(needs: Iterable[SymbolNeed]) -> dict[str, list[SymbolNeed]]:
@@ -29,21 +38,61 @@ def _text(need: SymbolNeed) -> str:
     return f"{need.family}_{need.version} of {need.library}"
 
 
+def _above(facts: DistFacts, platform: Platform) -> dict[str, list[SymbolNeed]]:
+    """File -> symbol versions that it needs beyond a platform's promise."""
+    if platform.policy is None or platform.machine is None or platform.system != "glibc":
+        return {}
+    elfs, machine = facts.elfs, platform.machine
+    broken = broken_needs(facts.symbols, platform.policy, machine)
+    return _by_file(need for need in broken if elfs[need.path].architecture == machine)
+
+
 def _above_tag(facts: DistFacts) -> Iterator[Found]:
     platform = facts.strictest
-    if platform is None or platform.policy is None or platform.machine is None:
-        return
-    machine = platform.machine
-    elfs = facts.elfs
-    broken = broken_needs(facts.symbols, platform.policy, machine)
-    for path, needs in _by_file(need for need in broken if elfs[need.path].architecture == machine).items():
-        floor = facts.floors.get(machine, f"linux_{machine}")
+    for path, needs in (_above(facts, platform) if platform else {}).items():
+        machine = platform.machine if platform else ""
+        tag = platform.tag if platform else ""
+        floor = facts.floors.get(machine or "", f"linux_{machine}")
         yield Found(
             where=path,
-            message=f"it needs {', '.join(map(_text, needs[:3]))}, more than {platform.tag} promises",
+            message=f"it needs {', '.join(map(_text, needs[:3]))}, more than {tag} promises",
             evidence=listing([*map(_text, needs)]),
             fix=f"tag the wheel {floor}, or build it with an older toolchain or sysroot",
         )
+
+
+def _above_wanted(facts: DistFacts) -> Iterator[Found]:
+    wanted = facts.wanted
+    if wanted is None:
+        return
+    for path, needs in _above(facts, wanted).items():
+        message = f"it needs {', '.join(map(_text, needs[:3]))}, more than {wanted.tag} promises"
+        yield Found(where=path, message=message, evidence=listing([*map(_text, needs)]))
+    for need in facts.needs:
+        if need.owner == "system" and wanted.policy and not _promises(wanted, need.soname):
+            message = f"it needs {need.soname}, which {wanted.tag} does not promise"
+            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+    for path, elf in facts.elfs.items():
+        if elf.architecture is not None and elf.architecture != wanted.machine:
+            yield Found(where=path, message=f"it is for {elf.architecture}, not for the machine of {wanted.tag}")
+
+
+def _promises(platform: Platform, soname: str) -> bool:
+    """Whether a platform has a library; its loader and its C library it has by definition."""
+    return soname.startswith(("ld-", "ld64.", "libc.")) or (
+        platform.policy is not None and soname in platform.policy.libraries
+    )
+
+
+def _other_libc(facts: DistFacts) -> Iterator[Found]:
+    for platform in facts.platforms:
+        expected = platform.system if platform.system in {"glibc", "musl"} else None
+        files = tuple(path for path, elf in facts.elfs.items() if expected and libc_of(elf) not in {None, expected})
+        if files:
+            other = "glibc" if expected == "musl" else "musl"
+            count = f"{len(files)} files are" if len(files) > 1 else f"{files[0]} is"
+            message = f"{count} linked to {other}, which systems of {platform.tag} do not have"
+            yield Found(where=files[0], message=message, evidence=listing(files))
 
 
 def _above_promise(facts: DistFacts) -> Iterator[Found]:
@@ -63,64 +112,62 @@ def _above_promise(facts: DistFacts) -> Iterator[Found]:
 
 def _unportable(facts: DistFacts) -> Iterator[Found]:
     for platform in facts.platforms:
-        if not platform.tag.startswith("linux_") or platform.machine is None:
+        # For 32-bit ARM there is no older baseline worth a policy, and public indexes take the plain tag.
+        if platform.system != "linux" or platform.machine in {None, "armv6l", "armv7l"}:
             continue
-        floor = facts.floors.get(platform.machine, "any")
+        floor = facts.floors.get(platform.machine or "", "any")
         allowed = f"; its files would allow {floor}" if floor != platform.tag else ""
         message = f"the tag {platform.tag} does not say which systems the wheel works on{allowed}"
         yield Found(where=facts.wheel.filename, message=message)
 
 
 def _other_machine(facts: DistFacts) -> Iterator[Found]:
-    promised = {platform.machine for platform in facts.platforms}
-    for machine in sorted({elf.architecture for elf in facts.elfs.values() if elf.architecture} - promised):
-        files = tuple(path for path, elf in facts.elfs.items() if elf.architecture == machine)
-        message = (
-            f"{len(files)} of its files are for {machine}, which the tag {facts.wheel.name.platform} does not name"
-        )
+    for machine, files in _foreign(facts, meant=False).items():
+        message = f"{files[0]} is for {machine}, which the tag {facts.wheel.name.platform} does not name"
+        if len(files) > 1:
+            message = f"{len(files)} files are for {machine}, which the tag {facts.wheel.name.platform} does not name"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
-def _damaged(facts: DistFacts) -> Iterator[Found]:
-    for path, message in facts.scan.damaged_elfs:
-        yield Found(where=path, message=message)
-
-
-def _executable_stack(facts: DistFacts) -> Iterator[Found]:
-    for path, elf in facts.elfs.items():
-        if elf.stack != "plain" and elf.dynamic and elf.architecture is not None:
-            reason = "asks for an executable stack" if elf.stack == "executable" else "does not say what stack it needs"
-            yield Found(where=path, message=f"it {reason}")
-
-
-def _over_tagged(facts: DistFacts) -> Iterator[Found]:
-    name, elfs = facts.wheel.name, facts.elfs
-    if not elfs or name.abi == "none" or any(needs_cpython(path, elf) for path, elf in elfs.items()):
-        return
-    message = f"no file needs CPython's symbols, yet the wheel is for {name.python}-{name.abi} only"
-    fix = f"if its Python files fit other versions, tag it py3-none-{name.platform}: one wheel then serves all"
-    yield Found(where=facts.wheel.filename, message=message, fix=fix)
-
-
-def _under_tagged(facts: DistFacts) -> Iterator[Found]:
-    name = facts.wheel.name
-    if name.abi != "none" or not name.python.startswith(("py2", "py3")):
-        return
-    files = tuple(path for path, elf in facts.elfs.items() if elf.python_modules and elf.python_symbols)
-    if files:
-        message = f"{files[0]} is an extension module, yet the tags {name.python}-none fit every Python"
+def _carried(facts: DistFacts) -> Iterator[Found]:
+    for machine, files in _foreign(facts, meant=True).items():
+        message = f"{len(files)} file{'s' if len(files) > 1 else ''} for {machine}, which the tag does not name"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
-def _never_loaded(facts: DistFacts) -> Iterator[Found]:
-    sizes = {path: elf.symbol_table + elf.debug for path, elf in facts.elfs.items()}
-    total = sum(sizes.values())
-    if total < _UNLOADED:
-        return
-    largest = sorted(sizes, key=lambda path: -sizes[path])[:10]
-    evidence = tuple(f"{path}: {sizes[path] / 1e6:.1f} MB" for path in largest if sizes[path])
-    message = f"{total / 1e6:.1f} MB of its files are symbol tables and debug sections that are never loaded"
-    yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+def _foreign(facts: DistFacts, *, meant: bool) -> dict[str, list[str]]:
+    """Machine -> files for machines that no tag names, either those that look like data on purpose, or the others.
+
+    A wheel that carries code for several systems, or a tool for another one beside its own files, means it; what
+    Python would import, or what other files link to, can't be meant.
+    """
+    elfs = {path: elf for path, elf in facts.elfs.items() if elf.architecture is not None}
+    promised = {platform.machine for platform in facts.platforms if platform.linux or platform.system == "android"}
+    if any(platform.linux and platform.machine is None for platform in facts.platforms):
+        return {}
+    systems = {member.format for member in facts.wheel.members if member.format}
+    several = len(systems) > 1 or len({elf.architecture for elf in elfs.values()}) > 1
+    roots = set(find_roots(elfs))
+    found: dict[str, list[str]] = {}
+    for path, elf in elfs.items():
+        data = several and path in roots and not elf.python_modules
+        if elf.architecture not in promised and data == meant:
+            found.setdefault(elf.architecture or "", []).append(path)
+    return found
+
+
+def _unchecked(facts: DistFacts) -> Iterator[Found]:
+    code = any(member.format for member in facts.wheel.members)
+    if code and not facts.linux:
+        yield Found(where=facts.wheel.filename, message=judge_platform(facts))
+
+
+def _needless(facts: DistFacts) -> Iterator[Found]:
+    members = facts.wheel.members
+    bound = any(member.format or member.path.endswith(_LINK_TIME) for member in members) or facts.elfs
+    if not bound and all(platform.system != "any" for platform in facts.platforms):
+        message = f"nothing in it is machine code, yet the tag {facts.wheel.name.platform} keeps other systems from it"
+        yield Found(where=facts.wheel.filename, message=message)
 
 
 PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
@@ -153,6 +200,14 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
             ),
             Case(title="GLIBC_2.14 under manylinux_2_17", facts=sample(), fires=False),
             Case(
+                title="a tag between two policies, whose glibc is enough",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-manylinux_2_25_x86_64.whl",
+                    elfs={CORE: library(versions_needed=glibc("2.25"))},
+                ),
+                fires=False,
+            ),
+            Case(
                 title="linux_x86_64, which promises nothing",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-linux_x86_64.whl",
@@ -184,6 +239,62 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         ),
     ),
     Rule(
+        id="dist/policy-unmet",
+        severity="error",
+        title="A file needs more than the policy that was asked for",
+        why="`--policy` names the systems that must be able to load the wheel.",
+        fix="build it with an older toolchain or sysroot, or ask for a newer policy",
+        check=_above_wanted,
+        cases=(
+            Case(
+                title="GLIBC_2.34, asked for manylinux_2_28",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-manylinux_2_34_x86_64.whl",
+                    elfs={CORE: library(versions_needed=glibc("2.34"))},
+                    wanted="manylinux_2_28_x86_64",
+                ),
+                fires=True,
+            ),
+            Case(title="asked for another machine", facts=sample(wanted="manylinux_2_28_aarch64"), fires=True),
+            Case(
+                title="GLIBC_2.14, asked for manylinux_2_28", facts=sample(wanted="manylinux_2_28_x86_64"), fires=False
+            ),
+            Case(title="nothing asked for", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/libc-mismatch",
+        severity="error",
+        title="A file is linked to another C library than the platform tag names",
+        why="glibc and musl can't stand in for each other: the loader finds neither the library nor its symbols.",
+        fix="build in an image of the tag's family (manylinux or musllinux), or correct the tag",
+        check=_other_libc,
+        cases=(
+            Case(title="glibc under musllinux", facts=sample(filename=_MUSL_NAME), fires=True),
+            Case(
+                title="musl under manylinux",
+                facts=sample(elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())}),
+                fires=True,
+            ),
+            Case(
+                title="musl under musllinux",
+                facts=sample(
+                    filename=_MUSL_NAME,
+                    elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())},
+                ),
+                fires=False,
+            ),
+            Case(
+                title="a static program under both",
+                facts=sample(
+                    filename="demo-1.0-py3-none-manylinux_2_17_x86_64.musllinux_1_2_x86_64.whl",
+                    elfs={"demo/tool": plain_library(kind="executable", needed=(), versions_needed=())},
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
         id="dist/platform-unportable",
         severity="warning",
         title="The platform tag promises nothing about the system",
@@ -193,6 +304,9 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         check=_unportable,
         cases=(
             Case(title="linux_x86_64", facts=sample(filename="demo-1.0-cp311-cp311-linux_x86_64.whl"), fires=True),
+            Case(
+                title="linux_armv7l", facts=sample(filename="demo-1.0-py3-none-linux_armv7l.whl", elfs={}), fires=False
+            ),
             Case(title="manylinux_2_17_x86_64", facts=sample(), fires=False),
             Case(title="any", facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}), fires=False),
         ),
@@ -211,74 +325,59 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         ),
     ),
     Rule(
-        id="dist/elf-damaged",
-        severity="error",
-        title="A file begins as an ELF file but is none",
-        why="No loader takes it; it was cut off or changed by a tool that does not know the format.",
-        fix="build the file again; if a tool changed it, compare with `readelf -a` before and after",
-        check=_damaged,
-        cases=(
-            Case(title="a file that was cut off", facts=sample(damaged=((_LIB, "cut off"),)), fires=True),
-            Case(title="files that can be read", facts=sample(), fires=False),
-        ),
-    ),
-    Rule(
-        id="dist/stack-executable",
-        severity="error",
-        title="A library makes the stack executable",
-        why="glibc 2.41 and later refuse to load it into a running process (`cannot enable executable stack`); before, "
-        "it takes a protection from the whole process. A file without the mark counts as asking for it.",
-        fix="give assembly sources a `.note.GNU-stack` section, or link with `-z noexecstack`",
-        check=_executable_stack,
-        cases=(
-            Case(title="marked executable", facts=sample(elfs={CORE: library(stack="executable")}), fires=True),
-            Case(title="not marked", facts=sample(elfs={CORE: library(stack="unmarked")}), fires=True),
-            Case(title="marked plain", facts=sample(), fires=False),
-        ),
-    ),
-    Rule(
-        id="dist/python-too-narrow",
+        id="dist/foreign-code",
         severity="info",
-        title="The wheel is tied to one Python though no file of it is",
-        why="Libraries that are loaded by path (`torch.ops.load_library`, ctypes) don't use CPython's ABI; each "
-        "further Python then costs a build and a download of the same bytes.",
-        fix="tag the wheel py3-none, if its Python files fit other versions",
-        check=_over_tagged,
-        cases=(
-            Case(title="cp311 without CPython symbols", facts=sample(elfs={_LIB: plain_library()}), fires=True),
-            Case(title="cp311 with CPython symbols", facts=sample(), fires=False),
-        ),
-    ),
-    Rule(
-        id="dist/python-too-wide",
-        severity="warning",
-        title="The wheel promises every Python but holds an extension module",
-        why="Importing the module fails, or crashes, under any Python but the one it was built for.",
-        fix="tag the wheel for the Python that it was built for, or build against the stable ABI (abi3)",
-        check=_under_tagged,
+        title="Files for other machines than the platform tag names",
+        why="They are dead weight for whoever does not pass them on to such a machine.",
+        fix="if nobody needs them, leave them out",
+        check=_carried,
         cases=(
             Case(
-                title="py3-none with PyInit_ and CPython symbols",
-                facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                title="programs for two machines under `any`",
+                facts=sample(
+                    filename="demo-1.0-py3-none-any.whl",
+                    elfs={"demo/x64/tool": plain_library(), "demo/arm64/tool": plain_library(machine=183)},
+                ),
                 fires=True,
             ),
-            Case(
-                title="py3-none with a plain library",
-                facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl", elfs={_LIB: plain_library()}),
-                fires=False,
-            ),
+            Case(title="files for the machine of the tag", facts=sample(), fires=False),
         ),
     ),
     Rule(
-        id="dist/never-loaded",
+        id="dist/platform-unchecked",
         severity="info",
-        title="Symbol tables and debug sections make the wheel larger",
-        why="They are for debuggers; no loader reads them.",
-        fix="link with `-s`, or run `strip --strip-unneeded` before packing; keep the unstripped files elsewhere",
-        check=_never_loaded,
+        title="The wheel is for a system whose machine code is not looked into",
+        why="Mach-O and PE files are recognised but not read: libraries that they need are not checked.",
+        fix="check it with that system's tools (delocate, delvewheel)",
+        check=_unchecked,
         cases=(
-            Case(title="90 MB of .symtab", facts=sample(elfs={CORE: library(symbol_table=90_000_000)}), fires=True),
-            Case(title="a few KB of .symtab", facts=sample(elfs={CORE: library(symbol_table=28_000)}), fires=False),
+            Case(
+                title="a wheel for macOS",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-macosx_11_0_arm64.whl",
+                    elfs={},
+                    wheel={"members": (_member("demo/_core.so", "mach-o"),)},
+                ),
+                fires=True,
+            ),
+            Case(title="a wheel for Linux", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/platform-needless",
+        severity="info",
+        title="The wheel is for one system though nothing in it is",
+        why="Each further platform costs a download, and a build, of the same bytes.",
+        fix="tag the wheel `any`, if its Python files fit all systems",
+        check=_needless,
+        cases=(
+            Case(title="no machine code under manylinux", facts=sample(elfs={}), fires=True),
+            Case(title="an extension module under manylinux", facts=sample(), fires=False),
+            Case(
+                title="no machine code under `any`",
+                facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}),
+                fires=False,
+            ),
         ),
     ),
 )

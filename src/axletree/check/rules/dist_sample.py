@@ -8,9 +8,11 @@ import msgspec
 
 from axletree.binary.elf import ElfFacts, VersionNeed
 from axletree.check.dist import DistFacts, observe_dist
+from axletree.core.values import digest_of
 from axletree.package.metadata import create_metadata
 from axletree.package.names import dist_info_folder, parse_wheel_name
 from axletree.package.policy import Policy
+from axletree.package.providers import Provider
 from axletree.package.wheel import ElfMember, WheelFacts, WheelMember, WheelScan
 from axletree.package.wheel_info import WheelInfo
 
@@ -41,6 +43,33 @@ POLICIES = tuple(
     for major, minor in ((2, 17), (2, 28), (2, 34))
 )
 """Three policies, much shortened."""
+
+PROVIDERS = (
+    Provider(
+        name="torch",
+        distributions=("torch",),
+        sonames=("libtorch*.so", "libc10*.so"),
+        folders=("torch/lib",),
+        loads=("nvidia-cuda-runtime",),
+        copies=("libgomp.so.1",),
+    ),
+    Provider(
+        name="nvidia-cuda-runtime",
+        distributions=("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu*", "cuda-toolkit[cudart]"),
+        sonames=("libcudart.so*",),
+        folders=("nvidia/cu13/lib", "nvidia/cuda_runtime/lib"),
+    ),
+    Provider(
+        name="nvidia-cublas",
+        distributions=("nvidia-cublas", "nvidia-cublas-cu*", "cuda-toolkit[cublas]"),
+        sonames=("libcublas.so*",),
+        folders=("nvidia/cu13/lib", "nvidia/cublas/lib"),
+    ),
+    Provider(name="tbb", distributions=("tbb",), sonames=("libtbb.so*",), folders=("../..",)),
+    Provider(name="NVIDIA driver", kind="driver", sonames=("libcuda.so.*",)),
+    Provider(name="MPI of the machine", kind="host", sonames=("libmpi.so.*",)),
+)
+"""A few owners of libraries, as the lists that ship have them."""
 
 
 def glibc(*versions: str) -> tuple[VersionNeed, ...]:
@@ -91,7 +120,9 @@ def sample(
         metadata=create_metadata(name=name.project, version=name.version, requires=requires),
         wheel_info=WheelInfo(tags=name.tags, purelib=not elfs, build=name.build),
         record=(),
-        members=tuple(WheelMember(path=path, size=1 << 20, compressed=1 << 19, sha256="0" * 64) for path in paths),
+        members=tuple(
+            WheelMember(path=path, size=1 << 20, compressed=1 << 19, sha256=digest_of(path.encode())) for path in paths
+        ),
         size=1 << 20,
     )
     scan = WheelScan(
@@ -99,4 +130,4 @@ def sample(
         elfs=tuple(ElfMember(path=path, facts=elf) for path, elf in elfs.items()),
         damaged_elfs=damaged,
     )
-    return observe_dist(scan, policies=POLICIES, driver=("libcuda.so.*",), **promises)
+    return observe_dist(scan, policies=POLICIES, providers=PROVIDERS, **promises)

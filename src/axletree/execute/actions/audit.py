@@ -12,7 +12,8 @@ from axletree.core.trees import Entry, make_tree
 from axletree.core.values import canonical_json
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file
-from axletree.host.policies import read_policies
+from axletree.host.policies import read_all_policies
+from axletree.host.providers import read_providers
 
 if TYPE_CHECKING:
     from axletree.execute.context import Context
@@ -31,10 +32,12 @@ def run(context: Context) -> Outcome:
         report = audit_buffer(
             view,
             filename=wheel.path,
-            policies=read_policies(),
+            policies=read_all_policies(),
+            providers=read_providers(),
             driver=parameters["driver"],
             provided_by=parameters["provided_by"],
             glibc=parameters["glibc"],
+            hashes="all",
         )
     for finding in report.findings:
         context.log.say(f"{finding.severity}: {finding.where}: {finding.message} [{finding.rule}]")
@@ -46,5 +49,10 @@ def run(context: Context) -> Outcome:
         )
     data = canonical_json(report)
     entry = Entry(path="audit.json", blob=context.store.put_bytes(data), size=len(data))
-    facts = {"floors": report.floors, "glibc": report.glibc, "needs": msgspec.to_builtins(report.needs)}
+    facts = {
+        "floors": report.floors,
+        "glibc": report.glibc,
+        "verdict": report.verdict,
+        "needs": msgspec.to_builtins(report.needs),
+    }
     return Outcome(tree=context.store.put_tree(make_tree([entry])), findings=report.findings, facts=facts)

@@ -1,0 +1,72 @@
+"""Rules about the Pythons that a wheel's tags promise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.rules.dist_sample import plain_library, sample
+from axletree.package.tags import needs_cpython
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.dist import DistFacts
+
+_LIB = "demo/libdemo.so"
+
+
+def _over_tagged(facts: DistFacts) -> Iterator[Found]:
+    name, elfs = facts.wheel.name, facts.elfs
+    if not elfs or name.abi == "none" or any(needs_cpython(path, elf) for path, elf in elfs.items()):
+        return
+    message = f"no file needs CPython's symbols, yet the wheel is for {name.python}-{name.abi} only"
+    fix = f"if its Python files fit other versions, tag it py3-none-{name.platform}: one wheel then serves all"
+    yield Found(where=facts.wheel.filename, message=message, fix=fix)
+
+
+def _under_tagged(facts: DistFacts) -> Iterator[Found]:
+    name = facts.wheel.name
+    if name.abi != "none" or not name.python.startswith(("py2", "py3")):
+        return
+    files = tuple(path for path, elf in facts.elfs.items() if elf.python_modules and elf.python_symbols)
+    if files:
+        message = f"{files[0]} is an extension module, yet the tags {name.python}-none fit every Python"
+        yield Found(where=files[0], message=message, evidence=listing(files))
+
+
+PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/python-too-narrow",
+        severity="info",
+        title="The wheel is tied to one Python though no file of it is",
+        why="Libraries that are loaded by path (`torch.ops.load_library`, ctypes) don't use CPython's ABI; each "
+        "further Python then costs a build and a download of the same bytes.",
+        fix="tag the wheel py3-none, if its Python files fit other versions",
+        check=_over_tagged,
+        cases=(
+            Case(title="cp311 without CPython symbols", facts=sample(elfs={_LIB: plain_library()}), fires=True),
+            Case(title="cp311 with CPython symbols", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/python-too-wide",
+        severity="warning",
+        title="The wheel promises every Python but holds an extension module",
+        why="Importing the module fails, or crashes, under any Python but the one it was built for.",
+        fix="tag the wheel for the Python that it was built for, or build against the stable ABI (abi3)",
+        check=_under_tagged,
+        cases=(
+            Case(
+                title="py3-none with PyInit_ and CPython symbols",
+                facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=True,
+            ),
+            Case(
+                title="py3-none with a plain library",
+                facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl", elfs={_LIB: plain_library()}),
+                fires=False,
+            ),
+        ),
+    ),
+)

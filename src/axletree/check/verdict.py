@@ -1,0 +1,94 @@
+"""What a wheel's files say about its platform tags, in one sentence; and the tag that a policy's name means for it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from axletree.core.errors import UsageError
+from axletree.package.policy import broken_needs, highest_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.check.dist import DistFacts
+    from axletree.package.platforms import Platform
+    from axletree.package.policy import Policy
+    from axletree.package.wheel import WheelScan
+
+_SYSTEMS = {"macos": "macOS", "windows": "Windows", "ios": "iOS", "android": "Android"}
+_FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI", "GCC")
+
+
+def complete_policy(text: str, scan: WheelScan, policies: Sequence[Policy]) -> str:
+    """The platform tag that ``manylinux_2_28``, ``manylinux2014`` or a full tag means for a wheel.
+
+    Raises:
+        UsageError: there is no such policy.
+    """
+    named = {name: policy for policy in policies for name in (policy.name, *policy.aliases)}
+    for name, policy in named.items():
+        machine = text.removeprefix(f"{name}_") if text.startswith(f"{name}_") else ""
+        if text == name:
+            machines = {member.facts.architecture for member in scan.elfs if member.facts.architecture}
+            tags = [tag.rpartition("-")[2] for tag in scan.wheel.name.tags]
+            found = min(machines, default=None) or next(
+                (m for m in policy.versions if any(t.endswith(m) for t in tags)), ""
+            )
+            return f"{policy.name}_{found or 'x86_64'}"
+        if machine in policy.versions:
+            return f"{policy.name}_{machine}"
+    near = difflib.get_close_matches(text, named, n=1)
+    known = ", ".join(policy.name for policy in policies)
+    suffix = f"; did you mean {near[0]!r}?" if near else ""
+    raise UsageError(
+        f"--policy: there is no policy {text!r}{suffix}", hint=f"known, alone or with _MACHINE behind: {known}"
+    )
+
+
+def judge_platform(facts: DistFacts) -> str:
+    """One sentence for the whole wheel."""
+    systems = {platform.system for platform in facts.platforms}
+    if not facts.elfs:
+        code = {member.format for member in facts.wheel.members} - {""}
+        if systems == {"any"} and not code:
+            return "no machine code: it fits every system"
+        where = ", ".join(_SYSTEMS[system] for system in sorted(systems & _SYSTEMS.keys()))
+        if where:
+            return f"for {where}: rules about ELF files and Linux platform tags do not apply"
+        return "no ELF files: nothing in it depends on the platform that its tag names"
+    if not facts.linux:
+        where = ", ".join(_SYSTEMS[system] for system in sorted(systems & _SYSTEMS.keys()))
+        return f"for {where}: rules about ELF files and Linux platform tags do not apply"
+    if not facts.floors:
+        return "for musl, whose libraries have no symbol versions: any release since its tag's will do"
+    floors = ", ".join(facts.floors.values())
+    return f"{_judge_tags(facts)}; its symbols allow {floors}{_reasons(facts)}"
+
+
+def _judge_tags(facts: DistFacts) -> str:
+    broken = [platform.tag for platform in facts.platforms if not _keeps(facts, platform)]
+    unbound = [need for need in facts.needs if need.owner in {"nobody", "undeclared"}]
+    if broken:
+        return f"does not keep what {', '.join(broken)} promises"
+    if all(platform.policy is None for platform in facts.platforms):
+        return "its tags promise nothing about the system"
+    outside = (
+        f", but for {len(unbound)} librar{'ies' if len(unbound) > 1 else 'y'} that nobody brings" if unbound else ""
+    )
+    return f"keeps what its tags promise{outside}"
+
+
+def _keeps(facts: DistFacts, platform: Platform) -> bool:
+    if platform.policy is None or platform.machine is None or platform.system != "glibc":
+        return True
+    elfs = facts.elfs
+    broken = broken_needs(facts.symbols, platform.policy, platform.machine)
+    return not any(elfs[need.path].architecture == platform.machine for need in broken)
+
+
+def _reasons(facts: DistFacts) -> str:
+    """The versions that make the floor."""
+    versions = highest_versions(facts.symbols)
+    named = [f"{family} {versions[family]}" for family in _FAMILIES if family in versions]
+    return f" ({', '.join(named)})" if named else ""

@@ -1,0 +1,205 @@
+"""Which files of a wheel are loaded first, what they then miss, and which are there for some machines only.
+
+A wheel may hold files that only some users load: builds of one library for several CUDA releases, plug-ins, bindings to
+libraries that are not everybody's. What such a file lacks breaks no one else. Nothing in a wheel says so outright; what
+is taken as a sign is listed at :func:`find_optional`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from axletree.package.linkage import Need, installed_path, library_paths
+from axletree.package.loading import follow_loading
+from axletree.package.providers import find_providers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from axletree.binary.elf import ElfFacts
+    from axletree.package.linkage import Surroundings
+
+_PLUGIN_FOLDERS = frozenset({"plugin", "plugins", "extensions"})
+_SHORTEST = 3
+"""Letters from which on a name in another name is more than chance."""
+_ALIKE = 4
+"""Letters that names alike begin or end with, at least."""
+
+
+class Miss(NamedTuple):
+    """A library that the wheel has, and that the loader does not find."""
+
+    root: str
+    """The file that is loaded first."""
+    user: str
+    """The file that needs the library: the root, or what it leads to."""
+    soname: str
+    path: str
+    """Where the library lies in the wheel."""
+
+
+def find_roots(elfs: Mapping[str, ElfFacts]) -> tuple[str, ...]:
+    """Files that nothing else in the wheel needs: what Python imports, code opens by name, or users start."""
+    names = library_paths(elfs)
+    needed = {names[soname] for facts in elfs.values() for soname in facts.needed if soname in names}
+    # Copies of a library under its other names (wheels can't hold links) are no roots of their own.
+    sonames = {elfs[path].soname for path in needed} - {None}
+    return tuple(path for path, facts in elfs.items() if path not in needed and facts.soname not in sonames)
+
+
+def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[Miss, ...]:
+    """Libraries of the wheel that something needs and that its search path does not lead to.
+
+    A program must find all by itself. Of an extension module or a library that code opens only what no other file of
+    the wheel loads either counts: its package may have loaded it before. Files outside of site-packages are left out:
+    where they will lie is not known.
+    """
+    files = {place: facts for path, facts in elfs.items() if (place := installed_path(path)) is not None}
+    paths = {place: path for path in elfs if (place := installed_path(path)) is not None}
+    names = {place.rpartition("/")[2]: place for place in sorted(files, reverse=True) if files[place].kind == "shared"}
+    loadings = {root: follow_loading(files, root) for root in find_roots(files)}
+    loaded = {reach.path for loading in loadings.values() for reach in loading.found}
+    loaded |= {place for place, facts in files.items() if facts.python_modules}
+    return tuple(
+        Miss(paths[root], paths[user], soname, paths[names[soname]])
+        for root, loading in loadings.items()
+        for soname, user in loading.missing
+        if soname in names and (files[root].interpreter is not None or names[soname] not in loaded)
+    )
+
+
+def find_optional(needs: Iterable[Need], elfs: Mapping[str, ElfFacts], around: Surroundings) -> tuple[Need, ...]:
+    """The needs again, those that nothing resolves split into what all users meet and what only some do.
+
+    A file may lack a library where nothing else in the wheel needs the file and
+
+    - it is one of several in a folder that are named alike and lack different libraries (``tbbpool``, ``omppool``), or
+      of a row of libraries named alike of which others lack nothing: alternatives; or other files are sound, and
+    - only an extra of the wheel requires what brings the library; or
+    - it is a plug-in, in a folder of them or named after a library of the wheel that does not need it, or a binding,
+      named after the library that it lacks.
+
+    Then ``why`` says so. The owner becomes ``optional``, except for plug-ins and bindings to what nobody brings: the
+    wheel may have forgotten a file.
+    """
+    needs = tuple(needs)
+    lacks: dict[str, set[str]] = {}
+    for need in needs:
+        if need.owner in {"undeclared", "nobody"}:
+            for path in need.files:
+                lacks.setdefault(path, set()).add(need.soname)
+    if not lacks:
+        return needs
+    roots = find_roots(elfs)
+    signs = _Signs(elfs, roots, lacks, around, sound=_any_sound(elfs, roots, lacks))
+    return tuple(part for need in needs for part in _split(need, signs))
+
+
+class _Signs(NamedTuple):
+    """What tells whether a file is for some users only."""
+
+    elfs: Mapping[str, ElfFacts]
+    roots: tuple[str, ...]
+    lacks: Mapping[str, set[str]]
+    around: Surroundings
+    sound: bool
+    """Whether a root of the wheel lacks nothing, nor does anything that it leads to."""
+
+    def find(self, path: str, need: Need) -> str:
+        """Why a file may lack a library; empty where there is no sign of it."""
+        if path not in self.roots or self.elfs[path].interpreter is not None:
+            return ""
+        if self.is_alternative(path):
+            return "one of several alternatives"
+        if not self.sound:
+            return ""
+        owners = find_providers(self.around.providers, need.soname)
+        if any(owner.declared_by(self.around.extras) for owner in owners):
+            return "required by an extra"
+        if self.is_plugin(path):
+            return "for a plug-in"
+        return "for a binding" if _named_after(path, need.soname) else ""
+
+    def is_alternative(self, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        kin = [
+            other
+            for other in self.roots
+            if other != path and other.rpartition("/")[0] == folder and self.elfs[other].kind == "shared"
+        ]
+        alike = [other for other in kin if _alike(path, other)]
+        if any(self.lacks[path].isdisjoint(self.lacks[other]) for other in alike if other in self.lacks):
+            return True
+        row = [other for other in alike if _common(path, other)[0] >= _ALIKE]
+        opened = not any(self.elfs[file].python_modules for file in (path, *row))
+        return opened and len(row) > 1 and any(other not in self.lacks for other in row)
+
+    def is_plugin(self, path: str) -> bool:
+        if self.elfs[path].python_modules:
+            return False
+        if _PLUGIN_FOLDERS.intersection(path.split("/")[:-1]):
+            return True
+        stem = _stem(path)
+        hosts = (_stem(other) for other, facts in self.elfs.items() if other != path and facts.kind == "shared")
+        return any(stem.startswith((f"{host}_", f"{host}-")) for host in hosts if len(host) >= _SHORTEST)
+
+
+def _split(need: Need, signs: _Signs) -> Iterator[Need]:
+    if need.owner not in {"undeclared", "nobody"}:
+        yield need
+        return
+    reasons: dict[str, list[str]] = {}
+    for path in need.files:
+        reasons.setdefault(signs.find(path, need), []).append(path)
+    for why, files in sorted(reasons.items()):
+        forgotten = need.owner == "nobody" and why in {"for a plug-in", "for a binding"}
+        owner = need.owner if forgotten or not why else "optional"
+        yield msgspec.structs.replace(need, owner=owner, why=why, files=tuple(files))
+
+
+def _any_sound(elfs: Mapping[str, ElfFacts], roots: Iterable[str], lacks: Mapping[str, set[str]]) -> bool:
+    names = library_paths(elfs)
+
+    def sound(root: str) -> bool:
+        seen = {root}
+        waiting = [root]
+        while waiting:
+            path = waiting.pop()
+            if path in lacks:
+                return False
+            reached = {names[soname] for soname in elfs[path].needed if soname in names} - seen
+            seen |= reached
+            waiting.extend(reached)
+        return True
+
+    return any(sound(root) for root in roots if elfs[root].architecture is not None)
+
+
+def _alike(one: str, other: str) -> bool:
+    shortest = min(len(_stem(one)), len(_stem(other)))
+    return any(length >= _ALIKE and 2 * length >= shortest for length in _common(one, other))
+
+
+def _common(one: str, other: str) -> tuple[int, int]:
+    """Length of what two files' names begin and end with."""
+    first, second = _stem(one), _stem(other)
+    return _prefix(first, second), _prefix(first[::-1], second[::-1])
+
+
+def _prefix(first: str, second: str) -> int:
+    pairs = zip(first, second, strict=False)
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
+
+
+def _named_after(path: str, soname: str) -> bool:
+    stem, library = (re.sub(r"[^a-z]", "", _stem(name).lower()) for name in (path, soname))
+    return min(len(stem), len(library)) >= _SHORTEST and (stem in library or library in stem)
+
+
+def _stem(path: str) -> str:
+    """``a/libfoo_bar.so.3`` -> ``foo_bar``; ``a/_foo.cpython-311-x86_64-linux-gnu.so`` -> ``foo``."""
+    name = re.split(r"\.cpython-|\.abi3\.|\.so\b", path.rpartition("/")[2], maxsplit=1)[0]
+    return name.removeprefix("lib").strip("_")

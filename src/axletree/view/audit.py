@@ -1,0 +1,99 @@
+"""An audit's report as text: what the wheel is, who brings what it needs, what is wrong, worst first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from axletree.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.check.audit import AuditReport
+    from axletree.core.findings import Finding
+    from axletree.package.linkage import Need, Owner
+
+_COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
+_EVIDENCE = 5
+_WIDTH = 100
+_OWNERS: dict[Owner, str] = {
+    "wheel": "in the wheel",
+    "system": "promised by the tag",
+    "distribution": "required",
+    "sibling": "probably required",
+    "driver": "GPU driver",
+    "host": "the machine's own",
+    "python": "the interpreter",
+    "optional": "for some users",
+    "undeclared": "NOT REQUIRED",
+    "nobody": "NOBODY",
+}
+
+
+class Style(Protocol):
+    """Colours a text, as :func:`click.style` does."""
+
+    def __call__(self, text: str, *, fg: str | None = None, bold: bool | None = None) -> str:
+        """The text with colours."""
+
+
+def render_audit(report: AuditReport, style: Style) -> Iterator[str]:
+    """The report, line by line."""
+    yield style(report.file, bold=True)
+    yield f"  {report.files} files, {report.elf_files} of them ELF, {format_bytes(report.size)}"
+    yield f"  platform: {report.verdict}"
+    if report.torch is not None:
+        torch = report.torch
+        yield f"  torch {torch.version}: {torch.symbols} of its symbols used, {len(torch.missing)} missing"
+    yield from _needs(report.needs, style)
+    if report.unhashed:
+        size = f"{len(report.unhashed)} large file{'s' if len(report.unhashed) > 1 else ''}"
+        yield f"  not compared with RECORD (--hashes does): {size}: {', '.join(report.unhashed[:3])}"
+    yield from (line for finding in report.findings for line in _finding(finding, style))
+    counts = [
+        f"{count} {severity}{'s' if count != 1 and severity != 'info' else ''}"
+        for severity in _COLOURS
+        if (count := sum(finding.severity == severity for finding in report.findings))
+    ]
+    yield f"  {', '.join(counts)}" if counts else style("  nothing to say", fg="green")
+
+
+def _needs(needs: Iterable[Need], style: Style) -> Iterator[str]:
+    """Needed libraries by owner; what the tag promises and what is in the wheel in one line each."""
+    groups: dict[tuple[Owner, str, str], list[str]] = {}
+    for owner in _OWNERS:
+        for need in needs:
+            if need.owner == owner:
+                by = "" if owner == "wheel" else need.by
+                groups.setdefault((owner, by, need.via), []).append(need.soname)
+    if groups:
+        yield "  needs:"
+    width = max((len(_OWNERS[owner]) for owner, _, _ in groups), default=0)
+    for (owner, by, via), sonames in groups.items():
+        names = list(dict.fromkeys(sonames))
+        who = f"{by}: " if by else ""
+        through = f" (which {via} loads)" if via else ""
+        label = f"{_OWNERS[owner]:{width}}"
+        shown = style(label, fg="red") if owner in {"nobody", "undeclared"} else label
+        yield f"    {shown}  {who}{_shorten(names)}{through}"
+
+
+def _shorten(names: list[str]) -> str:
+    """As many names as fit on a line."""
+    shown: list[str] = []
+    for name in names:
+        if shown and len(", ".join([*shown, name])) > _WIDTH:
+            break
+        shown.append(name)
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def _finding(finding: Finding, style: Style) -> Iterator[str]:
+    head = style(finding.severity, fg=_COLOURS[finding.severity], bold=True)
+    yield f"  {head} {finding.where}: {finding.message} [{finding.rule}]"
+    yield from (f"      {line}" for line in finding.evidence[:_EVIDENCE])
+    if len(finding.evidence) > _EVIDENCE:
+        yield f"      and {len(finding.evidence) - _EVIDENCE} more"
+    if finding.fix:
+        yield f"      fix: {finding.fix}"
