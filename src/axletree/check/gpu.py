@@ -62,7 +62,7 @@ def _properties(data: bytes) -> Iterator[str]:
             if "arch" in feature
             for value in ([several] if isinstance(several, str) else several)
         ]
-    except (msgspec.DecodeError, AttributeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
         return  # whether the file is right is another rule's business
     for value in values:
         found = _PROPERTY.fullmatch(value) if isinstance(value, str) else None
