@@ -25,7 +25,7 @@ def _label(match: TorchMatch) -> str:
 
 
 def _who(files: tuple[str, ...], one: str, many: str) -> str:
-    return f"{files[0]} and {len(files) - 1} more {many}" if len(files) > 1 else f"{files[0]} {one}"
+    return f"it and {len(files) - 1} more {many}" if len(files) > 1 else f"it {one}"
 
 
 def _missing(facts: DistFacts) -> Iterator[Found]:
@@ -36,8 +36,8 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
     for missing in match.missing:
         groups.setdefault(missing.files, []).append(missing.text)
     for files, texts in groups.items():
-        what = texts[0] if len(texts) == 1 else f"{len(texts)} symbols"
-        message = f"{_label(match)} does not export {what}, which {_who(files, 'needs', 'need')}"
+        what = f"{texts[0]}, which" if len(texts) == 1 else f"{len(texts)} symbols that"
+        message = f"{_who(files, 'needs', 'need')} {what} {_label(match)} does not export"
         yield Found(where=files[0], message=message, evidence=listing(texts), fix=_fix(facts, match))
 
 
@@ -58,8 +58,10 @@ def _fix(facts: DistFacts, match: TorchMatch) -> str | None:
 
 def _absent(facts: DistFacts) -> Iterator[Found]:
     match = facts.torch
-    for soname, files in match.absent.items() if match is not None else ():
-        message = f"{_label(match)} has no {soname}, which {_who(files, 'needs', 'need')}" if match else ""
+    if match is None:
+        return
+    for soname, files in match.absent.items():
+        message = f"{_who(files, 'needs', 'need')} {soname}, which {_label(match)} does not have"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -75,24 +77,6 @@ _CHECK = MissingSymbol(symbol="_ZN3c104testEv", text="c10::test()", files=(CORE,
 _MATCH = TorchMatch(origin="torch-2.14.1.whl", version="2.14.1+cu130", symbols=85)
 
 SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
-    Rule(
-        id="dist/torch-symbol-missing",
-        severity="error",
-        title="The torch it will meet does not export a symbol that it needs",
-        why="Importing fails with `undefined symbol`. torch's C++ interface changes with each release: a function that "
-        "gained an argument is another symbol.",
-        fix="build it against this torch, or against torch's stable interface (`torch/csrc/stable`)",
-        check=_missing,
-        cases=(
-            Case(
-                title="a function that this release changed",
-                facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=85, missing=(_CHECK,))),
-                fires=True,
-            ),
-            Case(title="all 85 symbols are exported", facts=sample(torch=_MATCH), fires=False),
-            Case(title="no torch was named", facts=sample(), fires=False),
-        ),
-    ),
     Rule(
         id="dist/torch-library-missing",
         severity="error",
@@ -111,6 +95,24 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(title="all libraries are there", facts=sample(torch=_MATCH), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/torch-symbol-missing",
+        severity="error",
+        title="The torch it will meet does not export a symbol that it needs",
+        why="Importing fails with `undefined symbol`. torch's C++ interface changes with each release: a function that "
+        "gained an argument is another symbol.",
+        fix="build it against this torch, or against torch's stable interface (`torch/csrc/stable`)",
+        check=_missing,
+        cases=(
+            Case(
+                title="a function that this release changed",
+                facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=85, missing=(_CHECK,))),
+                fires=True,
+            ),
+            Case(title="all 85 symbols are exported", facts=sample(torch=_MATCH), fires=False),
+            Case(title="no torch was named", facts=sample(), fires=False),
         ),
     ),
     Rule(
