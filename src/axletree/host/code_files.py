@@ -1,9 +1,9 @@
-"""The machine code that lies in a folder, mapped so that only what is read of it is loaded."""
+"""The machine code that lies in a folder, read in place: headers and tables only, never whole files."""
 
 from __future__ import annotations
 
-import mmap
 import os
+import weakref
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, Problem
@@ -25,28 +25,57 @@ _MAGICS = (
 _TEXTS = (".py", ".pyi", ".pyc", ".h", ".hpp", ".cuh", ".cpp", ".cu", ".inl", ".txt", ".md", ".json", ".yaml", ".cmake")
 
 
-def map_code(folder: Path) -> Iterator[tuple[str, memoryview]]:
+class FileSource:
+    """An open file as a :class:`~axletree.binary.source.Source`; it is closed with its last user.
+
+    Reading costs a call each, where a mapping would load 64 KiB around each header that is looked at.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open a file.
+
+        Raises:
+            OSError: it can't be opened.
+        """
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._descriptor)
+        self._size = os.fstat(self._descriptor).st_size
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._size
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A range of the content.
+
+        Raises:
+            HostError: it can't be read.
+        """
+        try:
+            return os.pread(self._descriptor, size, offset)
+        except OSError as error:
+            raise HostError(Problem(file=self._path, message=f"can't be read: {error.strerror}")) from error
+
+
+def find_code(folder: Path) -> Iterator[tuple[str, FileSource]]:
     """Each file that begins as machine code: path from the folder, content. Sorted; symbolic links are passed over.
 
-    Files are not opened where their name ends as that of a text or of compiled Python does.
+    Files are not opened where their name ends as that of a text or of compiled Python does. Pass the result to
+    :func:`axletree.package.tree_scan.scan_tree`.
 
     Raises:
         HostError: the folder or a file in it can't be read.
     """
     root = os.fspath(folder)
     for path in _files(root):
-        descriptor = -1
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            if os.pread(descriptor, 4, 0).startswith(_MAGICS):
-                # Not closed here: the reader may hold views of it. The mapping goes with the last of them.
-                mapped = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-                yield os.path.relpath(path, root), memoryview(mapped)
+            source = FileSource(path)
         except OSError as error:
             raise HostError(Problem(file=path, message=f"can't be read: {error.strerror}")) from error
-        finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+        if source.read(0, 4).startswith(_MAGICS):
+            yield os.path.relpath(path, root), source
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ class TreeScan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan_tree(files: Iterable[tuple[str, Source | bytes | memoryview]]) -> TreeScan:
-    """Read the headers of each file that is machine code; of a mapped file nothing else is touched.
+    """Read the headers and tables of each file that is machine code; nothing else is touched.
 
     Args:
         files: path from the root of the tree -> content; what is no machine code is passed over.
