@@ -7,6 +7,7 @@ are compared as offsets of strings: a mangled name is never the tail of another 
 from __future__ import annotations
 
 import re
+from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary.elf_dynamic import read_string, read_symbols
@@ -51,8 +52,7 @@ def read_symbol_use(reader: Reader, layout: Layout, dynamic: Dynamic) -> SymbolU
     old = _names_with(strings, b"Ss", keep=_has_old_string)
     init = _names_with(strings, b"PyInit")
     counted, defined = new | old, new | old | init
-    undefined: list[int] = []
-    exported: list[int] = []
+    undefined, exported = array("I"), array("I")
     modules: set[str] = set()
     for names, words, section, binding, weak in read_symbols(reader, layout, dynamic):
         for name, word in zip(names, words, strict=True):

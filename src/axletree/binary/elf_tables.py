@@ -21,7 +21,7 @@ MAGIC = b"\x7fELF"
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR, PT_GNU_STACK = 1, 2, 3, 4, 6, 0x6474E551
 _PN_XNUM, _SHN_XINDEX = 0xFFFF, 0xFFFF
-_MAX_TABLE = 64 << 20
+_MAX_TABLE = 8 << 20
 MAX_STEPS = 500_000
 """Most entries, or stretches of 64 bytes of names, that are read of one file."""
 _JUMP = 1 << 20
