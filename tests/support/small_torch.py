@@ -142,13 +142,13 @@ def make_small_torch(
         ["-Wl,--enable-new-dtags"],
         "$ORIGIN/../lib",
     )
-    name = WheelName(project="torch", version=version, python=PYTHON, abi=PYTHON, platform=PLATFORM)
+    wheel_name = WheelName(project="torch", version=version, python=PYTHON, abi=PYTHON, platform=PLATFORM)
     wheel = write_wheel_file(
         folder,
-        name,
+        wheel_name,
         [Member(path=path, data=data, executable="/bin/" in path or ".so" in path) for path, data in files.items()],
         metadata=create_metadata(name="torch", version=version, summary="A stand-in", requires=requires),
-        wheel_info=WheelInfo(tags=name.tags, purelib=False),
+        wheel_info=WheelInfo(tags=wheel_name.tags, purelib=False),
     )
     return wheel.path
 
