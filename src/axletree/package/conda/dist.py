@@ -70,7 +70,8 @@ def conda_package_from_dist(
 
     Code goes to ``lib/pythonX.Y/site-packages`` (``site-packages`` for any Python), ``.data`` folders to their places,
     the ``.dist-info`` folder goes along with ``INSTALLER`` saying conda and a RECORD of what is installed. Entry
-    points become scripts, or, for any Python, a list from which installers write them.
+    points become scripts, or, for any Python, a list from which installers write them. ``__pycache__`` folders are
+    left out: they are another Python's, or stale.
 
     Args:
         members: files of the wheel, as ``write_wheel`` takes them; METADATA, WHEEL and RECORD are made anew.
@@ -202,7 +203,7 @@ def _placed(
     """The members at their places in the prefix."""
     for member in members:
         top, _, rest = member.path.partition("/")
-        if top == folder and rest in _MADE_ANEW:
+        if (top == folder and rest in _MADE_ANEW) or "__pycache__" in member.path.split("/"):
             continue
         if not top.endswith(".data") or not rest:
             yield _file(member, f"{layout.site_packages}/{member.path}")

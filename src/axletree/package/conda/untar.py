@@ -160,9 +160,7 @@ def _number(field: bytes, archive: str) -> int:
 
 
 def _entry(header: bytes, kind: bytes, size: int, override: dict[str, str], archive: str) -> TarEntry:
-    name = _text(header[:100], archive)
-    prefix = _text(header[345:500], archive) if header[257:265] == b"ustar\00000" else ""
-    path = override.get("path") or (f"{prefix}/{name}" if prefix else name)
+    path = override["path"] if "path" in override else _name(header, archive)
     if kind not in _KINDS:
         raise tar_damaged(archive, f"is an entry of type {kind!r}, which packages can't hold", member=path)
     found = _KINDS[kind]
@@ -178,8 +176,21 @@ def _entry(header: bytes, kind: bytes, size: int, override: dict[str, str], arch
         size=size,
         executable=bool(_number(header[100:108], archive) & 0o100),
         mtime=_number(header[136:148], archive),
-        target=(override.get("linkpath") or _text(header[157:257], archive)) if found in {"link", "hardlink"} else "",
+        target=_target(header, found, override, archive),
     )
+
+
+def _target(header: bytes, kind: str, override: dict[str, str], archive: str) -> str:
+    if kind not in {"link", "hardlink"}:
+        return ""
+    return override["linkpath"] if "linkpath" in override else _text(header[157:257], archive)
+
+
+def _name(header: bytes, archive: str) -> str:
+    """The name in a header itself; GNU's headers have other things where ustar's have the first part of it."""
+    name = header[:100].partition(b"\0")[0]
+    prefix = header[345:500].partition(b"\0")[0] if header[257:265] == b"ustar\00000" else b""
+    return _text(prefix + b"/" + name if prefix else name, archive)
 
 
 def _read_override(kind: bytes, size: int, pieces: _Pieces, archive: str) -> dict[str, str]:
@@ -211,8 +222,8 @@ def _pax_records(data: bytes, archive: str) -> dict[str, str]:
         if end <= space or end > len(data) or not record.endswith(b"\n") or b"=" not in record:
             raise tar_damaged(archive, "holds a damaged pax header")
         key, _, value = record[:-1].partition(b"=")
-        if b"\0" in value and key in {b"path", b"linkpath"}:
-            raise tar_damaged(archive, "holds a name with a NUL in it")
+        if key in {b"path", b"linkpath"} and (not value or b"\0" in value):
+            raise tar_damaged(archive, "holds a name that is empty, or has a NUL in it")
         records[_text(key, archive)] = _text(value, archive) if key in {b"path", b"linkpath", b"size"} else ""
         position = end
     return records

@@ -1,0 +1,155 @@
+"""Build strings and what a wheel requires, in conda's words."""
+
+import pytest
+
+from axletree.core.errors import IntegrityError
+from axletree.package.conda.names import build_hash, build_string, parse_conda_name, pin_build, pin_exact, python_tag
+from axletree.package.conda.requires import (
+    Target,
+    convert_requires,
+    convert_specifiers,
+    platform_depends,
+    python_depends,
+)
+from axletree.package.metadata import create_metadata
+from support.conda import demo
+
+LINUX = Target(subdir="linux-64", python="3.11")
+ANY = Target(subdir="noarch")
+
+
+def test_the_hash_is_conda_builds() -> None:
+    # Every noarch package of conda-forge without variants is called ..._pyhd8ed1ab_0 or hd8ed1ab_0.
+    assert build_hash({"channel_targets": "conda-forge main"}) == "hd8ed1ab"
+
+
+def test_the_order_of_a_variant_does_not_matter() -> None:
+    assert build_hash({"a": "1", "b": "2"}) == build_hash({"b": "2", "a": "1"})
+
+
+def test_build_strings_and_pins() -> None:
+    build = build_string(
+        "cuda129", "", "mkl", python_tag("3.11"), variant={"channel_targets": "conda-forge main"}, number=300
+    )
+    assert build == "cuda129_mkl_py311_hd8ed1ab_300"
+    package = demo(build=build, build_number=300)
+    assert pin_exact(package) == f"demo 1.0 {build}"
+    assert pin_build(package, "cuda129", "mkl") == "demo 1.0 cuda129_mkl_*_300"
+    assert python_tag("3.13t") == "py313t"
+
+
+@pytest.mark.parametrize("extension", ["conda", "tar.bz2"])
+def test_file_names(extension: str) -> None:
+    assert parse_conda_name(f"a-b-c-1.0-h_0.{extension}") == ("a-b-c", "1.0", "h_0")
+
+
+@pytest.mark.parametrize("name", ["a-1.0.conda", "a-1.0-h_0.zip", "a-1.0-h_0", ".conda"])
+def test_what_is_no_file_name(name: str) -> None:
+    with pytest.raises(IntegrityError, match="no name of a conda package"):
+        parse_conda_name(name)
+
+
+@pytest.mark.parametrize(
+    ("specifiers", "expected"),
+    [
+        ("", ""),
+        ("<2,>=1", ">=1,<2"),
+        ("~=1.4.2", ">=1.4.2,1.4.*"),
+        ("~=1.4", ">=1.4,1.*"),
+        ("~=1!2.2.1", ">=1!2.2.1,1!2.2.*"),
+        ("==1.2.*", "1.2.*"),
+        ("==2.0", "==2.0"),
+        ("===2.0+cpu", "==2.0+cpu"),
+        ("!=1.3.*,!=1.5,>=1.2", ">=1.2,!=1.3.*,!=1.5"),
+    ],
+)
+def test_versions(specifiers: str, expected: str) -> None:
+    assert convert_specifiers(specifiers) == expected
+
+
+def test_markers_are_decided_for_the_target() -> None:
+    metadata = create_metadata(
+        name="demo",
+        version="1.0",
+        requires=[
+            "filelock",
+            "numpy>=1.21; python_version >= '3.10'",
+            "tomli; python_version < '3.11'",
+            "colorama; sys_platform == 'win32'",
+            "triton==3.7.1; platform_system == 'Linux' and platform_machine == 'x86_64'",
+            "optree>=0.13; extra == 'optree'",
+            "pyyaml; extra == 'yaml'",
+            "filelock>=3; extra == 'lock'",
+        ],
+    )
+    found = convert_requires(metadata, LINUX)
+    assert found.depends == ("filelock", "numpy >=1.21", "triton ==3.7.1")
+    assert found.constrains == ("optree >=0.13",)  # a bound where there is one, and none on what is required anyway
+    assert "numpy" in found.guessed
+
+
+def test_names_come_from_the_table() -> None:
+    names = {
+        "torch": ("pytorch",),
+        "cuda-toolkit[cublas]": ("libcublas >=13,<14",),
+        "cuda-toolkit[nvrtc]": ("cuda-nvrtc",),
+        "nvidia-nvtx": (),
+    }
+    requires = ["Torch==2.14.1", "cuda-toolkit[cublas,nvrtc]==13.0.3", "nvidia_nvtx>=1"]
+    found = convert_requires(create_metadata(name="demo", version="1.0", requires=requires), LINUX, names)
+    assert found.depends == ("pytorch ==2.14.1", "libcublas >=13,<14", "cuda-nvrtc ==13.0.3")
+    assert found.guessed == ()
+
+
+def test_what_can_not_be_said_is_listed() -> None:
+    metadata = create_metadata(
+        name="demo",
+        version="1.0",
+        requires=["a @ https://example.org/a.whl", "b; python_version > '3.9'", "c; os_name == 'nt'"],
+    )
+    with pytest.raises(IntegrityError) as caught:
+        convert_requires(metadata, ANY)
+    assert len(caught.value.problems) == 3
+    assert "marker asks for python_version, but the package is for any Python" in str(caught.value)
+
+
+def test_python_itself() -> None:
+    metadata = create_metadata(name="demo", version="1.0", requires_python=">=3.10")
+    assert python_depends(metadata, ANY) == ("python >=3.10",)
+    assert python_depends(metadata, LINUX) == ("python >=3.11,<3.12.0a0", "python_abi 3.11.* *_cp311")
+    free = Target(subdir="linux-64", python="3.13t")
+    assert python_depends(metadata, free)[1] == "python_abi 3.13.* *_cp313t"
+
+
+@pytest.mark.parametrize(
+    ("platforms", "subdir", "expected"),
+    [
+        (["manylinux_2_28_x86_64"], "linux-64", ("__glibc >=2.28,<3.0.a0",)),
+        (
+            ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"],
+            "linux-64",
+            ("__glibc >=2.17,<3.0.a0",),
+        ),
+        (["manylinux_2_28_aarch64"], "linux-aarch64", ("__glibc >=2.28,<3.0.a0",)),
+        (["linux_x86_64"], "linux-64", ()),
+        (["macosx_11_0_arm64"], "osx-arm64", ("__osx >=11.0",)),
+        (["macosx_10_9_universal2"], "osx-64", ("__osx >=10.9",)),
+        (["any"], "linux-64", ()),
+    ],
+)
+def test_platform_tags(platforms: list[str], subdir: str, expected: tuple[str, ...]) -> None:
+    assert platform_depends(platforms, subdir) == expected
+
+
+@pytest.mark.parametrize(
+    ("platform", "subdir"),
+    [
+        ("musllinux_1_2_x86_64", "linux-64"),
+        ("manylinux_2_28_aarch64", "linux-64"),
+        ("macosx_11_0_arm64", "linux-64"),
+        ("win_amd64", "linux-64"),
+    ],
+)
+def test_another_system_is_refused(platform: str, subdir: str) -> None:
+    with pytest.raises(IntegrityError, match=f"can't become a package of {subdir}"):
+        platform_depends([platform], subdir)
