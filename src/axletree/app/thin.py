@@ -115,6 +115,7 @@ def thin(path: Path, request: ThinRequest, *, out: Path | None, epoch: int = EAR
         IntegrityError: the input is damaged, or holds nothing for a wanted GPU in some container.
         HostError: a file can't be read or written.
     """
+    _gpus(request)  # what is no GPU is told before a large file is read
     if path.name.endswith(".whl"):
         return _thin_wheel(path, request, out, epoch=epoch, threads=threads)
     return _thin_library(path, request, out)
@@ -191,7 +192,7 @@ def _plans(files: Sequence[DeviceFile], request: ThinRequest, name: str) -> list
     if not makers:
         hint = "it looks into .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere, "
         raise UsageError(Problem(file=name, message="holds no GPU code to thin"), hint=hint + "stay as they are")
-    groups = [(gpu,) for gpu in present] if request.each else [tuple(parse_gpu(arch) for arch in request.archs)]
+    groups = [(gpu,) for gpu in present] if request.each else [_gpus(request)]
     plans = []
     for gpus in groups:
         foreign = [gpu.name for gpu in gpus if gpu.maker not in makers]
@@ -203,6 +204,10 @@ def _plans(files: Sequence[DeviceFile], request: ThinRequest, name: str) -> list
     if refused and (not request.each or all(plan.refused for plan in plans)):
         raise IntegrityError(*refused)
     return plans
+
+
+def _gpus(request: ThinRequest) -> tuple[Gpu, ...]:
+    return tuple({gpu.name: gpu for gpu in map(parse_gpu, request.archs)}.values())
 
 
 def _plan(files: Sequence[DeviceFile], gpus: tuple[Gpu, ...], request: ThinRequest, *, within: str) -> _Plan:

@@ -223,4 +223,8 @@ def gpus_in(sections: Iterable[DeviceSection]) -> tuple[Gpu, ...]:
             gpu = gpu_of(parsed) if parsed is not None else None
             if gpu is not None:
                 found[gpu.name] = gpu
-    return tuple(sorted(found.values(), key=lambda gpu: (gpu.maker, gpu.number, gpu.name)))
+    return tuple(sorted(found.values(), key=_gpu_order))
+
+
+def _gpu_order(gpu: Gpu) -> tuple[object, ...]:
+    return (gpu.maker == "hip", order(gpu.name if gpu.maker == "hip" else f"sm_{gpu.name}"))

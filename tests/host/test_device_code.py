@@ -1,0 +1,130 @@
+"""GPU code read and thinned by us, against NVIDIA's cuobjdump and binutils."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from axletree.app.device import DeviceFile, read_file_code
+from axletree.binary.device_scan import summarise
+from axletree.binary.edits import EditedSource, iter_source
+from axletree.host.sources import FileSource, write_source
+from axletree.package.arch import parse_gpu
+from axletree.package.thin_wheel import ThinRules, check_thinned, thin_file
+from support.cuda import build_library, cuobjdump, find_cuobjdump
+from support.inputs import deb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARCHS = "80 86 90a 100f compute_90"
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return find_cuobjdump(tmp_path_factory.mktemp("cuobjdump"))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_library(tmp_path_factory.mktemp("library") / "libk.so", ARCHS, "--compress-mode=size")
+
+
+def read(path: Path) -> DeviceFile:
+    with FileSource(path) as source:
+        return read_file_code(source, name=path.name)
+
+
+def counts(path: Path) -> Counter[str]:
+    """Ours in the words of cuobjdump, which looks into relocatable code only where there is no other."""
+    found: Counter[str] = Counter()
+    code = read(path).code
+    for section in [part for part in code if part.section.name == ".nv_fatbin"] or code:
+        for row in summarise(section).code:
+            binary = row.form == "binary"
+            name = row.arch.rstrip("f") if binary else row.arch.replace("compute_", "ptx_")
+            found[name] += row.count
+    return found
+
+
+def thin(path: Path, target: Path, *archs: str) -> Path:
+    with FileSource(path) as source:
+        code = read_file_code(source, name=path.name).code
+        thinned = thin_file(code, ThinRules(gpus=tuple(parse_gpu(arch) for arch in archs)), name=path.name)
+        write_source(target, iter_source(EditedSource(source, thinned.edits)), like=path)
+    check_thinned(read(target).code, thinned, name=target.name)
+    return target
+
+
+@pytest.mark.parametrize("option", ["--compress-mode=none", "--compress-mode=speed", "-rdc=true"])
+def test_entries_are_counted_as_by_cuobjdump(tmp_path: Path, tool: Path, option: str) -> None:
+    path = build_library(tmp_path / "libk.so", "80 103f compute_90", option, kernels=1)
+    assert counts(path) == cuobjdump(tool, path)
+    assert counts(path)
+
+
+def test_compression_is_told_entry_by_entry(tmp_path: Path) -> None:
+    modes = {"none": {"none"}, "speed": {"none", "lz4"}, "size": {"zstd"}}
+    for mode, packings in modes.items():
+        file = read(build_library(tmp_path / f"lib{mode}.so", "90 compute_90", f"--compress-mode={mode}", kernels=1))
+        assert {code.packing for section in file.code for code in summarise(section).code} == packings
+
+
+@pytest.mark.parametrize(
+    ("archs", "kept"),
+    [
+        (["90"], {"sm_90a"}),
+        (["89"], {"sm_86"}),
+        (["103"], {"sm_100"}),
+        (["80", "100"], {"sm_80", "sm_100"}),
+        (["110"], {"ptx_90"}),
+    ],
+)
+def test_a_thinned_library_holds_what_was_asked_for(
+    tmp_path: Path, tool: Path, library: Path, archs: list[str], kept: set[str]
+) -> None:
+    path = thin(library, tmp_path / library.name, *archs)
+    before, after = cuobjdump(tool, library), cuobjdump(tool, path)
+    assert after == Counter({name: count for name, count in before.items() if name in kept})
+    assert counts(path) == after
+    assert tables(path) == tables(library)
+
+
+def tables(path: Path) -> str:
+    """All that readelf says of the host part."""
+    done = subprocess.run(["readelf", "-aW", path.name], cwd=path.parent, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_thinning_twice_changes_nothing(tmp_path: Path, library: Path) -> None:
+    once = thin(library, tmp_path / "once.so", "86")
+    twice = thin(once, tmp_path / "twice.so", "86")
+    assert twice.read_bytes() == once.read_bytes()
+
+
+@pytest.mark.slow
+def test_rocsparse_has_111_bundles_of_seven_targets(tmp_path: Path) -> None:
+    path = max(deb("librocsparse0").rglob("librocsparse.so.*"), key=lambda found: found.stat().st_size)
+    with FileSource(path) as source:
+        code = read_file_code(source, name=path.name).code
+        (section,) = [summarise(part) for part in code]
+        assert (section.section, section.containers, section.damaged) == (".hip_fatbin", 111, None)
+        targets = "gfx803 gfx900:xnack- gfx906:xnack- gfx908:xnack- gfx90a:xnack- gfx90a:xnack+ gfx1030"
+        assert {row.arch: row.count for row in section.code} == dict.fromkeys(targets.split(" "), 111)
+        thinned = thin_file(code, ThinRules(gpus=(parse_gpu("gfx90a:xnack-"),)), name=path.name)
+        edited = EditedSource(source, thinned.edits)
+        again = read_file_code(edited, name=path.name)
+        check_thinned(again.code, thinned, name=path.name)
+        assert {entry.arch for part in again.code for found in part.containers for entry in found.entries} == {
+            "host",
+            "gfx90a:xnack-",
+        }
+        for before, after in zip(code[0].containers, again.code[0].containers, strict=True):
+            kept = next(entry for entry in after.entries if entry.arch != "host")
+            original = next(entry for entry in before.entries if entry.id == kept.id)
+            assert (kept.offset, kept.size) == (original.offset, original.size)
+            assert edited.read(kept.offset, 4096) == source.read(kept.offset, 4096)
+    assert 0.13 < 1 - thinned.dropped / section.size < 0.15
