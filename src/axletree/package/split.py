@@ -11,6 +11,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from axletree.binary.elf import ElfFacts, is_elf, read_elf
 from axletree.binary.members import MemberSource, read_member
@@ -112,13 +114,17 @@ def read_split_source(buffer: bytes | memoryview, *, filename: str) -> SplitSour
         if entry is None:
             raise IntegrityError(Problem(file=filename, key=f"{folder}/{file}", message="is missing"))
         texts[file] = read_member(buffer, entry, archive=filename, limit=_MAX_CHANGED)
+    metadata = parse_metadata(texts["METADATA"], file=f"{folder}/METADATA")
+    if (canonicalize_name(metadata.name), Version(metadata.version)) != (name.project, Version(name.version)):
+        message = f"is {metadata.name} {metadata.version} by its metadata, which its file name denies"
+        raise IntegrityError(Problem(file=filename, message=message))
     return SplitSource(
         filename=filename,
         name=name,
         buffer=buffer,
         entries=entries,
         dist_info=folder,
-        metadata=parse_metadata(texts["METADATA"], file=f"{folder}/METADATA"),
+        metadata=metadata,
         wheel_info=parse_wheel_info(texts["WHEEL"], file=f"{folder}/WHEEL"),
         record=parse_record(texts["RECORD"], file=f"{folder}/RECORD"),
     )

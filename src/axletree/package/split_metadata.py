@@ -88,7 +88,8 @@ def part_metadata(
         fields = [field for field in original.fields if field[0].lower() != "requires-dist"]
     else:
         summary = package.summary or f"A part of {original.name}"
-        fields = [field for field in original.fields if field[0].lower() in _TRAVELS]
+        without = {"license-file"} if package.meta else set()  # it holds no files
+        fields = [field for field in original.fields if field[0].lower() in _TRAVELS - without]
         fields[1:1] = [("Name", package.name), ("Version", version), ("Summary", summary)]
     kept = [share.given[package.name] for share in shares if package.name in share.given]
     fields += [("Requires-Dist", text) for text in kept]
@@ -107,16 +108,11 @@ def _given(text: str, takers: Sequence[Package], main: str) -> dict[str, str]:
         return {main: text}
     if re.search(r"\bextra\b", str(requirement.marker or "")):
         return {main: text}
-    given: dict[str, str] = {}
-    rest = set(requirement.extras)
-    for package in takers:
-        taken = _taken(requirement, package.takes)
-        if taken is not None:
-            given[package.name] = _with_extras(requirement, text, taken)
-            rest -= taken
-    if not given or rest:
-        given.setdefault(main, _with_extras(requirement, text, rest))
-    return given
+    shares = {package.name: taken for package in takers if (taken := _taken(requirement, package.takes)) is not None}
+    rest = requirement.extras.difference(*shares.values())
+    if rest or not shares:
+        shares[main] = shares.get(main, set()) | rest
+    return {name: _with_extras(requirement, text, extras) for name, extras in shares.items()}
 
 
 def _taken(requirement: Requirement, patterns: Iterable[str]) -> set[str] | None:
