@@ -37,22 +37,8 @@ def build_library(path: Path, archs: str, *options: str, kernels: int = 2) -> Pa
         source = path.with_name(f"{path.stem}_{index}.cu")
         source.write_text(KERNEL.format(name=f"kernel{index}", factor=index + 2))
         sources.append(source)
-    command = [
-        nvcc,
-        "-shared",
-        "-Xcompiler",
-        "-fPIC",
-        "-cudart",
-        "none",
-        "-t",
-        "2",
-        *options,
-        *codes,
-        *sources,
-        "-o",
-        path,
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    command = [nvcc, "-shared", "-Xcompiler", "-fPIC", "-cudart", "none", "-t", "2", *options, *codes]
+    subprocess.run([*command, *map(str, sources), "-o", str(path)], check=True, capture_output=True)
     return path
 
 

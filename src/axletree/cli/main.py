@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
     "schema": ("schema", "Print the JSON schema of recipes or of the event stream."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
+    "sizes": ("sizes", "Say where the bytes are: by folder, ELF section and GPU architecture."),
     "split": ("split", "Split a wheel into several distributions that install together."),
     "store": ("store", "Look after the store: verify, gc, du."),
     "thin": ("thin", "Drop the code of GPUs that are not wanted from a wheel's libraries."),

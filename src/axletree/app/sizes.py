@@ -1,0 +1,77 @@
+"""Measure where the bytes of wheels, folders and libraries are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axletree.binary.elf import is_elf, read_elf
+from axletree.binary.zips import read_directory
+from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.host.archive import map_file
+from axletree.host.sources import FileSource
+from axletree.package.sizes import SizedFile, measure_sizes
+from axletree.package.wheel import scan_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.package.sizes import SizeReport
+
+
+def measure_path(path: Path) -> SizeReport:
+    """Measure a wheel, a folder, or one file. A wheel is inflated once in memory, of files only headers are read.
+
+    Raises:
+        HostError: it can't be read.
+        IntegrityError: it is no sound wheel.
+    """
+    if path.is_dir():
+        damaged: list[str] = []
+        return measure_sizes(list(_folder_files(path, damaged)), name=str(path), damaged=damaged)
+    if path.name.endswith(".whl"):
+        return _measure_wheel(path)
+    damaged = []
+    return measure_sizes([_file(path, path.name, damaged)], name=str(path), damaged=damaged)
+
+
+def _measure_wheel(path: Path) -> SizeReport:
+    view = map_file(path)
+    scan = scan_wheel(view, filename=path.name)
+    facts = {member.path: member.facts for member in scan.elfs}
+    files = [
+        SizedFile(path=entry.name, size=entry.size, compressed=entry.compressed, facts=facts.get(entry.name))
+        for entry in read_directory(view, archive=path.name)
+        if not entry.directory
+    ]
+    damaged = [f"{name}: {message}" for name, message in scan.damaged_elfs]
+    return measure_sizes(files, name=str(path), compressed=len(view), damaged=damaged)
+
+
+def _folder_files(root: Path, damaged: list[str]) -> Iterator[SizedFile]:
+    """Every regular file; one with several names counts once, links are not followed."""
+    seen: set[tuple[int, int]] = set()
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.is_symlink() or not path.is_file():
+                continue
+            status = path.stat()
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            yield _file(path, path.relative_to(root).as_posix(), damaged)
+
+
+def _file(path: Path, name: str, damaged: list[str]) -> SizedFile:
+    with FileSource(path) as source:
+        try:
+            facts = read_elf(source, name=name) if is_elf(source.read(0, 4)) else None
+        except IntegrityError as error:
+            damaged.append(str(error))
+            facts = None
+        except OSError as error:
+            raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        return SizedFile(path=name, size=source.size, compressed=source.size, facts=facts)

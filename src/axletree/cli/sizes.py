@@ -1,0 +1,116 @@
+"""``axletree sizes``: where the bytes of wheels and libraries are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from axletree.app.sizes import measure_path
+from axletree.core.units import format_bytes
+from axletree.view.tables import plural, printable, render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from axletree.package.sizes import ArchTotal, PartSize, SizeReport
+
+_ROWS = 12
+_WIDTH = 120
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL|FOLDER|FILE...")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each input, one a line, with all rows.")
+def command(paths: tuple[Path, ...], *, as_json: bool) -> int:
+    """Say where the bytes are: by folder, ELF section and GPU architecture.
+
+    Names what no loader reads, and what stripping or thinning would save.
+    """
+    for index, path in enumerate(paths):
+        report = measure_path(path)
+        if as_json:
+            click.echo(msgspec.json.encode(report))
+        else:
+            click.echo("\n".join(([""] if index else []) + list(_render(report))))
+    return 0
+
+
+def _render(report: SizeReport) -> Iterator[str]:
+    size = f"{format_bytes(report.size)} in {plural(report.files, 'file')}"
+    packed = f", {format_bytes(report.compressed)} as an archive" if report.packed else ""
+    yield f"{click.style(report.input, bold=True)}  {size}{packed}"
+    if report.files > 1:
+        yield from _parts(report)
+    yield from _sections(report)
+    yield from _archs(report.archs)
+    yield from _savings(report)
+    yield from (click.style(f"  not read: {printable(text)}", fg="yellow") for text in report.damaged)
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int], more: int) -> Iterator[str]:
+    yield ""
+    yield render_table(headers, rows, width=_WIDTH, right=right, indent="  ")
+    if more > 0:
+        yield f"  and {more:,} more"
+
+
+def _parts(report: SizeReport) -> Iterator[str]:
+    packed = ("compressed",) if report.packed else ()
+    rows = [(part.path, f"{part.files:,}", *_both(part, report)) for part in report.parts[:_ROWS]]
+    yield from _table(("part", "files", "size", *packed), rows, right=(1, 2, 3), more=len(report.parts) - _ROWS)
+    rows = [(part.path, *_both(part, report)) for part in report.largest]
+    yield from _table(("largest files", "size", *packed), rows, right=(1, 2), more=0)
+
+
+def _both(part: PartSize, report: SizeReport) -> tuple[str, ...]:
+    size = format_bytes(part.size)
+    return (size, format_bytes(part.compressed)) if report.packed else (size,)
+
+
+def _sections(report: SizeReport) -> Iterator[str]:
+    if report.sections:
+        rows = [
+            (section.name, f"{section.files:,}", format_bytes(section.size), "" if section.loaded else "not loaded")
+            for section in report.sections[:_ROWS]
+        ]
+        yield from _table(("section", "files", "size", ""), rows, right=(1, 2), more=len(report.sections) - _ROWS)
+
+
+def _archs(archs: Sequence[ArchTotal]) -> Iterator[str]:
+    if archs:
+        rows = [
+            (
+                arch.arch,
+                arch.section,
+                "PTX" if arch.arch.startswith("compute_") else arch.form,
+                f"{arch.entries:,}",
+                format_bytes(arch.size),
+                format_bytes(arch.unpacked) if arch.unpacked else "",
+            )
+            for arch in archs
+        ]
+        headers = ("GPU code for", "section", "form", "entries", "size", "unpacked")
+        yield from _table(headers, rows, right=(3, 4, 5), more=0)
+
+
+def _savings(report: SizeReport) -> Iterator[str]:
+    archs: dict[str, int] = {}
+    for arch in report.archs:
+        if arch.form == "binary":
+            archs[arch.arch] = archs.get(arch.arch, 0) + arch.size
+    if report.strippable or len(archs) > 1:
+        yield ""
+    if report.strippable:
+        yield (
+            f"  strip would save about {format_bytes(report.strippable)}: symbols and debug information of "
+            f"{plural(len(report.unloaded), 'file')}, which no loader reads"
+        )
+    if len(archs) > 1:
+        whole = sum(arch.size for arch in report.archs)
+        yield (
+            f"  thin would save most of {format_bytes(whole)} of GPU code in the download, none once installed: "
+            f"no architecture takes more than {format_bytes(max(archs.values()))}"
+        )
