@@ -74,6 +74,12 @@ def test_symbols_of_others(name: str) -> None:
     assert not is_torch_symbol(name.encode())
 
 
+@pytest.mark.parametrize("part", ["Z", "T", "Tc_", "Tv0_n24_", "TVTI", "P", "NK", "1"])
+def test_a_hostile_name_is_told_at_once(part: str) -> None:
+    """Backtracking would take longer than the universe."""
+    assert not is_torch_symbol(b"_Z" + part.encode() * 20_000)
+
+
 def test_torchs_libraries() -> None:
     ours = ("libtorch.so", "libtorch_cpu.so", "libc10.so", "libc10_cuda.so", "libtorch_cuda_linalg.so", "libshm.so")
     assert all(map(is_torch_library, ours))

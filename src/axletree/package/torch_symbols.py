@@ -35,15 +35,15 @@ _MAX_READ = 2000
 """Most missing symbols that are read as C++, each in a tenth of a millisecond; nobody reads more of them."""
 
 _SPACES = rb"(?:2at|3c10|4c10d|5torch|6caffe2|10onnx_torch)"
-_PREFIX = rb"_Z(?:T[VTISWHC]|G[VR]|T(?:[hv]n?\d+_(?:n?\d+_)?|c\w*?_))*Z*"
+_SPECIAL = rb"_Z(?:T[VTISWHC]|G[VR]|T[hv]n?\d+_(?:n?\d+_)?)?Z*"
+"""What stands before the name of a vtable, a typeinfo, a guard variable, a thunk, or something inside a function."""
 _OWN = re.compile(
-    _PREFIX
+    _SPECIAL
     + rb"(?:[PRKO]*N[rVK]*[RO]?"
     + _SPACES
-    + rb"|\d+TH[CDP]{0,3}[A-Z])"
-    + rb"|aoti_torch_|torch_[a-z]|TH[CDP]{1,3}[A-Z]"
+    + rb"|\d+TH[CDP]{0,3}[A-Z])|aoti_torch_|torch_[a-z]|TH[CDP]{1,3}[A-Z]"
 )
-_CARRIER = re.compile(_PREFIX + rb"(?:[PRKO]*N[rVK]*[RO]?)?(?:S[tabsiod]|9__gnu_cxx|8pybind11)")
+_CARRIER = re.compile(_SPECIAL + rb"(?:[PRKO]*N[rVK]*[RO]?)?(?:S[tabsiod]|9__gnu_cxx|8pybind11)")
 _MENTION = re.compile(rb"(?<!\d)" + _SPACES)
 _FAMILY = re.compile(
     r"lib(?:torch|torch_(?:cpu|cuda|cuda_cpp|cuda_cu|cuda_linalg|python|hip|xpu|xpu_ops\w*|global_deps|nvshmem)"
