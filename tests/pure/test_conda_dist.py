@@ -173,7 +173,7 @@ def test_a_package_of_one_platform_for_every_python() -> None:
 )
 def test_what_does_not_fit_is_refused(tags: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(IntegrityError, match=message):
-        convert(info=WheelInfo(tags=(tags,), purelib=False), **options)
+        convert(info=WheelInfo(tags=(tags,), purelib=False), **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,8 +88,6 @@ def install(channel: Path, prefix: Path, *specs: str, cache: Path) -> list[str]:
     """Solve and install into a prefix; the names that were installed."""
     records = solve(channel, *specs)
     asyncio.run(
-        rattler.install(
-            records, prefix, cache_dir=os.fspath(cache), show_progress=False, platform=rattler.Subdir("linux-64")
-        )
+        rattler.install(records, prefix, cache_dir=cache, show_progress=False, platform=rattler.Subdir("linux-64"))
     )
     return sorted(record.name.normalized for record in records)
