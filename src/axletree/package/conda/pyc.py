@@ -1,9 +1,11 @@
 """Which sources of a package get a compiled file beside them, and where it goes.
 
-The compiled files are of the kind that holds a hash of its source, checked at import (PEP 552). Those with a date, as
-``py_compile`` makes them, are stale as soon as an installer copies the source instead of linking it (another file
-system, a prefix written into a text, copy on write), because that gives it a new date; Python then compiles again at
-each start wherever it may not write. Those with an unchecked hash hide it when somebody edits a source.
+The compiled files are of the kind that holds a hash of its source, checked at import (PEP 552). The usual kind holds the
+source's date and length instead. All files of a package have one date, so that its bytes are the same on any day, and
+then a date tells nothing: a source that was replaced by one as long would go on running in its old form; and where an
+environment is copied without its dates, Python would compile everything again at each start. A hash that is not
+checked would hide the edits of whoever debugs an installed package. Checking costs nothing that can be measured
+(importing the 528 modules of sympy: 0.35 s of CPU time with each kind).
 """
 
 from __future__ import annotations
