@@ -1,6 +1,6 @@
 """Which sources of a package get a compiled file beside them, and where it goes.
 
-The compiled files are of the kind that holds a hash of its source, checked at import (PEP 552). The usual kind holds the
+The compiled files are of the kind that holds a hash of its source, checked at import (PEP 552). The usual kind has the
 source's date and length instead. All files of a package have one date, so that its bytes are the same on any day, and
 then a date tells nothing: a source that was replaced by one as long would go on running in its old form; and where an
 environment is copied without its dates, Python would compile everything again at each start. A hash that is not
