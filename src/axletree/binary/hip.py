@@ -21,8 +21,6 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-import zstandard
-
 from axletree.binary.device import TOO_MANY, Container, Entry, Need
 
 if TYPE_CHECKING:
@@ -161,10 +159,15 @@ def parse_table(data: bytes) -> tuple[Row, ...] | None:
 
 def _unpack_start(stream: bytes, packing: Packing) -> bytes:
     """At most :data:`_TABLE` unpacked bytes; none where the stream is damaged."""
-    try:
-        if packing == "zlib":
+    if packing == "zlib":
+        try:
             return zlib.decompressobj().decompress(stream, _TABLE)
+        except zlib.error:
+            return b""
+    import zstandard  # noqa: PLC0415 (few files have such bundles, and every command that reads ELF files comes by here)
+
+    try:
         reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(io.BytesIO(stream))
         return reader.read(_TABLE)
-    except (zlib.error, zstandard.ZstdError):
+    except zstandard.ZstdError:
         return b""
