@@ -62,9 +62,8 @@ def peers(path: Path) -> None:
 
 def clients(path: Path, home: Path) -> None:
     """uv installs it, and pip says that it would: the one reads all of it, the other its directory."""
-    subprocess.run(
-        [sys.executable, "-m", "uv", "venv", "-q", "--offline", "--python", sys.executable, home], check=True
-    )
+    uv: tuple[str | Path, ...] = (sys.executable, "-m", "uv")
+    subprocess.run([*uv, "venv", "-q", "--offline", "--python", sys.executable, home], check=True)
     python = home / "bin" / "python"
     target: tuple[str | Path, ...] = ("--python", python)
     install = ("pip", "install", "-q", "--offline", "--cache-dir", home / "cache")
