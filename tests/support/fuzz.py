@@ -76,7 +76,7 @@ def device(data: bytes) -> None:
         assert streamed == found
     assert [section.damaged is None for section in streamed] == [section.damaged is None for section in found]
     for container in read_containers(source, Section(*sections[0])).containers:
-        for edit in ordered_edits(thin_container(container, [0])):
+        for edit in ordered_edits(thin_container(container, range(min(1, len(container.entries))))):
             assert container.offset <= edit.offset <= edit.end <= container.offset + container.size
 
 

@@ -28,13 +28,15 @@ MAX_RATIO = 1100
 _EOCD = struct.Struct("<4s4H2LH")
 _EOCD64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64 = struct.Struct("<4sLQL")
-_CENTRAL = struct.Struct("<4xH2xHH4x3L4H2x2L")  # without times and internal attributes
+_CENTRAL = struct.Struct("<4x2HHH4x3L4H2x2L")  # without times and internal attributes
 _LOCAL = struct.Struct("<4s2xHH4x3L2H")
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _ENCRYPTED, _DESCRIPTOR, _PATCH, _STRONG, _UTF8, _MASKED = 1, 8, 32, 64, 0x800, 0x2000
 _TROUBLE = _ENCRYPTED | _STRONG | _MASKED | _PATCH
 _METHODS = frozenset({STORED, DEFLATED})
 _UNIX = 3
+_VERSION = 63
+"""6.3, the last version of the format that a reader may be asked for."""
 _TYPE = 0o170000
 _SUSPICIOUS = ("\\", "\0", "//", "/./", "/../", "\n/", "\n./", "\n../", "/.\n", "/..\n", "\n.\n", "\n..\n", "\n\n")
 """No list of paths, one a line, has any of this where all of them are safe."""
@@ -158,7 +160,7 @@ def _entries(view: memoryview, end: _End, archive: str) -> Iterator[ZipEntry]:
 
 
 def _read_entry(view: memoryview, directory: bytes, position: int, archive: str) -> tuple[ZipEntry, int]:
-    made_by, flags, method, crc, compressed, size, n_name, n_extra, n_comment, disk, attributes, offset = (
+    made_by, version, flags, method, crc, compressed, size, n_name, n_extra, n_comment, disk, attributes, offset = (
         _CENTRAL.unpack_from(directory, position)
     )
     start = position + _CENTRAL.size
@@ -170,7 +172,7 @@ def _read_entry(view: memoryview, directory: bytes, position: int, archive: str)
     if _MAX_32 in (size, compressed, offset):
         extra = directory[start + n_name : start + n_name + n_extra]
         size, compressed, offset = _zip64(extra, [size, compressed, offset], archive, name)
-    if flags & _TROUBLE or disk or method not in _METHODS:
+    if flags & _TROUBLE or disk or method not in _METHODS or version & 0xFF > _VERSION:
         _refuse(flags, method, disk, archive, name)
     if method == STORED and size != compressed:
         raise damaged(archive, f"is stored, yet declares two sizes, {size} and {compressed}", member=name)
@@ -203,6 +205,8 @@ def _refuse(flags: int, method: int, disk: int, archive: str, name: str) -> NoRe
         raise damaged(archive, "is encrypted", member=name)
     if flags & _PATCH or disk:
         raise damaged(archive, "is a patch or a part of a split archive", member=name)
+    if method in _METHODS:
+        raise damaged(archive, "asks for a later version of the format than there is", member=name)
     raise damaged(archive, f"uses compression method {method}; wheels may only store or deflate", member=name)
 
 
