@@ -124,18 +124,10 @@ def _misalignments(layout: Layout, size: int) -> Iterator[str]:
             yield f"LOAD segment {index}: its address {high.vaddr:#x} lies before that of segment {before}"
         elif high.vaddr < low.vaddr + low.memsz:
             yield f"LOAD segment {index}: it overlaps segment {before} in memory"
+    parts = sorted((load.offset, load.offset + load.filesz, index) for index, load in loads if load.filesz)
+    for (_, end, before), (start, _, index) in itertools.pairwise(parts):
+        if start < end:
+            yield f"LOAD segment {index}: it shares bytes of the file with segment {before}"
     for table in (segment for segment in layout.segments if segment.type == PT_PHDR):
         if layout.find_offset(table.vaddr) != layout.segment_table.offset:
             yield "PHDR segment: no loaded segment maps the program headers at its address"
-
-
-def overlapping_segments(layout: Layout) -> tuple[str, ...]:
-    """LOAD segments that share bytes of the file."""
-    loads = sorted(
-        (s.offset, s.offset + s.filesz, i) for i, s in enumerate(layout.segments) if s.type == PT_LOAD and s.filesz
-    )
-    return tuple(
-        f"LOAD segment {index}: it shares bytes of the file with segment {before}"
-        for (_, end, before), (start, _, index) in itertools.pairwise(loads)
-        if start < end
-    )[:_SHOWN]

@@ -26,6 +26,8 @@ _TORCH_CXX = re.compile(
     rb"_Z(?:GV|GR|T[VTISWHC]|T[hv]n?\d+_(?:n?\d+_)?)?Z*N[rVKRO]*(?:3c10|2at|5torch|6caffe2)"
 )
 _MANGLED_TOKEN = re.compile(rb"Ss|S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?\d+E|[AThv]n?\d+_|[CD]\d|(\d{1,4})")
+_COMPATIBLE = b"_ZNSs4_Rep20_S_empty_rep_storageE"
+"""What the compilers of older systems link into everything, whichever strings it uses."""
 _MAX_HITS = 200_000
 """Most names of one kind that are counted."""
 
@@ -96,7 +98,7 @@ def _names_with(strings: bytes, part: bytes, *, keep: Callable[[bytes], bool] | 
 
 def _has_old_string(name: bytes) -> bool:
     """Whether a mangled name has the substitution ``Ss``; in the text of an identifier it means nothing."""
-    if not name.startswith(b"_Z"):
+    if not name.startswith(b"_Z") or name == _COMPATIBLE:
         return False
     position = 2
     while (token := _MANGLED_TOKEN.search(name, position)) is not None:

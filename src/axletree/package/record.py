@@ -139,6 +139,9 @@ def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
         found = encode_hash(bytes.fromhex(content.sha256)) if algorithm == "sha256" else content.other
         if not found:
             yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed with {algorithm} only")
+        elif entry.hash == f"sha256={content.sha256}":
+            detail = "is listed with its hash in hexadecimal, where base64 must stand"
+            yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
         elif entry.hash.rstrip("=") != found:
             detail = f"has {found}, but {entry.hash[:120]} is listed"
             yield RecordIssue(kind="hash", path=entry.path, detail=detail)
