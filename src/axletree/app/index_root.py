@@ -36,6 +36,8 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     metadata: bytes | None = None
     """METADATA of a wheel; what has none is no wheel, and no page lists it."""
     requires_python: str | None = None
+    folder: str = ""
+    """Where below the root it goes, if not into the root itself."""
 
 
 @contextmanager
@@ -86,10 +88,11 @@ def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tu
     pages = render_index(lines) if wheels else {}
     texts = {f"{file.path.name}.metadata": file.metadata for file in wheels if file.metadata is not None}
     texts |= {page: pages[page] for page in sorted(pages, key=lambda page: -page.count("/"))}
-    moves = [(file.path, out / file.path.name) for file in staged]
+    targets = tuple(out / file.folder / file.path.name for file in staged)
+    moves = [(file.path, target) for file, target in zip(staged, targets, strict=True)]
     try:
         for number, (name, data) in enumerate(texts.items()):
-            temporary = staged[0].path.with_name(f".{number}.text")
+            temporary = wheels[0].path.with_name(f".{number}.text")
             temporary.write_bytes(data)
             moves.append((temporary, out / name))
         if durable:
@@ -103,7 +106,7 @@ def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tu
                 _sync(folder)
     except OSError as error:
         raise _unwritable(out, error) from error
-    return tuple(out / file.path.name for file in staged)
+    return targets
 
 
 def _line(file: StagedFile) -> IndexFile:
@@ -127,7 +130,7 @@ def _listed(out: Path) -> Iterator[IndexFile]:
 def _unlisted(out: Path, staged: Iterable[StagedFile], listed: Iterable[str]) -> Iterator[IndexFile]:
     """Files that lie where a staged one goes, though no page names them."""
     for file in staged:
-        path = out / file.path.name
+        path = out / file.folder / file.path.name
         if file.path.name not in listed and path.exists():
             yield msgspec.structs.replace(_line(file), sha256=digest_file(path))
 

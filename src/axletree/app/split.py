@@ -73,11 +73,14 @@ def split_wheel(
         return SplitOutcome(report=plan.report)
     with staging(out) as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         # Most of the work is the kernel's and the libraries' that hash and inflate: it runs beside Python.
-        written = tuple(pool.map(partial(_write, folder, epoch=epoch), plan.parts))
+        wanted = plan.parts if verify or "wheel" in formats else ()  # the proof reads wheels
+        written = tuple(pool.map(partial(_write, folder, epoch=epoch), wanted))
         report = plan.report
         if verify:
             report = msgspec.structs.replace(report, notes=_prove(source, plan, written, pool))
         staged = tuple(pool.map(_staged, plan.parts, written)) if "wheel" in formats else ()
+        if "conda" in formats:
+            staged += _write_conda(folder, plan, source, epoch)
         files = add_to_root(out, staged, durable=verify)
     return SplitOutcome(report=report, files=files)
 
@@ -133,6 +136,12 @@ def _write(folder: Path, part: Part, *, epoch: int) -> WheelFile:
         epoch=epoch,
         verify=False,  # all parts are read back together, once, when what they need of each other is known
     )
+
+
+def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int) -> tuple[StagedFile, ...]:
+    from axletree.app.split_conda import write_conda_parts  # noqa: PLC0415 (only who wants them pays for the import)
+
+    return write_conda_parts(folder, plan, platform=source.name.platform, epoch=epoch)
 
 
 def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor) -> tuple[str, ...]:

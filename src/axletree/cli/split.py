@@ -89,5 +89,7 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
     if unused:
         yield f"  rules that took nothing: {unused}"
     if outcome.files:
-        yield f"  wrote version {report.version} to {out}; install it with"
-        yield f"    pip install --extra-index-url {(out.absolute() / 'simple').as_uri()} {report.install}"
+        yield f"  wrote {len(outcome.files)} packages of version {report.version} to {out}"
+    if sizes.keys() & {package.filename for package in report.packages}:
+        url = (out.absolute() / "simple").as_uri()
+        yield f"  install them with: pip install --extra-index-url {url} {report.install}"
