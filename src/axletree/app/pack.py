@@ -51,6 +51,7 @@ def pack(
     threads: int = 1,
     older: Path | None = None,
     epoch: int = EARLIEST,
+    verify: bool = True,
 ) -> PackedFolder:
     """Pack a folder that holds the content of a wheel; its METADATA and WHEEL files say how it is called.
 
@@ -62,6 +63,7 @@ def pack(
         threads: how many compress at once.
         older: a wheel; files that it has with the same size and SHA-256 are copied from it, compressed as they are.
         epoch: date of the members.
+        verify: read the wheel back before it gets its name.
 
     Raises:
         HostError: a file can't be read, or the wheel not be written.
@@ -93,6 +95,7 @@ def pack(
         epoch=epoch,
         level=level,
         threads=threads,
+        verify=verify,
     )
     return PackedFolder(
         wheel=written,

@@ -32,7 +32,15 @@ class Retagged(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the old one was signed, which the new one can't be."""
 
 
-def retag(path: Path, wishes: Wishes, *, out: Path | None = None, epoch: int = EARLIEST, threads: int = 1) -> Retagged:
+def retag(
+    path: Path,
+    wishes: Wishes,
+    *,
+    out: Path | None = None,
+    epoch: int = EARLIEST,
+    threads: int = 1,
+    verify: bool = True,
+) -> Retagged:
     """Write a wheel of the same content under another name; nothing is compressed again.
 
     Args:
@@ -41,6 +49,7 @@ def retag(path: Path, wishes: Wishes, *, out: Path | None = None, epoch: int = E
         out: folder for the new wheel; its own if ``None``. A wheel of that name there is replaced.
         epoch: date of the members.
         threads: how many verify at once.
+        verify: read the new wheel back before it gets its name.
 
     Raises:
         HostError: the wheel can't be read, or the new one not be written.
@@ -63,6 +72,7 @@ def retag(path: Path, wishes: Wishes, *, out: Path | None = None, epoch: int = E
         wheel_info=change_info(wheel.wheel_info, wheel.name, name),
         epoch=epoch,
         threads=threads,
+        verify=verify,
     )
     signatures = {f"{wheel.folder}/{signature}" for signature in SIGNATURES}
     return Retagged(wheel=written, unsigned=any(entry.name in signatures for entry in wheel.entries))
