@@ -12,8 +12,11 @@ import pytest
 
 from axletree.app.torch_symbols import exports_of_torch
 from axletree.binary.demangle import demangle
+from axletree.check.audit import audit_buffer
 from axletree.core.errors import AxletreeError, UsageError
 from axletree.host.archive import map_file
+from axletree.host.policies import read_all_policies
+from axletree.host.providers import read_providers
 from axletree.package.torch_symbols import TorchExports, TorchMatch, match_torch
 from axletree.package.wheel import scan_wheel
 from support.inputs import wheel
@@ -52,6 +55,24 @@ def test_a_release_that_does_not_fit_misses_one_symbol(cuda_torch: TorchExports)
     assert [missing.text for missing in found.missing] == [CHECK]
     assert found.missing[0].files == ("torchvision/_C.so", "torchvision/image.so")
     assert found.absent == {}
+
+
+@pytest.mark.xdist_group("torch-cuda")
+@pytest.mark.parametrize(("version", "missing"), [("0.28.0", [CHECK]), ("0.29.1", [])])
+def test_the_audit_tells_it(cuda_torch: TorchExports, version: str, missing: list[str]) -> None:
+    path = wheel(f"torchvision=={version}")
+    report = audit_buffer(
+        map_file(path), filename=path.name, policies=read_all_policies(), providers=read_providers(), torch=cuda_torch
+    )
+    told = [finding.message for finding in report.findings if finding.rule.startswith("dist/torch-")]
+    assert len(told) == len(missing)
+    assert all(text in message for text, message in zip(missing, told, strict=True))
+    assert {finding.rule for finding in report.findings if finding.severity == "info"} >= {
+        "dist/gpu-uncompressed-some",
+        "dist/sbom-missing",
+        "dist/version-label",
+        "dist/licence-restricted",
+    }
 
 
 def test_a_cuda_build_misses_the_cuda_libraries_of_a_cpu_torch() -> None:

@@ -136,6 +136,26 @@ def test_missing_symbols_are_named_with_their_files() -> None:
     assert found.absent == {"libc10_cuda.so": ("demo/_core.so",)}
 
 
+@pytest.mark.parametrize(
+    ("missing", "exported", "instead"),
+    [
+        (
+            CHECK,
+            f"{CHECK}PNS0_1LE",
+            "c10::cuda::c10_cuda_check_implementation(int, char const*, char const*, unsigned int, bool, c10::cuda::L*)",
+        ),
+        ("_ZNK2at6Tensor3runEi", "_ZNK2at6Tensor3runEl", "at::Tensor::run(long) const"),
+        ("_ZN2at6Tensor3runEi", "_ZN2at6Tensor4run2Ei", None),
+        ("_ZN3c105ErrorC1Ei", "_ZN3c105ErrorC1El", None),  # a constructor: not told apart by plain scopes
+        ("aoti_torch_old", "aoti_torch_older", None),
+    ],
+)
+def test_what_is_exported_instead_is_shown(missing: str, exported: str, instead: str | None) -> None:
+    core = make_elf(needed=("libc10.so",), undefined=(missing,))
+    (found,) = match({"demo/_core.so": core}, torch_wheel(exported)).missing
+    assert found.instead == (() if instead is None else (instead,))
+
+
 def test_what_the_wheel_itself_exports_is_not_missing() -> None:
     core = make_elf(needed=("libc10.so", "libdemo.so"), undefined=(SET_DEVICE,))
     plain = make_elf(exported=(SET_DEVICE,))  # neither linked to torch nor naming what torch must bring

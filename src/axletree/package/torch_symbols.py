@@ -44,12 +44,15 @@ _OWN = re.compile(
     + rb"|\d+TH[CDP]{0,3}[A-Z])|aoti_torch_|torch_[a-z]|TH[CDP]{1,3}[A-Z]"
 )
 _CARRIER = re.compile(_SPECIAL + rb"(?:[PRKO]*N[rVK]*[RO]?)?(?:S[tabsiod]|9__gnu_cxx|8pybind11)")
+_SCOPES = re.compile(rb"_ZN[rVK]*[RO]?")
+_LENGTH = re.compile(rb"[1-9]\d{0,3}")
 _MENTION = re.compile(rb"(?<!\d)" + _SPACES)
 _FAMILY = re.compile(
     r"lib(?:torch|torch_(?:cpu|cuda|cuda_cpp|cuda_cu|cuda_linalg|python|hip|xpu|xpu_ops\w*|global_deps|nvshmem)"
     r"|c10|c10_(?:cuda|hip|xpu)|caffe2_\w+|shm)\.so"
 )
 _VERSION = re.compile(rb"""^__version__\s*(?::\s*\w+\s*)?=\s*['"]([^'"\s]{1,100})['"]""", re.MULTILINE)
+_MAX_INSTEAD = 5
 
 
 class TorchExports(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +79,8 @@ class MissingSymbol(msgspec.Struct, frozen=True, kw_only=True):
     """As in the source; the same as ``symbol`` where it is no C++ name or can't be read."""
     files: tuple[str, ...]
     """Who takes it, sorted."""
+    instead: tuple[str, ...] = ()
+    """What this torch exports under the same name with other parameters."""
 
 
 class TorchMatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,16 +206,39 @@ def match_torch(
         origin=torch.origin,
         version=torch.version,
         symbols=len(wanted),
-        missing=tuple(_missing(symbol, taken, read=number < _MAX_READ) for number, symbol in enumerate(sorted(lost))),
+        missing=_missing(lost, taken, torch),
         absent={soname: tuple(path for path in taken if soname in elfs[path].needed) for soname in sorted(absent)},
         other_machine=tuple(sorted(others)),
     )
 
 
-def _missing(symbol: bytes, taken: Mapping[str, Symbols], *, read: bool) -> MissingSymbol:
-    name = symbol.decode("utf-8", "backslashreplace")
-    files = tuple(path for path, symbols in taken.items() if symbol in symbols.undefined)
-    return MissingSymbol(symbol=name, text=demangle(name) if read else name, files=files)
+def _missing(lost: frozenset[bytes], taken: Mapping[str, Symbols], torch: TorchExports) -> tuple[MissingSymbol, ...]:
+    """Each lost symbol with its users, and what torch has in its place."""
+    shown = sorted(lost)[:_MAX_READ]
+    families = {symbol: family for symbol in shown if (family := _family(symbol))}
+    instead: dict[bytes, list[str]] = {family: [] for family in families.values()}
+    for symbol in torch.symbols if families else ():
+        found = instead.get(_family(symbol))
+        if found is not None and len(found) < _MAX_INSTEAD:
+            found.append(demangle(symbol.decode()))
+    return tuple(
+        MissingSymbol(
+            symbol=(name := symbol.decode("utf-8", "backslashreplace")),
+            text=demangle(name) if number < _MAX_READ else name,
+            files=tuple(path for path, symbols in taken.items() if symbol in symbols.undefined),
+            instead=tuple(sorted(instead.get(families.get(symbol, b""), []))),
+        )
+        for number, symbol in enumerate(sorted(lost))
+    )
+
+
+def _family(symbol: bytes) -> bytes:
+    """The beginning of a mangled name that all overloads of a function share, where it is of plain scopes."""
+    found = _SCOPES.match(symbol)
+    at = found.end() if found is not None else len(symbol)
+    while (number := _LENGTH.match(symbol, at)) is not None:
+        at = number.end() + int(number[0])
+    return symbol[: at + 1] if found is not None and symbol[at : at + 1] == b"E" else b""
 
 
 def _uses_torch(facts: ElfFacts) -> bool:

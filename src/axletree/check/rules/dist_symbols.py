@@ -32,13 +32,19 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
     match = facts.torch
     if match is None:
         return
-    groups: dict[tuple[str, ...], list[str]] = {}
+    groups: dict[tuple[str, ...], list[MissingSymbol]] = {}
     for missing in match.missing:
-        groups.setdefault(missing.files, []).append(missing.text)
-    for files, texts in groups.items():
-        what = f"{texts[0]}, which" if len(texts) == 1 else f"{len(texts)} symbols that"
+        groups.setdefault(missing.files, []).append(missing)
+    for files, symbols in groups.items():
+        alone = len(symbols) == 1
+        what = f"{symbols[0].text}, which" if alone else f"{len(symbols)} symbols that"
         message = f"{_who(files, 'needs', 'need')} {what} {_label(match)} does not export"
-        yield Found(where=files[0], message=message, evidence=listing(texts), fix=_fix(facts, match))
+        evidence = tuple(
+            line
+            for symbol in symbols
+            for line in (*([] if alone else [symbol.text]), *(f"exported instead: {text}" for text in symbol.instead))
+        )
+        yield Found(where=files[0], message=message, evidence=evidence, fix=_fix(facts, match))
 
 
 def _fix(facts: DistFacts, match: TorchMatch) -> str | None:
