@@ -6,6 +6,7 @@ import binascii
 import csv
 import hashlib
 import io
+import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -15,6 +16,8 @@ from axletree.core.trees import is_safe_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+_QUOTED = re.compile(r'[",\r\n]')
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 OTHER_HASHES = frozenset({"sha384", "sha512", "sha3_256", "sha3_384", "sha3_512", "blake2b", "blake2s"})
@@ -89,11 +92,19 @@ def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...
 
 def render_record(entries: Iterable[RecordEntry]) -> bytes:
     """The bytes of a RECORD file, lines in the given order."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for entry in entries:
-        writer.writerow((entry.path, entry.hash, "" if entry.size is None else entry.size))
-    return out.getvalue().encode()
+    return "".join(
+        f"{_quote(entry.path)},{_quote(entry.hash)},{'' if entry.size is None else entry.size}\n" for entry in entries
+    ).encode()
+
+
+def _rows(text: str) -> list[list[str]]:
+    if '"' in text or "\r" in text:
+        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    return [line.split(",") if line else [] for line in text.split("\n")]  # in half the time
+
+
+def _quote(field: str) -> str:
+    return '"' + field.replace('"', '""') + '"' if _QUOTED.search(field) else field
 
 
 def check_record(
