@@ -15,6 +15,7 @@ from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.policies import read_policies
+from axletree.package.deflate import BLOCK
 from axletree.package.metadata import Metadata, create_metadata, parse_metadata, with_requirement, with_version
 from axletree.package.names import WheelName, dist_info_folder
 from axletree.package.partition import Claim, partition
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.execute.context import Context
     from axletree.store.store import Store
-
-_CHUNK = 1 << 20
 
 
 def run(context: Context) -> Outcome:
@@ -163,7 +162,7 @@ def _chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:
     def read() -> Iterator[bytes]:
         digest = hashlib.sha256()
         with store.blob_path(blob).open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
+            while chunk := stream.read(BLOCK):
                 digest.update(chunk)
                 yield chunk
         if digest.hexdigest() != blob:
