@@ -54,7 +54,7 @@ def test_a_silent_case_breaks_no_other_rule() -> None:
 def test_findings_come_worst_first_with_the_rules_fix() -> None:
     facts = sample(
         filename="demo-1.0-cp311-cp311-linux_x86_64.whl",
-        elfs={CORE: library(symbol_table=5 << 20, needed=("libx.so", "libc.so.6"), runpath=("/opt",))},
+        elfs={CORE: library(symbol_table=5 << 20, needed=("libx.so", "libc.so.6"), runpath=("/usr/local/lib",))},
     )
     findings = apply_rules(DIST_RULES, facts)
     assert [(finding.severity, finding.rule) for finding in findings] == [

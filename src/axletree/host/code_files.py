@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from axletree.core.errors import HostError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _MAGICS = (
@@ -59,33 +59,50 @@ class FileSource:
             raise HostError(Problem(file=self._path, message=f"can't be read: {error.strerror}")) from error
 
 
-def find_code(folder: Path) -> Iterator[tuple[str, FileSource]]:
+def find_code(folder: Path, paths: Iterable[str] | None = None) -> Iterator[tuple[str, FileSource]]:
     """Each file that begins as machine code: path from the folder, content. Sorted; symbolic links are passed over.
 
     Files are not opened where their name ends as that of a text or of compiled Python does. Pass the result to
     :func:`axletree.package.tree_scan.scan_tree`.
 
+    Args:
+        folder: where to look.
+        paths: its files, where they are known already; see :func:`list_files`.
+
     Raises:
         HostError: the folder or a file in it can't be read.
     """
     root = os.fspath(folder)
-    for path in _files(root):
+    for path in list_files(folder) if paths is None else paths:
+        if path.endswith(_TEXTS):
+            continue
+        place = f"{root}/{path}"
         try:
-            source = FileSource(path)
+            source = FileSource(place)
         except OSError as error:
-            raise HostError(Problem(file=path, message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=place, message=f"can't be read: {error.strerror}")) from error
         if source.read(0, 4).startswith(_MAGICS):
-            yield os.path.relpath(path, root), source
+            yield path, source
 
 
-def _files(folder: str) -> Iterator[str]:
-    """Paths of regular files below a folder that may be machine code, sorted."""
+def list_files(folder: Path) -> tuple[str, ...]:
+    """Paths from a folder of all regular files below it, sorted; symbolic links are passed over.
+
+    Raises:
+        HostError: the folder or one in it can't be read.
+    """
+    root = os.fspath(folder)
+    return tuple(_files(root, ""))
+
+
+def _files(root: str, below: str) -> Iterator[str]:
+    folder = f"{root}/{below}"
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise HostError(Problem(file=folder, message=f"can't be read: {error.strerror}")) from error
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _files(entry.path)
-        elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(_TEXTS):
-            yield entry.path
+            yield from _files(root, f"{below}{entry.name}/")
+        elif entry.is_file(follow_symlinks=False):
+            yield f"{below}{entry.name}"

@@ -54,8 +54,9 @@ def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[Miss, ...]:
     """Libraries of the wheel that something needs and that its search path does not lead to.
 
     A program must find all by itself. Of an extension module or a library that code opens only what no other file of
-    the wheel loads either counts: its package may have loaded it before. Files outside of site-packages are left out:
-    where they will lie is not known.
+    the wheel loads either counts: its package may have loaded it before. Nor does what a plug-in needs of the library
+    that it is named after, since that one opens it. Files outside of site-packages are left out: where they will lie is
+    not known.
     """
     files = {place: facts for path, facts in elfs.items() if (place := installed_path(path)) is not None}
     paths = {place: path for path in elfs if (place := installed_path(path)) is not None}
@@ -67,7 +68,8 @@ def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[Miss, ...]:
         Miss(paths[root], paths[user], soname, paths[names[soname]])
         for root, loading in loadings.items()
         for soname, user in loading.missing
-        if soname in names and (files[root].interpreter is not None or names[soname] not in loaded)
+        if soname in names
+        and (files[root].interpreter is not None or not (names[soname] in loaded or _extends(root, names[soname])))
     )
 
 
@@ -77,10 +79,11 @@ def find_optional(needs: Iterable[Need], elfs: Mapping[str, ElfFacts], around: S
     A file may lack a library where nothing else in the wheel needs the file and
 
     - it is one of several in a folder that are named alike and lack different libraries (``tbbpool``, ``omppool``), or
-      of a row of libraries named alike of which others lack nothing: alternatives; or other files are sound, and
-    - only an extra of the wheel requires what brings the library; or
-    - it is a plug-in, in a folder of them or named after a library of the wheel that does not need it, or a binding,
-      named after the library that it lacks.
+      of a row of libraries named alike of which others lack nothing: an ``alternative``; or something in the wheel
+      works without the library, and
+    - only an ``extra`` of the wheel requires what brings it; or
+    - the file is a ``plug-in``: in a folder of them, called one, or named after a library of the wheel; or
+    - it is a ``binding``: named after the library that it lacks.
 
     Then ``why`` says so. The owner becomes ``optional``, except for plug-ins and bindings to what nobody brings: the
     wheel may have forgotten a file.
@@ -94,7 +97,9 @@ def find_optional(needs: Iterable[Need], elfs: Mapping[str, ElfFacts], around: S
     if not lacks:
         return needs
     roots = find_roots(elfs)
-    signs = _Signs(elfs, roots, lacks, around, sound=_any_sound(elfs, roots, lacks))
+    names = library_paths(elfs)
+    reached = {root: _closure(root, elfs, names) for root in roots}
+    signs = _Signs(elfs, reached, lacks, around)
     return tuple(part for need in needs for part in _split(need, signs))
 
 
@@ -102,26 +107,29 @@ class _Signs(NamedTuple):
     """What tells whether a file is for some users only."""
 
     elfs: Mapping[str, ElfFacts]
-    roots: tuple[str, ...]
+    roots: Mapping[str, set[str]]
+    """Root -> all files that it leads to, itself included."""
     lacks: Mapping[str, set[str]]
     around: Surroundings
-    sound: bool
-    """Whether a root of the wheel lacks nothing, nor does anything that it leads to."""
 
     def find(self, path: str, need: Need) -> str:
         """Why a file may lack a library; empty where there is no sign of it."""
         if path not in self.roots or self.elfs[path].interpreter is not None:
             return ""
         if self.is_alternative(path):
-            return "one of several alternatives"
-        if not self.sound:
+            return "alternative"
+        if not self.spared(need.soname):
             return ""
         owners = find_providers(self.around.providers, need.soname)
         if any(owner.declared_by(self.around.extras) for owner in owners):
-            return "required by an extra"
+            return "extra"
         if self.is_plugin(path):
-            return "for a plug-in"
-        return "for a binding" if _named_after(path, need.soname) else ""
+            return "plug-in"
+        return "binding" if _named_after(path, need.soname) else ""
+
+    def spared(self, soname: str) -> bool:
+        """Whether something that users load works without a library."""
+        return any(not any(soname in self.lacks.get(path, ()) for path in reached) for reached in self.roots.values())
 
     def is_alternative(self, path: str) -> bool:
         folder = path.rpartition("/")[0]
@@ -133,18 +141,17 @@ class _Signs(NamedTuple):
         alike = [other for other in kin if _alike(path, other)]
         if any(self.lacks[path].isdisjoint(self.lacks[other]) for other in alike if other in self.lacks):
             return True
-        row = [other for other in alike if _common(path, other)[0] >= _ALIKE]
-        opened = not any(self.elfs[file].python_modules for file in (path, *row))
-        return opened and len(row) > 1 and any(other not in self.lacks for other in row)
+        if self.elfs[path].python_modules:
+            return False
+        row = [other for other in alike if _common(path, other)[0] >= _ALIKE and not self.elfs[other].python_modules]
+        return len(row) > 1 and any(other not in self.lacks for other in row)
 
     def is_plugin(self, path: str) -> bool:
         if self.elfs[path].python_modules:
             return False
-        if _PLUGIN_FOLDERS.intersection(path.split("/")[:-1]):
+        if _PLUGIN_FOLDERS.intersection(path.split("/")[:-1]) or "plugin" in _stem(path).lower():
             return True
-        stem = _stem(path)
-        hosts = (_stem(other) for other, facts in self.elfs.items() if other != path and facts.kind == "shared")
-        return any(stem.startswith((f"{host}_", f"{host}-")) for host in hosts if len(host) >= _SHORTEST)
+        return any(_extends(path, other) for other, facts in self.elfs.items() if facts.kind == "shared")
 
 
 def _split(need: Need, signs: _Signs) -> Iterator[Need]:
@@ -155,27 +162,26 @@ def _split(need: Need, signs: _Signs) -> Iterator[Need]:
     for path in need.files:
         reasons.setdefault(signs.find(path, need), []).append(path)
     for why, files in sorted(reasons.items()):
-        forgotten = need.owner == "nobody" and why in {"for a plug-in", "for a binding"}
+        forgotten = need.owner == "nobody" and why in {"plug-in", "binding"}
         owner = need.owner if forgotten or not why else "optional"
         yield msgspec.structs.replace(need, owner=owner, why=why, files=tuple(files))
 
 
-def _any_sound(elfs: Mapping[str, ElfFacts], roots: Iterable[str], lacks: Mapping[str, set[str]]) -> bool:
-    names = library_paths(elfs)
+def _closure(root: str, elfs: Mapping[str, ElfFacts], names: Mapping[str, str]) -> set[str]:
+    """All files of the wheel that a file leads to by the names that they need, itself included."""
+    seen = {root}
+    waiting = [root]
+    while waiting:
+        reached = {names[soname] for soname in elfs[waiting.pop()].needed if soname in names} - seen
+        seen |= reached
+        waiting.extend(reached)
+    return seen
 
-    def sound(root: str) -> bool:
-        seen = {root}
-        waiting = [root]
-        while waiting:
-            path = waiting.pop()
-            if path in lacks:
-                return False
-            reached = {names[soname] for soname in elfs[path].needed if soname in names} - seen
-            seen |= reached
-            waiting.extend(reached)
-        return True
 
-    return any(sound(root) for root in roots if elfs[root].architecture is not None)
+def _extends(path: str, host: str) -> bool:
+    """Whether a file is named after another: ``libcufile_rdma.so`` after ``libcufile.so``."""
+    stem = _stem(host)
+    return len(stem) >= _SHORTEST and _stem(path).startswith((f"{stem}_", f"{stem}-"))
 
 
 def _alike(one: str, other: str) -> bool:

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from axletree.package.providers import Provider, find_providers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.binary.elf import ElfFacts
 
@@ -34,6 +34,8 @@ interpreter's own library. ``nobody``: nobody known.
 
 _LOADERS = re.compile(r"ld-linux[a-z0-9_-]*\.so\.\d+|ld64\.so\.\d+|ld\.so\.1")
 _MUSL = re.compile(r"libc\.musl-\w+\.so\.1|ld-musl-\w+\.so\.1|libc\.so")
+_TOOLCHAIN = re.compile(r"lib(gomp|quadmath|gfortran|stdc\+\+|gcc_s|atomic|omp|iomp5|c\+\+|c\+\+abi|unwind)\.so[.\d]*")
+"""Libraries of compilers: no distribution has them by chance."""
 _LIBPYTHON = re.compile(r"libpython\d+(\.\d+\w*)?\.so(\.\d[\d.]*)?")
 
 
@@ -47,7 +49,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     via: str = ""
     """The required distribution that has it loaded, where that is not who brings it: torch loads CUDA's libraries."""
     why: str = ""
-    """Why ``optional`` libraries are."""
+    """Why it may be missing: ``alternative``, ``extra``, ``plug-in``, ``binding``; see ``package.demand``."""
     files: tuple[str, ...] = ()
     """Who needs it, sorted."""
 
@@ -92,7 +94,8 @@ def find_owners(elfs: Mapping[str, ElfFacts], around: Surroundings, *, members: 
     """
     inside = library_paths(elfs)
     files = {path.rpartition("/")[2]: path for path, facts in sorted(elfs.items()) if facts.kind == "shared"}
-    layout = _Layout({place for path in members if (place := installed_path(path)) is not None}, around.required)
+    places = {place for path in members if (place := installed_path(path)) is not None}
+    layout = _Layout(places, around)
     users: dict[Need, list[str]] = {}
     for path, facts in elfs.items():
         for soname in dict.fromkeys(facts.needed):
@@ -100,7 +103,7 @@ def find_owners(elfs: Mapping[str, ElfFacts], around: Surroundings, *, members: 
                 _promised(soname, files, around)
                 or _provided(soname, around)
                 or _sibling(soname, path, facts, layout)
-                or _last_resort(soname, inside, around)
+                or _last_resort(soname, _folders(path, facts), inside, around)
             )
             users.setdefault(need, []).append(path)
     found = [msgspec.structs.replace(need, files=tuple(sorted(paths))) for need, paths in users.items()]
@@ -143,13 +146,19 @@ def _provided(soname: str, around: Surroundings) -> Need | None:
 
 def _sibling(soname: str, path: str, facts: ElfFacts, layout: _Layout) -> Need | None:
     """A required distribution, unknown what it brings, into whose folder the file's search path leads."""
-    for entry in search_path(path, facts):
-        if entry.folder is not None and (owners := layout.fillers(entry.folder)):
+    if _TOOLCHAIN.fullmatch(soname) or find_providers(layout.around.providers, soname):
+        return None
+    for folder in _folders(path, facts):
+        if owners := layout.fillers(folder):
             return Need(soname=soname, owner="sibling", by=", ".join(owners))
     return None
 
 
-def _last_resort(soname: str, inside: Mapping[str, str], around: Surroundings) -> Need:
+def _folders(path: str, facts: ElfFacts) -> tuple[str, ...]:
+    return tuple(entry.folder for entry in search_path(path, facts) if entry.folder is not None)
+
+
+def _last_resort(soname: str, folders: Sequence[str], inside: Mapping[str, str], around: Surroundings) -> Need:
     """A library of the wheel under its SONAME, though its file has another name; a known owner; nobody."""
     if soname in inside:
         return Need(soname=soname, owner="wheel", by=inside[soname])
@@ -158,7 +167,8 @@ def _last_resort(soname: str, inside: Mapping[str, str], around: Surroundings) -
         # The wheel itself is who brings such libraries, but this one it does not have: one of its kin does.
         matching = tuple(provider for provider in matching if not provider.declared_by({around.own}))
     if matching:
-        return Need(soname=soname, owner="undeclared", by=matching[0].name)
+        near = next((p for p in matching if any(p.lies_in(folder) for folder in folders)), matching[0])
+        return Need(soname=soname, owner="undeclared", by=near.name)
     return Need(soname=soname, owner="nobody")
 
 
@@ -166,19 +176,21 @@ class _Layout(NamedTuple):
     """Which folders below site-packages the wheel fills, and what it requires."""
 
     places: set[str]
-    required: frozenset[str]
+    around: Surroundings
 
     def fillers(self, folder: str) -> tuple[str, ...]:
         """Required distributions that may fill a folder: those that share the first word of its top folder's name.
 
         A folder that the wheel owns is its own business: one with files of the wheel, below a package of the wheel, or
-        below ``NAME.libs``.
+        below ``NAME.libs``. Of one that known distributions fill it is known what is in it.
         """
         top = folder.partition("/")[0]
         if top in {"..", "."} or top.endswith(".libs") or (f"{top}/__init__.py" in self.places and self.has(folder)):
             return ()
+        if any(provider.lies_in(folder) for provider in self.around.providers):
+            return ()
         word = _first_word(top)
-        return tuple(sorted(name for name in self.required if "[" not in name and _first_word(name) == word))
+        return tuple(sorted(name for name in self.around.required if "[" not in name and _first_word(name) == word))
 
     def has(self, folder: str) -> bool:
         """Whether the wheel has files in a folder or below."""

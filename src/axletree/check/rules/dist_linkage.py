@@ -20,15 +20,19 @@ from axletree.package.demand import find_roots
 from axletree.package.linkage import is_loader, library_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from axletree.check.dist import DistFacts
     from axletree.package.linkage import Need
 
 
-def subject(files: Iterable[str], one: str, many: str) -> str:
+_SHOWN = 6
+"""Names of libraries that a message lists."""
+
+
+def subject(files: Sequence[str], one: str, many: str) -> str:
     """``it needs`` or ``it and 3 more files need``, said of the file that a finding names."""
-    others = len(tuple(files)) - 1
+    others = len(files) - 1
     return f"it and {others} more file{'s' if others > 1 else ''} {many}" if others else f"it {one}"
 
 
@@ -52,7 +56,7 @@ def _raise_tag(facts: DistFacts, need: Need) -> str | None:
 def _uncertain(facts: DistFacts) -> Iterator[Found]:
     for need in facts.needs:
         if need.owner == "nobody" and need.why:
-            message = f"nobody brings {_needing(need)} {need.why}"
+            message = f"nobody brings {_needing(need)}; {_why(need.files, need.why)}"
             yield Found(where=need.files[0], message=message, evidence=listing(need.files))
 
 
@@ -60,12 +64,10 @@ def _undeclared(facts: DistFacts) -> Iterator[Found]:
     if facts.wheel.metadata is None:
         return
     for by, needs in _by_owner(facts, "undeclared").items():
-        files = tuple(sorted({path for need in needs for path in need.files}))
-        libraries = ", ".join(need.soname for need in needs)
+        files, libraries = _together(needs)
         message = f"{by} brings {libraries}, which {subject(files, 'needs', 'need')}, but the wheel does not require it"
-        evidence = tuple(f"{path} needs {need.soname}" for need in needs for path in need.files)
         fix = f"add {_requirement(facts, by)}, at the version built against, to the package's requirements"
-        yield Found(where=files[0], message=message, evidence=listing(evidence), fix=fix)
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs), fix=fix)
 
 
 def _requirement(facts: DistFacts, name: str) -> str:
@@ -85,27 +87,55 @@ def _by_owner(facts: DistFacts, owner: str) -> dict[str, list[Need]]:
 
 
 def _optional(facts: DistFacts) -> Iterator[Found]:
+    groups: dict[tuple[str, str], list[Need]] = {}
     for need in facts.needs:
         if need.owner == "optional":
-            who = f"{need.by} brings it" if need.by else "nobody known brings it"
-            message = f"{subject(need.files, 'needs', 'need')} {need.soname}, {need.why}; {who}"
-            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+            groups.setdefault((need.by, need.why), []).append(need)
+    for (by, why), needs in groups.items():
+        files, libraries = _together(needs)
+        who = by or "nobody known"
+        message = f"{subject(files, 'needs', 'need')} {libraries}, which {who} brings; {_why(files, why)}"
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
+
+
+def _why(files: Sequence[str], why: str) -> str:
+    """Why files may lack a library."""
+    they = "it is" if len(files) == 1 else "they are"
+    return {
+        "alternative": f"{they} one of several alternatives"
+        if len(files) == 1
+        else f"{they} some of several alternatives",
+        "extra": "an extra of the wheel requires that",
+        "plug-in": f"{they} {'a plug-in' if len(files) == 1 else 'plug-ins'}",
+        "binding": f"{they} {'a binding' if len(files) == 1 else 'bindings'} to it",
+    }[why]
+
+
+def _together(needs: Sequence[Need]) -> tuple[tuple[str, ...], str]:
+    """(files of all needs, their libraries as a text)."""
+    files = tuple(sorted({path for need in needs for path in need.files}))
+    names = list(dict.fromkeys(need.soname for need in needs))
+    more = f" and {len(names) - _SHOWN} more libraries" if len(names) > _SHOWN + 1 else ""
+    return files, ", ".join(names[:_SHOWN] if more else names) + more
+
+
+def _who_needs(needs: Sequence[Need]) -> tuple[str, ...]:
+    return listing([f"{path} needs {need.soname}" for need in needs for path in need.files])
 
 
 def _sibling(facts: DistFacts) -> Iterator[Found]:
     for by, needs in _by_owner(facts, "sibling").items():
-        files = tuple(sorted({path for need in needs for path in need.files}))
-        libraries = ", ".join(need.soname for need in needs)
-        message = f"{subject(files, 'needs', 'need')} {libraries} from where {by} has its files"
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        files, libraries = _together(needs)
+        one = f"one of {by}" if ", " in by else by
+        message = f"{subject(files, 'needs', 'need')} {libraries}, which {one} must bring"
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
 
 
 def _host(facts: DistFacts) -> Iterator[Found]:
     for by, needs in _by_owner(facts, "host").items():
-        files = tuple(sorted({path for need in needs for path in need.files}))
-        libraries = ", ".join(need.soname for need in needs)
+        files, libraries = _together(needs)
         message = f"{subject(files, 'needs', 'need')} {libraries} ({by})"
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
 
 
 def _driver(facts: DistFacts) -> Iterator[Found]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.rules.dist_linkage import subject
 from axletree.check.rules.dist_sample import CORE, glibc, library, plain_library, sample
 from axletree.check.verdict import judge_platform
 from axletree.package.demand import find_roots
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from axletree.package.platforms import Platform
 
 _MUSL_NAME = "demo-1.0-cp311-cp311-musllinux_1_2_x86_64.whl"
+_SHOWN = 3
 _LINK_TIME = (".a", ".lib", ".o", ".obj")
 
 
@@ -49,25 +51,30 @@ def _above(facts: DistFacts, platform: Platform) -> dict[str, list[SymbolNeed]]:
 
 def _above_tag(facts: DistFacts) -> Iterator[Found]:
     platform = facts.strictest
-    for path, needs in (_above(facts, platform) if platform else {}).items():
-        machine = platform.machine if platform else ""
-        tag = platform.tag if platform else ""
-        floor = facts.floors.get(machine or "", f"linux_{machine}")
-        yield Found(
-            where=path,
-            message=f"it needs {', '.join(map(_text, needs[:3]))}, more than {tag} promises",
-            evidence=listing([*map(_text, needs)]),
-            fix=f"tag the wheel {floor}, or build it with an older toolchain or sysroot",
-        )
+    if platform is not None:
+        floor = facts.floors.get(platform.machine or "", f"linux_{platform.machine}")
+        fix = f"tag the wheel {floor}, or build it with an older toolchain or sysroot"
+        yield from _too_new(_above(facts, platform), platform, fix)
+
+
+def _too_new(above: dict[str, list[SymbolNeed]], platform: Platform, fix: str | None = None) -> Iterator[Found]:
+    """One finding for all files that need the same too much."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path, needs in above.items():
+        groups.setdefault(tuple(dict.fromkeys(map(_text, needs))), []).append(path)
+    for texts, paths in groups.items():
+        more = f" and {len(texts) - _SHOWN} more versions" if len(texts) > _SHOWN else ""
+        verb = subject(paths, "needs", "need")
+        message = f"{verb} {', '.join(texts[:_SHOWN])}{more}, above what {platform.tag} promises"
+        evidence = (*listing(texts), *listing(paths))
+        yield Found(where=paths[0], message=message, evidence=evidence, fix=fix)
 
 
 def _above_wanted(facts: DistFacts) -> Iterator[Found]:
     wanted = facts.wanted
     if wanted is None:
         return
-    for path, needs in _above(facts, wanted).items():
-        message = f"it needs {', '.join(map(_text, needs[:3]))}, more than {wanted.tag} promises"
-        yield Found(where=path, message=message, evidence=listing([*map(_text, needs)]))
+    yield from _too_new(_above(facts, wanted), wanted)
     for need in facts.needs:
         if need.owner == "system" and wanted.policy and not _promises(wanted, need.soname):
             message = f"it needs {need.soname}, which {wanted.tag} does not promise"
@@ -130,8 +137,10 @@ def _other_machine(facts: DistFacts) -> Iterator[Found]:
 
 
 def _carried(facts: DistFacts) -> Iterator[Found]:
-    for machine, files in _foreign(facts, meant=True).items():
-        message = f"{len(files)} file{'s' if len(files) > 1 else ''} for {machine}, which the tag does not name"
+    machines = _foreign(facts, meant=True)
+    files = [path for paths in machines.values() for path in paths]
+    if files:
+        message = f"{subject(files, 'is', 'are')} for {', '.join(machines)}, not named by the tag"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing
-from axletree.check.rules.dist_sample import plain_library, sample
+from axletree.check.rules.dist_linkage import subject
+from axletree.check.rules.dist_sample import library, plain_library, sample
 from axletree.package.tags import needs_cpython
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from axletree.check.dist import DistFacts
 
+_VERSIONED = re.compile(r"\.cpython-(\d+[a-z]*)-")
 _LIB = "demo/libdemo.so"
 
 
@@ -30,8 +33,10 @@ def _under_tagged(facts: DistFacts) -> Iterator[Found]:
     if name.abi != "none" or not name.python.startswith(("py2", "py3")):
         return
     files = tuple(path for path, elf in facts.elfs.items() if elf.python_modules and elf.python_symbols)
-    if files:
-        message = f"{files[0]} is an extension module, yet the tags {name.python}-none fit every Python"
+    builds = {found[1] for path in files if (found := _VERSIONED.search(path))}
+    if files and len(builds) < 2:  # named for several Pythons, each takes its own
+        what = subject(files, "is an extension module", "are extension modules")
+        message = f"{what}, yet the tags {name.python}-none fit every Python"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -61,6 +66,14 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
                 title="py3-none with PyInit_ and CPython symbols",
                 facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
                 fires=True,
+            ),
+            Case(
+                title="py3-none with a build for each Python",
+                facts=sample(
+                    filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+                    elfs={f"demo/_core.cpython-{python}-x86_64-linux-gnu.so": library() for python in (311, 312)},
+                ),
+                fires=False,
             ),
             Case(
                 title="py3-none with a plain library",

@@ -12,14 +12,17 @@ from axletree.package.linkage import installed_path, search_path
 from axletree.package.providers import find_providers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from axletree.check.dist import DistFacts
     from axletree.package.linkage import SearchEntry
 
+_SHOWN = 4
 _LIB = "demo/lib/libdemo.so"
 _TOOL = "demo/bin/tool"
 _PUBLIC = re.compile(r"/(tmp|var/tmp|dev/shm)(/|$)")
+_COMMON = re.compile(r"/(usr|lib|lib32|lib64|opt/(rocm|cuda|intel)|home|root|Users|mnt|media|srv|var)([-/].*)?$")
+"""Places that other machines have too, with other content."""
 
 
 def _cut_off(facts: DistFacts, *, programs: bool) -> Iterator[Found]:
@@ -28,15 +31,19 @@ def _cut_off(facts: DistFacts, *, programs: bool) -> Iterator[Found]:
     for miss in facts.misses:
         if (elfs[miss.root].interpreter is not None) == programs:
             lost.setdefault((miss.user, miss.root), []).append(miss.soname)
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...], str], list[str]] = {}
     for (user, root), sonames in lost.items():
         entries = tuple(f"searched: {entry.text}" for entry in search_path(user, elfs[user]))
         way = "" if user == root else f", when {root} loads it"
-        message = f"it can't find {', '.join(sorted(sonames))}, which the wheel has{way}"
-        evidence = (*(entries or ("it has no search path",)), *(f"there: {path}" for path in _places(facts, sonames)))
-        yield Found(where=user, message=message, evidence=evidence)
+        groups.setdefault((tuple(sorted(sonames)), entries or ("it has no search path",), way), []).append(user)
+    for (libraries, entries, way), users in groups.items():
+        who = subject(users, "can't find", "can't find")
+        message = f"{who} {', '.join(libraries)}, which the wheel has{way}"
+        evidence = (*entries, *(f"there: {path}" for path in _places(facts, libraries)), *listing(users))
+        yield Found(where=users[0], message=message, evidence=evidence)
 
 
-def _places(facts: DistFacts, sonames: list[str]) -> tuple[str, ...]:
+def _places(facts: DistFacts, sonames: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({miss.path for miss in facts.misses if miss.soname in sonames}))
 
 
@@ -48,43 +55,59 @@ def _library_cut_off(facts: DistFacts) -> Iterator[Found]:
     return _cut_off(facts, programs=False)
 
 
-def _grouped(facts: DistFacts, kind: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """(entries of a kind, files that have exactly these)."""
-    files: dict[tuple[str, ...], list[str]] = {}
+def _entries(facts: DistFacts, kind: str) -> dict[str, list[str]]:
+    """Entry of a kind -> files that have it."""
+    files: dict[str, list[str]] = {}
     for path, elf in facts.elfs.items():
-        entries = tuple(dict.fromkeys(entry.text for entry in search_path(path, elf) if entry.kind == kind))
-        if entries and facts.linux:
-            files.setdefault(entries, []).append(path)
-    yield from sorted(files.items())
+        for text in dict.fromkeys(entry.text for entry in search_path(path, elf) if entry.kind == kind):
+            if facts.linux:
+                files.setdefault(text, []).append(path)
+    return files
+
+
+def _one_for_all(files: dict[str, list[str]], more: str = "") -> Iterator[Found]:
+    """One finding for entries of the same kind, each with its files as evidence."""
+    paths = list(dict.fromkeys(path for users in files.values() for path in users))
+    if paths:
+        names = [text or "the current folder (an empty entry)" for text in files]
+        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        message = f"{subject(paths, 'searches', 'search')} {', '.join(names[:_SHOWN])}{rest}{more}"
+        same = len({tuple(users) for users in files.values()}) == 1
+        evidence = paths if same else [f"{path} searches {text!r}" for text, users in files.items() for path in users]
+        yield Found(where=paths[0], message=message, evidence=listing(evidence))
 
 
 def _absolute(facts: DistFacts) -> Iterator[Found]:
-    for entries, paths in _grouped(facts, "absolute"):
-        public = next((entry for entry in entries if _PUBLIC.match(entry)), None)
-        danger = f"; anyone can put files into {public}" if public else ""
-        message = f"{subject(paths, 'searches', 'search')} {', '.join(entries)}{danger}"
-        yield Found(where=paths[0], message=message, evidence=listing(paths))
+    files = _entries(facts, "absolute")
+    yield from _one_for_all(
+        {text: users for text, users in files.items() if _PUBLIC.match(text)}, ", where anyone can put files"
+    )
+    yield from _one_for_all({text: users for text, users in files.items() if _COMMON.match(text)})
+
+
+def _leftover(facts: DistFacts) -> Iterator[Found]:
+    files = _entries(facts, "absolute")
+    yield from _one_for_all(
+        {text: users for text, users in files.items() if not (_COMMON.match(text) or _PUBLIC.match(text))}
+    )
 
 
 def _relative(facts: DistFacts) -> Iterator[Found]:
-    for entries, paths in _grouped(facts, "relative"):
-        places = ", ".join(repr(text) if text else "the current folder (an empty entry)" for text in entries)
-        message = f"{subject(paths, 'searches', 'search')} {places}"
-        yield Found(where=paths[0], message=message, evidence=listing(paths))
+    yield from _one_for_all(_entries(facts, "relative"))
 
 
 def _dead(facts: DistFacts) -> Iterator[Found]:
     installed = {place for member in facts.wheel.members if (place := installed_path(member.path)) is not None}
     folders = {parent for place in installed for parent in _parents(place)}
-    files: dict[tuple[str, str], list[str]] = {}
+    files: dict[str, list[str]] = {}
     for path, elf in facts.elfs.items():
         for entry in search_path(path, elf):
             if entry.folder is not None and _is_dead(entry.folder, folders, installed, facts):
-                files.setdefault((entry.text, entry.folder), []).append(path)
-    for (text, folder), paths in sorted(files.items()):
-        place = "leaves site-packages" if folder.startswith("..") else f"is no folder of the wheel ({folder})"
-        message = f"{subject(paths, 'searches', 'search')} {text}, which {place}"
-        yield Found(where=paths[0], message=message, evidence=listing(paths))
+                files.setdefault(entry.folder, []).append(path)
+    inside = {folder: users for folder, users in files.items() if not folder.startswith("..")}
+    yield from _one_for_all(inside, ", which the wheel does not have")
+    outside = {folder: users for folder, users in files.items() if folder.startswith("..")}
+    yield from _one_for_all(outside, " outside of site-packages")
 
 
 def _is_dead(folder: str, folders: set[str], installed: set[str], facts: DistFacts) -> bool:
@@ -267,13 +290,24 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-absolute",
         severity="warning",
-        title="A search path leads to a folder of the build machine",
-        why="An absolute folder is missing elsewhere or, worse, another user's.",
+        title="A search path leads to a place that other machines have too",
+        why="What lies there elsewhere is another release, or another user's: it is loaded instead of what the wheel "
+        "was built with.",
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_absolute,
         cases=(
             Case(
-                title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=True
+                title="a toolkit of the system",
+                facts=sample(elfs={CORE: library(runpath=("/usr/local/cuda/lib64",))}),
+                fires=True,
+            ),
+            Case(
+                title="a folder that anyone can make",
+                facts=sample(elfs={CORE: library(runpath=("/tmp/build/lib",))}),  # noqa: S108
+                fires=True,
+            ),
+            Case(
+                title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=False
             ),
             Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
         ),
@@ -310,6 +344,21 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
                 facts=sample(elfs={CORE: library(rpath=("$ORIGIN",), runpath=("$ORIGIN",))}),
                 fires=False,
             ),
+        ),
+    ),
+    Rule(
+        id="dist/rpath-leftover",
+        severity="info",
+        title="A search path leads to a folder of the build machine",
+        why="The folder is missing elsewhere; the entry tells how the build machine is laid out, and costs the loader "
+        "a few system calls for each library.",
+        fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
+        check=_leftover,
+        cases=(
+            Case(
+                title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=True
+            ),
+            Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
         ),
     ),
     Rule(
