@@ -142,8 +142,10 @@ def test_missing_symbols_are_named_with_their_files() -> None:
         (
             CHECK,
             f"{CHECK}PNS0_1LE",
-            "c10::cuda::c10_cuda_check_implementation"
-            "(int, char const*, char const*, unsigned int, bool, c10::cuda::L*)",
+            (
+                "c10::cuda::c10_cuda_check_implementation"
+                "(int, char const*, char const*, unsigned int, bool, c10::cuda::L*)"
+            ),
         ),
         ("_ZNK2at6Tensor3runEi", "_ZNK2at6Tensor3runEl", "at::Tensor::run(long) const"),
         ("_ZN2at6Tensor3runEi", "_ZN2at6Tensor4run2Ei", None),
