@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,13 @@ from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.sections import SymbolTableSection
 
 from axletree.binary.elf import ElfFacts, read_elf
-from support.wheels import make_elf
+from axletree.core.errors import HostError
+from axletree.host.archive import map_file
+from axletree.host.code_files import find_code
+from axletree.package.tree_scan import scan_tree
+from axletree.package.wheel import scan_wheel
+from support.inputs import wheel
+from support.wheels import make_elf, wheel_bytes
 
 MODULES = [Path(str(sysconfig.get_path("stdlib"))) / "lib-dynload", Path(str(sysconfig.get_path("platlib")))]
 NAMES = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libz.so.1")
@@ -70,6 +77,8 @@ def as_pyelftools_sees_it(path: Path) -> dict[str, object]:
             "python": tuple(sorted(n for n in undefined if n.startswith(("Py", "_Py")))),
             "modules": tuple(sorted(n.partition("_")[2] for n in defined if n.startswith(("PyInit_", "PyInitU_")))),
             "symtab": elf.get_section_by_name(".symtab") is not None,
+            "cxx11": sum("cxx11" in s.name for s in symbols if s["st_info"]["bind"] not in {"STB_WEAK", "STB_LOCAL"}),
+            "writable": next((bool(s["p_flags"] & 2) for s in elf.iter_segments("PT_LOAD")), False),
         }
 
 
@@ -85,6 +94,8 @@ def as_we_see_it(facts: ElfFacts) -> dict[str, object]:
         "python": facts.python_symbols,
         "modules": facts.python_modules,
         "symtab": facts.symbol_table > 0,
+        "cxx11": facts.abi.cxx11,
+        "writable": facts.first_load_writable,
     }
 
 
@@ -106,6 +117,68 @@ def test_readelf_agrees() -> None:
         assert tuple(files) == tuple(need.file for need in facts.versions_needed)
         names = re.findall(r"^\s+(?:0x)?[0-9a-f]+: +Name: (\S+) +Flags: .* Version: \d+", text, re.MULTILINE)
         assert names == [version for need in facts.versions_needed for version in need.versions]
+
+
+@pytest.mark.skipif(not FILES, reason="no ELF files in the usual places")
+def test_sections_are_those_of_pyelftools_and_nothing_is_misaligned() -> None:
+    for path in FILES:
+        facts = read_elf(path.read_bytes())
+        with path.open("rb") as file:
+            sections = [
+                (section.name, section["sh_size"], bool(section["sh_flags"] & 2))
+                for section in ELFFile(file).iter_sections()
+                if section["sh_type"] not in {"SHT_NULL", "SHT_NOBITS"} and section["sh_size"]
+            ]
+        assert [(section.name, section.size, section.loaded) for section in facts.sections] == sections, path
+        assert facts.misaligned == (), path
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf")
+@pytest.mark.skipif(not FILES, reason="no ELF files in the usual places")
+def test_readelf_sees_the_same_build_ids() -> None:
+    for path in FILES[:20]:
+        text = subprocess.run(["readelf", "-nW", path], capture_output=True, text=True, check=True).stdout
+        assert read_elf(path.read_bytes()).build_id == next(iter(re.findall(r"Build ID: (\w+)", text)), None), path
+
+
+@pytest.mark.skipif(not FILES, reason="no ELF files in the usual places")
+def test_in_an_archive_they_are_read_in_one_pass_with_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("axletree.package.wheel.SMALL", 0)
+    monkeypatch.setattr("axletree.binary.members.HEAD", 1 << 20)
+    files = {f"demo/{index}.so": path.read_bytes() for index, path in enumerate(FILES[:12])}
+    scan = scan_wheel(wheel_bytes(files), filename="demo-1.0-py3-none-any.whl")
+    assert {elf.path: elf.facts for elf in scan.elfs} == {path: read_elf(data) for path, data in files.items()}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    "requirement", ["triton==3.9.0", "py-rattler==0.28.0", "nvidia-nccl-cu13==2.32.3", "torchvision==0.29.1"]
+)
+def test_real_wheels_are_read_in_one_pass_with_the_same_facts(requirement: str) -> None:
+    """Linkers (GNU ld, LLD, patchelf) lay files out in their own ways; GPU code is found while it goes by."""
+    path = wheel(requirement)
+    scan = scan_wheel(map_file(path), filename=path.name)
+    with zipfile.ZipFile(path) as archive:
+        assert {elf.path: elf.facts for elf in scan.elfs} == {
+            elf.path: read_elf(archive.read(elf.path)) for elf in scan.elfs
+        }
+    assert scan.elfs
+    assert scan.damaged_elfs == ()
+
+
+@pytest.mark.skipif(not FILES, reason="no ELF files in the usual places")
+def test_the_code_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    for index, path in enumerate(FILES[:3]):
+        (tmp_path / "lib" / f"{index}.so").write_bytes(path.read_bytes())
+    (tmp_path / "lib" / "link.so").symlink_to("0.so")
+    (tmp_path / "lib" / "text.py").write_bytes(FILES[0].read_bytes()[:100])
+    (tmp_path / "empty").touch()
+    scan = scan_tree(find_code(tmp_path))
+    assert [elf.path for elf in scan.elfs] == ["lib/0.so", "lib/1.so", "lib/2.so"]
+    assert [elf.facts for elf in scan.elfs] == [read_elf(path.read_bytes()) for path in FILES[:3]]
+    with pytest.raises(HostError, match="absent.*: can't be read"):
+        list(find_code(tmp_path / "absent"))
 
 
 @pytest.mark.skipif(not FILES, reason="no ELF files in the usual places")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from hashlib import sha256
 
 import pytest
 
+from axletree.binary.elf import read_elf
 from axletree.core.errors import IntegrityError
+from axletree.package.formats import code_format
 from axletree.package.record import (
     Content,
     RecordEntry,
@@ -16,6 +19,7 @@ from axletree.package.record import (
     parse_record,
     render_record,
 )
+from axletree.package.tree_scan import scan_tree
 from axletree.package.wheel import scan_wheel
 from support.wheels import make_elf, wheel_bytes, zip_bytes
 
@@ -130,3 +134,90 @@ def test_what_is_no_record(data: bytes) -> None:
 def test_no_record_of_signatures_is_needed() -> None:
     files = {f"{INFO}/RECORD": Content(sha256="00", size=0), f"{INFO}/RECORD.jws": Content(sha256="00", size=0)}
     assert check_record((), files, dist_info=INFO) == ()
+
+
+def test_other_hashes_are_checked_too() -> None:
+    body = b"content"
+    other = encode_hash(hashlib.sha512(body).digest(), "sha512")
+    for listed, kinds in (
+        (other, set()),
+        (other[:-1] + ("A" if other[-1] != "A" else "B"), {"hash"}),
+        ("sha512=", {"hash"}),
+        (encode_hash(hashlib.md5(body).digest(), "md5"), {"unchecked"}),
+        (encode_hash(hashlib.sha1(body).digest(), "sha1"), {"unchecked"}),
+        ("rot13=abc", {"unchecked"}),
+        (f"sha256={hashlib.sha256(body).hexdigest()}", {"unchecked"}),
+    ):
+        record = f"demo/a,{listed},7\n{INFO}/METADATA,,\n{INFO}/WHEEL,,\n{INFO}/RECORD,,\n".encode()
+        files = {"demo/a": body, f"{INFO}/METADATA": METADATA, f"{INFO}/WHEEL": WHEEL, f"{INFO}/RECORD": record}
+        wheel = scan_wheel(zip_bytes(files), filename=NAME).wheel
+        assert {issue.kind for issue in wheel.record_issues if issue.path == "demo/a"} == kinds, listed
+
+
+def test_hashes_of_large_members_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("axletree.package.wheel.LARGEST_SMALL", 1000)
+    data = wheel_bytes({"demo/large": bytes(1001), "demo/small": bytes(1000)})
+    small = scan_wheel(data, filename=NAME, hashes="small").wheel
+    assert small.unhashed == ("demo/large",)
+    assert [member.sha256 == "" for member in small.members[:2]] == [True, False]
+    assert small.record_issues == ()
+    assert scan_wheel(data, filename=NAME).wheel.unhashed == ()
+
+
+def test_a_large_library_gives_the_same_facts_as_a_small_one() -> None:
+    parts = {"needed": ("libc.so.6",), "exported": ("PyInit_x",), "undefined": ("_ZN3c101fEv", "Py_x")}
+    library, padded = make_elf(symtab=8, **parts), make_elf(symtab=2 << 20, **parts)  # type: ignore[arg-type]
+    scan = scan_wheel(wheel_bytes({"demo/lib.so": padded, "demo/bad.so": padded[:-100]}), filename=NAME)
+    ((path, facts),) = [(elf.path, elf.facts) for elf in scan.elfs]
+    assert path == "demo/lib.so"
+    assert facts == read_elf(padded)
+    assert facts.abi == read_elf(library).abi
+    assert [path for path, _ in scan.damaged_elfs] == ["demo/bad.so"]
+    assert {member.path: member.sha256 for member in scan.wheel.members}["demo/lib.so"] == sha256(padded).hexdigest()
+
+
+def test_texts_that_rules_read() -> None:
+    files = {
+        "demo/__init__.py": b"1",
+        "demo/version.py": b"2",
+        "demo/deep/_version.py": b"3",
+        "demo-1.0.data/purelib/demo2/__version__.py": b"4",
+        f"{INFO}/variant.json": b"{}",
+        f"{INFO}/sboms/demo.cdx.json": b"{}",
+        "demo/deep/__init__.py": b"no",
+        "demo/other.py": b"no",
+        "tests/data/variant.json": b"no",
+        "huge/version.py": bytes(300 << 10),
+    }
+    texts = scan_wheel(wheel_bytes(files), filename=NAME).wheel.texts
+    assert texts == dict(list(files.items())[:6])
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (b"\x7fELF", "elf"),
+        (b"\xcf\xfa\xed\xfe", "mach-o"),
+        (b"\xfe\xed\xfa\xce", "mach-o"),
+        (b"\xca\xfe\xba\xbe\0\0\0\x02", "mach-o"),
+        (b"\xca\xfe\xba\xbf\0\0\0\x02", "mach-o"),
+        (b"\xca\xfe\xba\xbe\0\0\0\x34", ""),  # a Java class
+        (b"MZ" + bytes(58) + b"\x40\0\0\0PE\0\0", "pe"),
+        (b"MZ" + bytes(58) + b"\x40\0\0\0NE\0\0", ""),
+        (b"MZ text", ""),
+        (b"", ""),
+    ],
+)
+def test_kinds_of_machine_code(head: bytes, kind: str) -> None:
+    assert code_format(head) == kind
+    members = scan_wheel(wheel_bytes({"a": head}), filename=NAME).wheel.members
+    assert members[0].format == kind
+
+
+def test_the_code_of_a_tree() -> None:
+    library = make_elf(needed=("libc.so.6",))
+    files = {"a/lib.so": library, "a/bad.so": library[:80], "a/x.dylib": b"\xcf\xfa\xed\xfe", "a/x.py": b"1"}
+    scan = scan_tree(files.items())
+    assert [(elf.path, elf.facts) for elf in scan.elfs] == [("a/lib.so", read_elf(library))]
+    assert [path for path, _ in scan.damaged_elfs] == ["a/bad.so"]
+    assert scan.others == (("a/x.dylib", "mach-o"),)
