@@ -7,10 +7,12 @@ import os
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 from conda_package_handling import api  # type: ignore[import-untyped]
+from conda_package_streaming import package_streaming  # type: ignore[import-untyped]
 from rattler.package_streaming import PackageArchive
 
 from axletree.binary.zips import read_directory
@@ -19,6 +21,8 @@ from axletree.host.archive import map_file
 from axletree.host.conda import read_conda, tree_files, write_conda_file
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.interpreters import find_interpreter
+from axletree.package import zip_records
+from axletree.package.conda import tar
 from axletree.package.conda.check import check_conda
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, RunExports
@@ -313,3 +317,34 @@ def test_a_real_wheel_of_machine_code(channel: Path, tmp_path: Path) -> None:
 def test_a_metapackage_has_no_files(channel: Path, tmp_path: Path) -> None:
     put(channel, demo(name="demo-gpu", subdir="noarch", noarch="generic", depends=("python",)), [])
     assert install(channel, tmp_path / "prefix", "demo-gpu", cache=tmp_path / "cache") == ["demo-gpu", "python"]
+
+
+def test_others_read_what_only_huge_packages_have(
+    channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tar, "_MAX_OCTAL", 1)  # every size as one over 8 GiB
+    monkeypatch.setattr(zip_records, "_SLACK", 1 << 33)  # every member as one that may pass 4 GiB
+    files = [text("lib/a", b"x" * 100_000), text("lib/" + "n" * 200 + "/" + "m" * 200, b"22")]
+    written = put(channel, demo(), files)
+    prefix = tmp_path / "prefix"
+    install(channel, prefix, "demo", cache=tmp_path / "cache")
+    assert all((prefix / file.path).read_bytes() == file.data for file in files)
+    api.extract(str(written.path), str(tmp_path / "unpacked"))
+    assert all((tmp_path / "unpacked" / file.path).read_bytes() == file.data for file in files)
+
+
+@pytest.mark.proof
+def test_a_package_beyond_four_gib(tmp_path: Path) -> None:
+    block = os.urandom(64 << 20)  # further apart than the compressor looks back
+    huge = CondaFile(path="lib/huge", data=lambda: [block] * 72, size=72 * len(block))
+    written = write_conda_file(tmp_path, demo(), [huge, text("lib/z")], level=1, threads=2)
+    assert written.size > 4 << 30
+    with zipfile.ZipFile(written.path) as archive:
+        assert max(member.file_size for member in archive.infolist()) > 4 << 30
+    names = [member.name for _, member in package_streaming.stream_conda_component(str(written.path), component="pkg")]
+    assert names == ["lib/huge", "lib/z"]
+
+    async def read() -> object:
+        return (await (await PackageArchive.from_path(written.path)).index_json()).build
+
+    assert str(asyncio.run(read())) == demo().build

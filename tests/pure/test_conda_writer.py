@@ -167,6 +167,8 @@ def test_a_short_prefix_in_a_binary_is_an_error() -> None:
 BAD_FILES = {
     "absolute": [text("/etc/passwd")],
     "parent": [text("../x")],
+    "too long": [text("x" * 256)],
+    "no text": [text("\udcff")],
     "twice": [text("a"), text("a", b"2")],
     "file and folder": [text("a"), text("a/b")],
     "below a link": [CondaFile(path="a", link="b"), text("a/c")],

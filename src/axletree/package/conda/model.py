@@ -23,6 +23,7 @@ files can take no longer prefix than their placeholder, and this is what conda's
 FileMode = Literal["text", "binary"]
 NoArch = Literal["python", "generic"]
 
+_MAX_PART = 255  # bytes that a file system takes between two slashes
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 _VERSION = re.compile(r"[a-z0-9][a-z0-9_.!+]*")
 _BUILD = re.compile(r"[A-Za-z0-9_.+]{1,64}")
@@ -150,7 +151,7 @@ def _path_problems(files: Iterable[CondaFile], *, root: str = "") -> Iterator[Pr
     leaves: set[str] = set()
     for file in files:
         key = posixpath.join(root, file.path)[:300]
-        if not is_safe_path(file.path):
+        if not is_safe_path(file.path) or max(map(len, file.path.encode(errors="replace").split(b"/"))) > _MAX_PART:
             yield Problem(key=key, message="no path for a file of a package")
         if file.path in leaves:
             yield Problem(key=key, message="is in the package twice")
