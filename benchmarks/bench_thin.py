@@ -13,7 +13,6 @@ import argparse
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import zipfile
 from functools import partial
@@ -96,4 +95,4 @@ def _compressed(path: Path, member: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -105,7 +105,7 @@ for name in sys.argv[2:]:
     try:
         found = check(lambda tensor: tensor.cuda())
         torch.cuda.synchronize()
-        torch.testing.assert_close(found.cpu(), expected, rtol=2e-3, atol=2e-3)
+        torch.testing.assert_close(found.cpu(), expected, rtol=5e-3, atol=5e-3)
         result[name] = "ok"
     except Exception as error:
         result[name] = f"{type(error).__name__}: {error}".splitlines()[0][:300]

@@ -25,6 +25,8 @@ _LOCAL = re.compile(r"cu(\d{2,3})(?:\D|$)")
 _SONAME = re.compile(r"lib(?:cudart|cublas|cublasLt|nvrtc|cusparse)\.so\.(\d+)")
 _TOOLKIT = re.compile(r"cuda-toolkit|nvidia-cuda-runtime(?:-cu\d+)?")
 _GPU_FEATURES = frozenset({("nvidia", "sm_arch"), ("amd", "gfx_arch")})
+_GPU_LABEL = re.compile(r"(?:^|_)(?:sm\d[\d_]*|gfx.*)$")
+"""What an earlier thinning put at the end of a label."""
 _CUDA_FEATURE = ("nvidia", "cuda_version_lower_bound")
 
 
@@ -55,7 +57,13 @@ def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: Variant | None =
         elif not any((part.namespace, part.feature) == _CUDA_FEATURE for part in kept):
             message = "nothing in the wheel tells which CUDA it was built with"
             raise UsageError(Problem(key="--cuda", message=message, hint="say it, such as --cuda 13.0"))
-    prefix = base.label if base else f"cu{cuda.replace('.', '')}" if cuda and makers == {"nvidia"} else ""
+    prefix = (
+        _GPU_LABEL.sub("", base.label)
+        if base
+        else f"cu{cuda.replace('.', '')}"
+        if cuda and makers == {"nvidia"}
+        else ""
+    )
     return make_variant(f"{prefix}_{label}" if prefix else label, [*kept, *properties])
 
 
