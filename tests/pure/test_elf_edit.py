@@ -244,17 +244,23 @@ CHANGES = st.builds(
 )
 
 
+WORDS = [0, 1, 1000, (1 << 16) - 1, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1]
+
+
 @given(
     st.sampled_from(KINDS),
-    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(0, 3000), st.sampled_from([1, 4, 8]), st.sampled_from(WORDS)), min_size=1),
     CHANGES,
 )
 def test_random_damage_raises_nothing_else(
-    kind: tuple[int, str, str], damage: list[tuple[float, int]], change: ElfChange
+    kind: tuple[int, str, str], damage: list[tuple[int, int, int]], change: ElfChange
 ) -> None:
     data = bytearray(library(*kind))
-    for place, value in damage:
-        data[int(place * len(data))] = value
+    for place, size, value in damage:
+        place = place % len(data) // size * size  # noqa: PLW2901 (fields are aligned)
+        data[place : place + size] = (value % (1 << 8 * size)).to_bytes(
+            size, "little" if kind[1] == "little" else "big"
+        )
     source = BufferSource(bytes(data))
     with contextlib.suppress(IntegrityError):
         new = edited(source, change)

@@ -144,7 +144,7 @@ def _changed_tables(old: Image, new: Image) -> Iterator[str]:
 
 
 def _equal(old: Image, new: Image, one: Program | Section, two: Program | Section) -> bool:
-    size = one.file_end - one.offset
+    size = min(one.file_end, old.reader.size) - one.offset  # a damaged file claims what it does not have
     return all(
         old.reader.read(one.offset + start, min(_PIECE, size - start))
         == new.reader.read(two.offset + start, min(_PIECE, size - start))
