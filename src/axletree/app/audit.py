@@ -1,4 +1,4 @@
-"""Audit wheels that lie on disk."""
+"""Audit wheels and unpacked trees that lie on disk."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ import msgspec
 
 from axletree.app.torch_symbols import exports_of_torch
 from axletree.check.audit import AuditReport, audit_buffer
+from axletree.check.tree import Distribution, audit_tree
+from axletree.check.verdict import complete_policy
 from axletree.core.errors import Problem, UsageError
 from axletree.host.archive import map_file
+from axletree.host.code_files import find_code, list_files
 from axletree.host.policies import read_all_policies
 from axletree.host.providers import read_providers
+from axletree.package.metadata import parse_metadata
+from axletree.package.tree_scan import scan_tree
+from axletree.package.wheel_info import parse_wheel_info
 from axletree.registry import driver_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from axletree.package.torch_symbols import TorchExports
 
 
 class Promises(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,49 +42,73 @@ class Promises(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the hashes of large members are compared with RECORD too."""
 
 
-def audit_wheels(paths: Iterable[Path], promises: Promises | None = None) -> Iterator[AuditReport]:
-    """Audit wheels one after the other, each in one pass, without unpacking it.
+def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iterator[AuditReport]:
+    """Audit wheels, each in one pass and without unpacking it, and unpacked trees.
+
+    Args:
+        paths: wheels; folders that hold wheels, all of which are audited; folders that hold machine code.
+        promises: what they are held to beside their tags.
 
     Raises:
         HostError: a file can't be read.
         IntegrityError: one is no wheel, or its archive is damaged or unsafe.
-        UsageError: there is no such policy, or no torch where it was said to be.
+        UsageError: there is no such policy, no torch where it was said to be, or nothing to audit in a folder.
     """
     promises = promises or Promises()
     torch = None if promises.torch is None else exports_of_torch(promises.torch)
     for path in paths:
-        yield audit_buffer(
-            map_file(path),
-            filename=path.name,
-            policies=read_all_policies(),
-            providers=read_providers(),
-            driver=driver_libraries(),
-            provided_by=promises.provided_by,
-            wanted=promises.policy,
-            glibc=promises.glibc,
-            torch=torch,
-            hashes=promises.hashes,
-        )
-
-
-def find_wheels(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """The files as given; of a folder, its wheels, sorted.
-
-    Raises:
-        UsageError: a folder has none.
-    """
-    found: list[Path] = []
-    empty: list[Problem] = []
-    for path in paths:
-        inside = sorted(path.glob("*.whl")) if path.is_dir() else [path]
-        found += inside
-        if not inside:
-            empty.append(Problem(file=str(path), message="has no wheels in it"))
-    if empty:
-        raise UsageError(*empty)
-    return tuple(found)
+        wheels = sorted(path.glob("*.whl")) if path.is_dir() else [path]
+        for wheel in wheels:
+            yield _audit_wheel(wheel, promises, torch)
+        if not wheels:
+            yield _audit_folder(path, promises)
 
 
 def audit_wheel(path: Path, promises: Promises | None = None) -> AuditReport:
-    """Audit one wheel; see :func:`audit_wheels`."""
-    return next(audit_wheels([path], promises))
+    """Audit one wheel; see :func:`audit_paths`."""
+    return next(audit_paths([path], promises))
+
+
+def _audit_wheel(path: Path, promises: Promises, torch: TorchExports | None) -> AuditReport:
+    return audit_buffer(
+        map_file(path),
+        filename=path.name,
+        policies=read_all_policies(),
+        providers=read_providers(),
+        driver=driver_libraries(),
+        provided_by=promises.provided_by,
+        wanted=promises.policy,
+        glibc=promises.glibc,
+        torch=torch,
+        hashes=promises.hashes,
+    )
+
+
+def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
+    files = list_files(folder)
+    scan = scan_tree(find_code(folder, files))
+    if not (scan.elfs or scan.damaged_elfs or scan.others):
+        raise UsageError(Problem(file=str(folder), message="has neither wheels nor machine code in it"))
+    policies = read_all_policies()
+    machines = [elf.facts.architecture for elf in scan.elfs if elf.facts.architecture]
+    return audit_tree(
+        scan,
+        label=str(folder),
+        files=files,
+        distributions=tuple(_distributions(folder)),
+        policies=policies,
+        providers=read_providers(),
+        provided_by=promises.provided_by,
+        wanted=promises.policy and complete_policy(promises.policy, machines, policies),
+        glibc=promises.glibc,
+    )
+
+
+def _distributions(folder: Path) -> Iterator[Distribution]:
+    for place in sorted(folder.glob("*.dist-info")):
+        metadata, info = place / "METADATA", place / "WHEEL"
+        if metadata.is_file():
+            yield Distribution(
+                metadata=parse_metadata(bytes(map_file(metadata)), file=str(metadata)),
+                wheel_info=parse_wheel_info(bytes(map_file(info)), file=str(info)) if info.is_file() else None,
+            )

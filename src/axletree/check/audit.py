@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from axletree.check.dist import DistFacts
+    from axletree.check.engine import Rule
     from axletree.package.policy import Policy
     from axletree.package.torch_symbols import TorchExports
 
@@ -32,12 +33,12 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an audit found."""
 
     file: str
-    """File name of the wheel."""
+    """File name of the wheel, or the folder."""
     project: str
     version: str
     tags: tuple[str, ...]
     size: int
-    """Bytes of the wheel."""
+    """Bytes of the wheel; 0 for a folder."""
     files: int
     elf_files: int
     floors: dict[str, str]
@@ -98,20 +99,21 @@ def audit_buffer(
     scan = scan_wheel(buffer, filename=filename, hashes=hashes)
     elfs = {member.path: member.facts for member in scan.elfs}
     others = tuple(driver)
+    machines = {elf.architecture for elf in elfs.values() if elf.architecture}
     facts = observe_dist(
         scan,
         policies=policies,
         providers=(*providers, *([Provider(name="GPU driver", kind="driver", sonames=others)] if others else [])),
         provided_by={name: tuple(values) for name, values in (provided_by or {}).items()},
-        wanted=None if wanted is None else complete_policy(wanted, scan, policies),
+        wanted=None if wanted is None else complete_policy(wanted, sorted(machines), policies),
         glibc=glibc,
         torch=None if torch is None else match_torch(buffer, elfs, torch, filename=filename),
     )
     return report_facts(facts)
 
 
-def report_facts(facts: DistFacts) -> AuditReport:
-    """Apply every rule."""
+def report_facts(facts: DistFacts, *, rules: Sequence[Rule[DistFacts]] = DIST_RULES) -> AuditReport:
+    """Apply rules, and say what was found."""
     wheel = facts.wheel
     versions = highest_versions(facts.symbols)
     return AuditReport(
@@ -129,5 +131,5 @@ def report_facts(facts: DistFacts) -> AuditReport:
         needs=facts.needs,
         unhashed=wheel.unhashed,
         torch=facts.torch,
-        findings=apply_rules(DIST_RULES, facts),
+        findings=apply_rules(rules, facts),
     )

@@ -9,19 +9,18 @@ from axletree.core.errors import UsageError
 from axletree.package.policy import broken_needs, highest_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from axletree.check.dist import DistFacts
     from axletree.package.platforms import Platform
     from axletree.package.policy import Policy
-    from axletree.package.wheel import WheelScan
 
 _SYSTEMS = {"macos": "macOS", "windows": "Windows", "ios": "iOS", "android": "Android"}
 _FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI", "GCC")
 
 
-def complete_policy(text: str, scan: WheelScan, policies: Sequence[Policy]) -> str:
-    """The platform tag that ``manylinux_2_28``, ``manylinux2014`` or a full tag means for a wheel.
+def complete_policy(text: str, machines: Iterable[str], policies: Sequence[Policy]) -> str:
+    """The platform tag that ``manylinux_2_28``, ``manylinux2014`` or a full tag means for files of some machines.
 
     Raises:
         UsageError: there is no such policy.
@@ -30,12 +29,8 @@ def complete_policy(text: str, scan: WheelScan, policies: Sequence[Policy]) -> s
     for name, policy in named.items():
         machine = text.removeprefix(f"{name}_") if text.startswith(f"{name}_") else ""
         if text == name:
-            machines = {member.facts.architecture for member in scan.elfs if member.facts.architecture}
-            tags = [tag.rpartition("-")[2] for tag in scan.wheel.name.tags]
-            found = min(machines, default=None) or next(
-                (m for m in policy.versions if any(t.endswith(m) for t in tags)), ""
-            )
-            return f"{policy.name}_{found or 'x86_64'}"
+            fitting = [machine for machine in machines if machine in policy.versions]
+            return f"{policy.name}_{min(fitting, default='x86_64')}"
         if machine in policy.versions:
             return f"{policy.name}_{machine}"
     near = difflib.get_close_matches(text, named, n=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from axletree.app.audit import Promises, audit_wheels, find_wheels
+from axletree.app.audit import Promises, audit_paths
 from axletree.core.errors import UsageError
 from axletree.package.policy import parse_glibc
 from axletree.view.audit import render_audit
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("wheels", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL_OR_FOLDER...")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL_OR_FOLDER...")
 @click.option(
     "--policy", metavar="NAME", help="Platform that the wheels should fit, such as manylinux_2_28 or a full tag."
 )
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--hashes", is_flag=True, help="Compare the hashes of files of more than 64 MiB with RECORD too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each wheel, one a line.")
 def command(
-    wheels: tuple[Path, ...],
+    paths: tuple[Path, ...],
     policy: str | None,
     torch: Path | None,
     provided_by: tuple[str, ...],
@@ -50,8 +50,8 @@ def command(
 ) -> int:
     """Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code.
 
-    Each wheel is read once and not unpacked; of a folder, all wheels in it. Exit code 1 means that there are findings
-    of severity error.
+    Each wheel is read once and not unpacked. Of a folder all wheels are checked; where it has none, it is taken as an
+    unpacked tree, and its machine code is checked. Exit code 1 means that there are findings of severity error.
     """
     if glibc is not None and parse_glibc(glibc) is None:
         raise UsageError(f"--glibc: {glibc!r} is no version", hint="write it as 2.28")
@@ -63,7 +63,7 @@ def command(
         hashes="all" if hashes else "small",
     )
     failed = False
-    for index, report in enumerate(audit_wheels(find_wheels(wheels), promises)):
+    for index, report in enumerate(audit_paths(paths, promises)):
         failed = failed or report.failed
         if as_json:
             click.echo(msgspec.json.encode(report))

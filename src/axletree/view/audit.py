@@ -40,7 +40,8 @@ class Style(Protocol):
 def render_audit(report: AuditReport, style: Style) -> Iterator[str]:
     """The report, line by line."""
     yield style(report.file, bold=True)
-    yield f"  {report.files} files, {report.elf_files} of them ELF, {format_bytes(report.size)}"
+    size = f", {format_bytes(report.size)}" if report.size else ""
+    yield f"  {report.files} files, {report.elf_files} of them ELF{size}"
     yield f"  platform: {report.verdict}"
     if report.torch is not None:
         torch = report.torch

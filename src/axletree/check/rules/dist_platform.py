@@ -79,9 +79,11 @@ def _above_wanted(facts: DistFacts) -> Iterator[Found]:
         if need.owner == "system" and wanted.policy and not _promises(wanted, need.soname):
             message = f"it needs {need.soname}, which {wanted.tag} does not promise"
             yield Found(where=need.files[0], message=message, evidence=listing(need.files))
-    for path, elf in facts.elfs.items():
-        if elf.architecture is not None and elf.architecture != wanted.machine:
-            yield Found(where=path, message=f"it is for {elf.architecture}, not for the machine of {wanted.tag}")
+    others = [path for path, elf in facts.elfs.items() if elf.architecture not in {None, wanted.machine}]
+    if others:
+        message = f"{subject(others, 'is', 'are')} for another machine than {wanted.tag}"
+        yield Found(where=others[0], message=message, evidence=listing(others))
+    yield from _linked_otherwise(facts, wanted)
 
 
 def _promises(platform: Platform, soname: str) -> bool:
@@ -93,13 +95,19 @@ def _promises(platform: Platform, soname: str) -> bool:
 
 def _other_libc(facts: DistFacts) -> Iterator[Found]:
     for platform in facts.platforms:
-        expected = platform.system if platform.system in {"glibc", "musl"} else None
-        files = tuple(path for path, elf in facts.elfs.items() if expected and libc_of(elf) not in {None, expected})
-        if files:
-            other = "glibc" if expected == "musl" else "musl"
-            count = f"{len(files)} files are" if len(files) > 1 else f"{files[0]} is"
-            message = f"{count} linked to {other}, which systems of {platform.tag} do not have"
-            yield Found(where=files[0], message=message, evidence=listing(files))
+        yield from _linked_otherwise(facts, platform)
+
+
+def _linked_otherwise(facts: DistFacts, platform: Platform) -> Iterator[Found]:
+    """Files that are linked to another C library than a platform's."""
+    expected = platform.system
+    if expected not in {"glibc", "musl"}:
+        return
+    files = [path for path, elf in facts.elfs.items() if libc_of(elf) not in {None, expected}]
+    if files:
+        other = "glibc" if expected == "musl" else "musl"
+        message = f"{subject(files, 'is', 'are')} linked to {other}, which systems of {platform.tag} do not have"
+        yield Found(where=files[0], message=message, evidence=listing(files))
 
 
 def _above_promise(facts: DistFacts) -> Iterator[Found]:
@@ -264,6 +272,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
                 ),
                 fires=True,
             ),
+            Case(title="linked to glibc, asked for musllinux", facts=sample(wanted="musllinux_1_2_x86_64"), fires=True),
             Case(title="asked for another machine", facts=sample(wanted="manylinux_2_28_aarch64"), fires=True),
             Case(
                 title="GLIBC_2.14, asked for manylinux_2_28", facts=sample(wanted="manylinux_2_28_x86_64"), fires=False
