@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.app.device import DeviceFile, read_file_code
+from axletree.app.device import DeviceFile, is_elf_member, read_file_code, read_member_code
 from axletree.binary.device_scan import summarise
 from axletree.binary.edits import EditedSource, iter_source
+from axletree.core.errors import IntegrityError
 from axletree.host.sources import FileSource, write_source
+from axletree.host.wheels import open_wheel
 from axletree.package.arch import parse_gpu
 from axletree.package.thin_wheel import ThinRules, check_thinned, thin_file
 from support.cuda import build_library, cuobjdump, find_cuobjdump
-from support.inputs import deb
+from support.inputs import deb, wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,3 +130,44 @@ def test_rocsparse_has_111_bundles_of_seven_targets(tmp_path: Path) -> None:
             assert (kept.offset, kept.size) == (original.offset, original.size)
             assert edited.read(kept.offset, 4096) == source.read(kept.offset, 4096)
     assert 0.13 < 1 - thinned.dropped / section.size < 0.15
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("torch-cuda")
+def test_the_official_torch_has_what_cuobjdump_lists() -> None:
+    """Counts of its largest library as cuobjdump lists them (in 12 s and 5.9 GB), and what thinning it keeps."""
+    archive = wheel("torch==2.14.1")
+    with_code = {}
+    opened = open_wheel(archive)
+    for entry in opened.entries:
+        if entry.name.endswith(("libtorch_cuda.so", "libtorch_cuda_linalg.so")):
+            assert is_elf_member(opened.view, entry)
+            with_code[entry.name] = read_member_code(opened.view, entry, archive=archive.name)
+    if not with_code:
+        pytest.skip(f"{archive.name} is not for CUDA")
+    library = with_code["torch/lib/libtorch_cuda.so"]
+    (section,) = [summarise(part) for part in library.code]
+    assert (section.containers, section.damaged) == (475, None)
+    assert {code.arch: code.count for code in section.code} == {
+        **dict.fromkeys(("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"), 475),
+        "sm_89": 1,
+        "sm_90a": 4,
+        "sm_100a": 59,
+        "sm_103f": 59,
+        "sm_120a": 1,
+        "sm_121a": 1,
+    }
+    kept = {
+        gpu: {part.arch: part.kept_entries for part in thin_file(library.code, rules, name="x").archs if part.kept_size}
+        for gpu in ("89", "90", "103", "121")
+        for rules in [ThinRules(gpus=(parse_gpu(gpu),))]
+    }
+    assert kept == {
+        "89": {"sm_86": 474, "sm_89": 1},
+        "90": {"sm_90": 475, "sm_90a": 4},
+        "103": {"sm_100": 475, "sm_103f": 59},
+        "121": {"sm_120": 475, "sm_121a": 1},
+    }
+    linalg = with_code["torch/lib/libtorch_cuda_linalg.so"]
+    with pytest.raises(IntegrityError, match=r"65 containers of \.nv_fatbin"):
+        thin_file(linalg.code, ThinRules(gpus=(parse_gpu("75"),)), name=linalg.path)
