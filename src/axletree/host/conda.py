@@ -136,15 +136,21 @@ def tree_files(folder: Path, *, below: str = "") -> tuple[CondaFile, ...]:
 def _disk_file(entry: os.DirEntry[str], path: str) -> CondaFile:
     status = entry.stat()
     executable = bool(status.st_mode & 0o100)
-    return CondaFile(path=path, data=_reader(entry.path), size=status.st_size, executable=executable)
+    return CondaFile(path=path, data=_reader(entry.path, status.st_size), size=status.st_size, executable=executable)
 
 
-def _reader(path: str) -> Callable[[], Iterator[bytes]]:
+def _reader(path: str, size: int) -> Callable[[], Iterator[bytes]]:
+    piece = min(size + 1, _PIECE)  # asking for one byte more shows the end: small files take one call
+
     def read() -> Iterator[bytes]:
+        left = size
         try:
             with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (thousands of small files: as lean as it gets)
-                while piece := file.read(_PIECE):
-                    yield piece
+                while data := file.read(piece):
+                    yield data
+                    left -= len(data)
+                    if left <= 0 and len(data) < piece:
+                        return
         except OSError as error:
             raise HostError(Problem(file=path, message=f"can't be read: {error.strerror}")) from error
 

@@ -45,9 +45,21 @@ def tar_header(path: str, *, size: int, executable: bool, mtime: int, link: str 
     return extended + records + padding(len(records)) + header
 
 
+def header_size(path: str, *, link: str | None = None) -> int:
+    """Bytes of :func:`tar_header`, whatever else it is given."""
+    if path.isascii() and len(path) <= 100 and link is None:
+        return BLOCK
+    return len(tar_header(path, size=0, executable=False, mtime=0, link=link))
+
+
 def padding(size: int) -> bytes:
     """The zeros after content of so many bytes."""
     return bytes(-size % BLOCK)
+
+
+def whole_blocks(size: int) -> int:
+    """Bytes that content of so many takes with its padding."""
+    return size + -size % BLOCK
 
 
 def _split(name: bytes) -> tuple[bytes, bytes] | None:

@@ -24,7 +24,7 @@ from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.package.conda.info import OWN, PathEntry, info_files
 from axletree.package.conda.model import CondaFile, CondaPackage, Late, check_description, link_place
 from axletree.package.conda.prefix import MIN_BINARY, PrefixSearch
-from axletree.package.conda.tar import END, padding, tar_header
+from axletree.package.conda.tar import END, header_size, padding, tar_header, whole_blocks
 from axletree.package.record import encode_hash
 from axletree.package.writer import EARLIEST, Packed
 from axletree.package.zip_records import Written, central_header, dos_time, end_records, local_header
@@ -156,7 +156,7 @@ class _Tree:
 
     def sizes(self, files: Iterable[CondaFile]) -> int:
         """Bytes of the whole tar archive."""
-        return sum(len(self._header(f)) + self._size(f) + len(padding(self._size(f))) for f in files) + len(END)
+        return sum(header_size(file.path, link=file.link) + whole_blocks(self._size(file)) for file in files) + len(END)
 
     def tar(self, files: Iterable[CondaFile]) -> Iterator[bytes | memoryview]:
         """The tar archive in pieces.
