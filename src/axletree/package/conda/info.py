@@ -45,7 +45,7 @@ class IndexJson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str
     build: str
     build_number: int
-    depends: tuple[str, ...]
+    depends: tuple[str, ...] = ()
     arch: str | None = None
     constrains: tuple[str, ...] = ()
     features: str | None = None
