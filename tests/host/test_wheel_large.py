@@ -113,6 +113,7 @@ def test_more_members_than_zip_can_count_are_installed(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(1800)
 def test_what_is_beyond_4_gib_can_be_deflated_copied_and_installed(tmp_path: Path) -> None:
     """Members with a size, with both sizes and with an offset of 64 bits; also taken over into another wheel."""
     noise = random.Random(1).randbytes(1 << 20)
