@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from axletree.binary.elf import is_elf, read_elf
 from axletree.binary.zips import read_directory
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import IntegrityError
 from axletree.host.archive import map_file
 from axletree.host.sources import FileSource
 from axletree.package.sizes import SizedFile, measure_sizes
@@ -72,6 +72,4 @@ def _file(path: Path, name: str, damaged: list[str]) -> SizedFile:
         except IntegrityError as error:
             damaged.append(str(error))
             facts = None
-        except OSError as error:
-            raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
         return SizedFile(path=name, size=source.size, compressed=source.size, facts=facts)

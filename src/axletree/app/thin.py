@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from axletree.package.variant import Variant
 
 _MAX_VARIANT_FILE = 1 << 20
-_FORGET_EVERY = 32 << 20
+_FORGET_EVERY = 8 << 20
 
 
 class ThinRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +91,8 @@ class ThinReport(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[ThinResult, ...]
     index: str = ""
     """Path of the file that describes all variants in the output folder."""
+    unread: tuple[str, ...] = ()
+    """What is wrong with ELF files that could not be read and stay as they are."""
 
 
 class _Plan(NamedTuple):
@@ -124,11 +126,7 @@ def thin(path: Path, request: ThinRequest, *, out: Path | None, epoch: int = EAR
 def _thin_wheel(path: Path, request: ThinRequest, out: Path | None, *, epoch: int, threads: int) -> ThinReport:
     wheel = open_wheel(path)
     entries = {entry.name: entry for entry in wheel.entries if not entry.directory}
-    files = [
-        read_member_code(wheel.view, entry, archive=path.name, sample=out is None)
-        for entry in entries.values()
-        if is_elf_member(wheel.view, entry)
-    ]
+    files, unread = _read_members(wheel, entries, sample=out is None)
     base = _base_variant(wheel, entries)
     results: list[ThinResult] = []
     for plan in _plans(files, request, path.name):
@@ -159,8 +157,34 @@ def _thin_wheel(path: Path, request: ThinRequest, out: Path | None, *, epoch: in
         results.append(result)
     index = write_variant_index(out, wheel.name) if out is not None and any(result.label for result in results) else ""
     return ThinReport(
-        input=str(path), size=path.stat().st_size, written=out is not None, results=tuple(results), index=index
+        input=str(path),
+        size=path.stat().st_size,
+        written=out is not None,
+        results=tuple(results),
+        index=index,
+        unread=tuple(unread),
     )
+
+
+def _read_members(
+    wheel: OpenWheel, entries: dict[str, ZipEntry], *, sample: bool
+) -> tuple[list[DeviceFile], list[str]]:
+    """The ELF files of a wheel, and what is wrong with those that can't be read; such stay as they are.
+
+    Raises:
+        IntegrityError: the archive itself is damaged.
+    """
+    files: list[DeviceFile] = []
+    unread: list[str] = []
+    for entry in entries.values():
+        if is_elf_member(wheel.view, entry):
+            try:
+                files.append(read_member_code(wheel.view, entry, archive=wheel.path.name, sample=sample))
+            except IntegrityError as error:
+                if any(problem.file != entry.name for problem in error.problems):
+                    raise
+                unread.append(str(error))
+    return files, unread
 
 
 def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinReport:

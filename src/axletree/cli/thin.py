@@ -74,6 +74,7 @@ def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:
             yield from (f"  {reason}" for reason in result.refused)
             continue
         yield from _result(result, report, detailed=detailed)
+    yield from (click.style(f"stays as it is: {printable(text)}", fg="yellow") for text in report.unread)
     if report.index:
         yield report.index
     wheel = report.input.endswith(".whl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -27,13 +28,18 @@ class FileSource:
         """Open a file; close it by leaving the context.
 
         Raises:
-            HostError: it can't be opened.
+            HostError: it can't be opened, or is no regular file.
         """
+        self._path = path
         try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
-            raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
-        self._size = os.fstat(self._descriptor).st_size
+            raise self._error(error.strerror or "unknown trouble") from error
+        status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(self._descriptor)
+            raise self._error("it is no regular file")
+        self._size = status.st_size
 
     def __enter__(self) -> Self:
         """The source itself."""
@@ -51,13 +57,23 @@ class FileSource:
         return self._size
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes from ``offset`` on, fewer than ``size`` only at the end."""
+        """The bytes from ``offset`` on, fewer than ``size`` only at the end.
+
+        Raises:
+            HostError: the system can't read them.
+        """
         parts: list[bytes] = []
-        while size > 0 and (part := os.pread(self._descriptor, size, offset)):
-            parts.append(part)
-            offset += len(part)
-            size -= len(part)
+        try:
+            while size > 0 and (part := os.pread(self._descriptor, size, offset)):
+                parts.append(part)
+                offset += len(part)
+                size -= len(part)
+        except OSError as error:
+            raise self._error(error.strerror or "unknown trouble") from error
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _error(self, reason: str) -> HostError:
+        return HostError(Problem(file=str(self._path), message=f"can't be read: {reason}"))
 
 
 def write_source(path: Path, chunks: Iterable[bytes], *, like: Path) -> None:

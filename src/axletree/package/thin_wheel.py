@@ -109,8 +109,10 @@ class _Thinning:
                 f"{many} of {section} (the first at offset {offsets[0]}) would be empty: none of "
                 f"{', '.join(archs)} runs on {gpu}"
             )
+            found.append(Problem(file=self._name, message=message))
+        if self._unserved:
             hint = "ask for an architecture that it has, or give --allow-missing if that GPU never uses these kernels"
-            found.append(Problem(file=self._name, message=message, hint=hint))
+            found[-1] = msgspec.structs.replace(found[-1], hint=hint)
         return found
 
     def add(self, code: SectionCode) -> None:
