@@ -16,6 +16,7 @@ from axletree.check.dist import observe_dist
 from axletree.check.rules.dist_elf import ELF_RULES
 from axletree.check.rules.dist_gpu import GPU_RULES
 from axletree.check.rules.dist_linkage import LINKAGE_RULES
+from axletree.check.rules.dist_machine import MACHINE_RULES
 from axletree.check.rules.dist_platform import PLATFORM_RULES
 from axletree.check.rules.dist_python import PYTHON_RULES
 from axletree.check.rules.dist_runtimes import RUNTIME_RULES
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from axletree.package.tree_scan import TreeScan
 
 _RULES: tuple[Rule[DistFacts], ...] = (*LINKAGE_RULES, *SEARCH_RULES, *RUNTIME_RULES, *ELF_RULES, *GPU_RULES)
-_RULES_OF_TAGS: tuple[Rule[DistFacts], ...] = (*PLATFORM_RULES, *PYTHON_RULES)
+_RULES_OF_TAGS: tuple[Rule[DistFacts], ...] = (*PLATFORM_RULES, *MACHINE_RULES, *PYTHON_RULES)
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from axletree.check.rules.dist_elf import ELF_RULES
 from axletree.check.rules.dist_gpu import GPU_RULES
 from axletree.check.rules.dist_gpu_size import GPU_SIZE_RULES
 from axletree.check.rules.dist_linkage import LINKAGE_RULES
+from axletree.check.rules.dist_machine import MACHINE_RULES
 from axletree.check.rules.dist_metadata import METADATA_RULES
 from axletree.check.rules.dist_names import NAME_RULES
 from axletree.check.rules.dist_platform import PLATFORM_RULES
@@ -28,6 +29,7 @@ DIST_RULES: tuple[Rule[DistFacts], ...] = (
     *SEARCH_RULES,
     *RUNTIME_RULES,
     *PLATFORM_RULES,
+    *MACHINE_RULES,
     *PYTHON_RULES,
     *ELF_RULES,
     *SYMBOL_RULES,

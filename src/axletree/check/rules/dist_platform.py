@@ -1,4 +1,4 @@
-"""Rules about the systems and machines that a wheel's tags promise."""
+"""Rules about the systems that a wheel's tags promise."""
 
 from __future__ import annotations
 
@@ -7,26 +7,17 @@ from typing import TYPE_CHECKING
 from axletree.check.engine import Case, Found, Rule, listing
 from axletree.check.rules.dist_linkage import subject
 from axletree.check.rules.dist_sample import CORE, glibc, library, plain_library, sample
-from axletree.check.verdict import judge_platform
-from axletree.package.demand import find_roots
 from axletree.package.platforms import libc_of
 from axletree.package.policy import SymbolNeed, broken_needs, parse_glibc
-from axletree.package.wheel import WheelMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.check.dist import DistFacts
-    from axletree.package.formats import CodeFormat
     from axletree.package.platforms import Platform
 
 _MUSL_NAME = "demo-1.0-cp311-cp311-musllinux_1_2_x86_64.whl"
 _SHOWN = 3
-_LINK_TIME = (".a", ".lib", ".o", ".obj")
-
-
-def _member(path: str, code: CodeFormat) -> WheelMember:
-    return WheelMember(path=path, size=1, compressed=1, sha256="0" * 64, format=code)
 
 
 def _by_file(needs: Iterable[SymbolNeed]) -> dict[str, list[SymbolNeed]]:
@@ -133,57 +124,6 @@ def _unportable(facts: DistFacts) -> Iterator[Found]:
         floor = facts.floors.get(platform.machine or "", "any")
         allowed = f"; its files would allow {floor}" if floor != platform.tag else ""
         message = f"the tag {platform.tag} does not say which systems the wheel works on{allowed}"
-        yield Found(where=facts.wheel.filename, message=message)
-
-
-def _other_machine(facts: DistFacts) -> Iterator[Found]:
-    for machine, files in _foreign(facts, meant=False).items():
-        message = f"{files[0]} is for {machine}, which the tag {facts.wheel.name.platform} does not name"
-        if len(files) > 1:
-            message = f"{len(files)} files are for {machine}, which the tag {facts.wheel.name.platform} does not name"
-        yield Found(where=files[0], message=message, evidence=listing(files))
-
-
-def _carried(facts: DistFacts) -> Iterator[Found]:
-    machines = _foreign(facts, meant=True)
-    files = [path for paths in machines.values() for path in paths]
-    if files:
-        message = f"{subject(files, 'is', 'are')} for {', '.join(machines)}, not named by the tag"
-        yield Found(where=files[0], message=message, evidence=listing(files))
-
-
-def _foreign(facts: DistFacts, *, meant: bool) -> dict[str, list[str]]:
-    """Machine -> files for machines that no tag names, either those that look like data on purpose, or the others.
-
-    A wheel that carries code for several systems, or a tool for another one beside its own files, means it; what
-    Python would import, or what other files link to, can't be meant.
-    """
-    elfs = {path: elf for path, elf in facts.elfs.items() if elf.architecture is not None}
-    promised = {platform.machine for platform in facts.platforms if platform.linux or platform.system == "android"}
-    if any(platform.linux and platform.machine is None for platform in facts.platforms):
-        return {}
-    systems = {member.format for member in facts.wheel.members if member.format}
-    several = len(systems) > 1 or len({elf.architecture for elf in elfs.values()}) > 1
-    roots = set(find_roots(elfs))
-    found: dict[str, list[str]] = {}
-    for path, elf in elfs.items():
-        data = several and path in roots and not elf.python_modules
-        if elf.architecture not in promised and data == meant:
-            found.setdefault(elf.architecture or "", []).append(path)
-    return found
-
-
-def _unchecked(facts: DistFacts) -> Iterator[Found]:
-    code = any(member.format for member in facts.wheel.members)
-    if code and not facts.linux:
-        yield Found(where=facts.wheel.filename, message=judge_platform(facts))
-
-
-def _needless(facts: DistFacts) -> Iterator[Found]:
-    members = facts.wheel.members
-    bound = any(member.format or member.path.endswith(_LINK_TIME) for member in members) or facts.elfs
-    if not bound and all(platform.system != "any" for platform in facts.platforms):
-        message = f"nothing in it is machine code, yet the tag {facts.wheel.name.platform} keeps other systems from it"
         yield Found(where=facts.wheel.filename, message=message)
 
 
@@ -327,75 +267,6 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
             ),
             Case(title="manylinux_2_17_x86_64", facts=sample(), fires=False),
             Case(title="any", facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}), fires=False),
-        ),
-    ),
-    Rule(
-        id="dist/machine-mismatch",
-        severity="warning",
-        title="A file is for another machine than the platform tag",
-        why="It can't be loaded where the wheel is installed; at best it is dead weight.",
-        fix="leave the file out, or tag the wheel for its machine",
-        check=_other_machine,
-        cases=(
-            Case(title="an aarch64 file under x86_64", facts=sample(elfs={CORE: library(machine=183)}), fires=True),
-            Case(title="a library under `any`", facts=sample(filename="demo-1.0-py3-none-any.whl"), fires=True),
-            Case(title="GPU code", facts=sample(elfs={"demo/kernel.cubin": library(machine=190)}), fires=False),
-        ),
-    ),
-    Rule(
-        id="dist/foreign-code",
-        severity="info",
-        title="Files for other machines than the platform tag names",
-        why="They are dead weight for whoever does not pass them on to such a machine.",
-        fix="if nobody needs them, leave them out",
-        check=_carried,
-        cases=(
-            Case(
-                title="programs for two machines under `any`",
-                facts=sample(
-                    filename="demo-1.0-py3-none-any.whl",
-                    elfs={"demo/x64/tool": plain_library(), "demo/arm64/tool": plain_library(machine=183)},
-                ),
-                fires=True,
-            ),
-            Case(title="files for the machine of the tag", facts=sample(), fires=False),
-        ),
-    ),
-    Rule(
-        id="dist/platform-unchecked",
-        severity="info",
-        title="The wheel is for a system whose machine code is not looked into",
-        why="Mach-O and PE files are recognised but not read: libraries that they need are not checked.",
-        fix="check it with that system's tools (delocate, delvewheel)",
-        check=_unchecked,
-        cases=(
-            Case(
-                title="a wheel for macOS",
-                facts=sample(
-                    filename="demo-1.0-cp311-cp311-macosx_11_0_arm64.whl",
-                    elfs={},
-                    wheel={"members": (_member("demo/_core.so", "mach-o"),)},
-                ),
-                fires=True,
-            ),
-            Case(title="a wheel for Linux", facts=sample(), fires=False),
-        ),
-    ),
-    Rule(
-        id="dist/platform-needless",
-        severity="info",
-        title="The wheel is for one system though nothing in it is",
-        why="Each further platform costs a download, and a build, of the same bytes.",
-        fix="tag the wheel `any`, if its Python files fit all systems",
-        check=_needless,
-        cases=(
-            Case(title="no machine code under manylinux", facts=sample(elfs={}), fires=True),
-            Case(title="an extension module under manylinux", facts=sample(), fires=False),
-            Case(
-                title="no machine code under `any`",
-                facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}),
-                fires=False,
-            ),
         ),
     ),
 )
