@@ -92,17 +92,17 @@ def list_files(folder: Path) -> tuple[str, ...]:
         HostError: the folder or one in it can't be read.
     """
     root = os.fspath(folder)
-    return tuple(_files(root, ""))
-
-
-def _files(root: str, below: str) -> Iterator[str]:
-    folder = f"{root}/{below}"
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise HostError(Problem(file=folder, message=f"can't be read: {error.strerror}")) from error
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            yield from _files(root, f"{below}{entry.name}/")
-        elif entry.is_file(follow_symlinks=False):
-            yield f"{below}{entry.name}"
+    found: list[str] = []
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            with os.scandir(f"{root}/{below}") as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(f"{below}{entry.name}/")
+                    elif entry.is_file(follow_symlinks=False):
+                        found.append(below + entry.name)
+        except OSError as error:
+            raise HostError(Problem(file=f"{root}/{below}", message=f"can't be read: {error.strerror}")) from error
+    return tuple(sorted(found))

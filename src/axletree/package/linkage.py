@@ -94,14 +94,19 @@ def find_owners(elfs: Mapping[str, ElfFacts], around: Surroundings, *, members: 
     """
     inside = library_paths(elfs)
     files = {path.rpartition("/")[2]: path for path, facts in sorted(elfs.items()) if facts.kind == "shared"}
-    places = {place for path in members if (place := installed_path(path)) is not None}
-    layout = _Layout(places, around)
     users: dict[Need, list[str]] = {}
+    required = tuple(provider for provider in around.providers if provider.declared_by(around.required))
+    by_name = {
+        soname: _promised(soname, files, around) or _provided(soname, required, around)
+        for soname in {soname for facts in elfs.values() for soname in facts.needed}
+    }
+    known = all(by_name.values())
+    places = set() if known else {place for path in members if (place := installed_path(path)) is not None}
+    layout = _Layout(places, around)
     for path, facts in elfs.items():
         for soname in dict.fromkeys(facts.needed):
             need = (
-                _promised(soname, files, around)
-                or _provided(soname, around)
+                by_name[soname]
                 or _sibling(soname, path, facts, layout)
                 or _last_resort(soname, _folders(path, facts), inside, around)
             )
@@ -121,14 +126,13 @@ def _promised(soname: str, files: Mapping[str, str], around: Surroundings) -> Ne
     return None
 
 
-def _provided(soname: str, around: Surroundings) -> Need | None:
+def _provided(soname: str, required: Sequence[Provider], around: Surroundings) -> Need | None:
     """What the user names, what is required, what a required framework has loaded, what a machine has."""
     for name, patterns in sorted(around.provided_by.items()):
         if any(fnmatchcase(soname, pattern) for pattern in patterns):
             known = canonicalize_name(name) in {*around.required, around.own}
             return Need(soname=soname, owner="distribution" if known else "undeclared", by=name)
     matching = find_providers(around.providers, soname)
-    required = [provider for provider in around.providers if provider.declared_by(around.required)]
     for provider in matching:
         if provider in required:
             return Need(soname=soname, owner="distribution", by=provider.name)
@@ -220,6 +224,8 @@ def library_paths(elfs: Mapping[str, ElfFacts]) -> dict[str, str]:
 
 def installed_path(path: str) -> str | None:
     """Where a member lies below site-packages; ``None`` for what goes elsewhere (scripts, headers, data)."""
+    if ".data/" not in path:
+        return path
     top, _, rest = path.partition("/")
     if not top.endswith(".data"):
         return path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from fnmatch import fnmatchcase
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion
 from axletree.core.errors import IntegrityError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +32,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """``driver``: comes with the GPU's; ``system``: comes with what every platform tag promises; ``host``: the
     machine's own, which no wheel can bring and no tag promises."""
     distributions: tuple[str, ...] = ()
-    """Patterns of normalised names, any of which brings them, with an extra where only that does:
+    """Patterns (``*`` is anything) of normalised names, any of which brings them, with an extra where only that does:
     ``nvidia-cublas``, ``nvidia-cublas-cu*``, ``cuda-toolkit[cublas]``."""
     sonames: tuple[str, ...]
     """Patterns of SONAMEs: ``libcublas.so*``."""
@@ -48,19 +48,20 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def brings(self, soname: str) -> bool:
         """Whether a library is one of its."""
-        return any(fnmatchcase(soname, pattern) for pattern in self.sonames)
+        return _matcher(self.sonames)(soname) is not None
 
     def carries(self, soname: str) -> bool:
         """Whether a library of others is in a process that has imported this one."""
-        return any(fnmatchcase(soname, pattern) for pattern in self.copies)
+        return bool(self.copies) and _matcher(self.copies)(soname) is not None
 
     def declared_by(self, required: Iterable[str]) -> bool:
         """Whether requirements, as :func:`required_names` gives them, install it."""
-        return any(fnmatchcase(name, _literal_brackets(pattern)) for pattern in self.distributions for name in required)
+        matches = _matcher(self.distributions)
+        return bool(self.distributions) and any(matches(name) for name in required)
 
     def lies_in(self, folder: str) -> bool:
         """Whether its libraries may lie in a folder below site-packages, whatever the version in the folder's name."""
-        return any(_unnumbered(folder) == _unnumbered(own) for own in self.folders)
+        return _unnumbered(folder) in {_unnumbered(own) for own in self.folders}
 
 
 def parse_providers(data: bytes, *, file: str) -> tuple[Provider, ...]:
@@ -124,9 +125,12 @@ def _holds(marker: Marker | None, environment: Mapping[str, str] | None, *, extr
         return True  # what can't be told counts as required: only what is surely missing is an error
 
 
-def _literal_brackets(pattern: str) -> str:
-    return pattern.replace("[", "[[]")
+@cache
+def _matcher(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    """What matches any of some patterns, in which ``*`` stands for anything and all else for itself."""
+    return re.compile("|".join(re.escape(pattern).replace(r"\*", ".*") for pattern in patterns)).fullmatch
 
 
+@lru_cache(maxsize=4096)
 def _unnumbered(folder: str) -> str:
     return re.sub(r"\d+", "#", folder)

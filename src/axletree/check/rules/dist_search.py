@@ -97,13 +97,15 @@ def _relative(facts: DistFacts) -> Iterator[Found]:
 
 
 def _dead(facts: DistFacts) -> Iterator[Found]:
-    installed = {place for member in facts.wheel.members if (place := installed_path(member.path)) is not None}
-    folders = {parent for place in installed for parent in _parents(place)}
-    files: dict[str, list[str]] = {}
+    searched: dict[str, list[str]] = {}
     for path, elf in facts.elfs.items():
         for entry in search_path(path, elf):
-            if entry.folder is not None and _is_dead(entry.folder, folders, installed, facts):
-                files.setdefault(entry.folder, []).append(path)
+            if entry.folder is not None:
+                searched.setdefault(entry.folder, []).append(path)
+    installed = {place for member in facts.wheel.members if (place := installed_path(member.path)) is not None}
+    filled = {place.rpartition("/")[0] for place in installed}
+    folders = {parent for folder in filled for parent in _with_parents(folder)}
+    files = {folder: users for folder, users in searched.items() if _is_dead(folder, folders, installed, facts)}
     inside = {folder: users for folder, users in files.items() if not folder.startswith("..")}
     yield from _one_for_all(inside, ", which the wheel does not have")
     outside = {folder: users for folder, users in files.items() if folder.startswith("..")}
@@ -121,11 +123,10 @@ def _is_dead(folder: str, folders: set[str], installed: set[str], facts: DistFac
     return owned and folder not in folders
 
 
-def _parents(path: str) -> Iterator[str]:
-    parent = path.rpartition("/")[0]
-    while parent:
-        yield parent
-        parent = parent.rpartition("/")[0]
+def _with_parents(folder: str) -> Iterator[str]:
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
 
 
 def _ignored(facts: DistFacts) -> Iterator[Found]:
