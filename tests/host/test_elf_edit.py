@@ -187,6 +187,7 @@ def test_after_patchelf_and_before_it(tmp_path: Path) -> None:
     edit_elf(library, ElfChange(rpath=tuple(f"{each}/and/more" * 5 for each in LONG)))
     assert load(library) == 42
     assert not complaints(library)
+    assert read_image(BufferSource(library.read_bytes())).phoff == 64
     run("patchelf", "--force-rpath", "--set-rpath", "/x" * 700, library)
     assert load(library) == 42
     edit_elf(library, ElfChange(rpath=("$ORIGIN",), kind="runpath"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -78,8 +77,3 @@ def complaints(path: Path) -> str:
     """What readelf finds wrong with a file."""
     done = subprocess.run(["readelf", "-aW", path], capture_output=True, text=True, check=False)
     return done.stderr
-
-
-def address_space() -> int:
-    """Bits of a pointer."""
-    return ctypes.sizeof(ctypes.c_void_p) * 8

@@ -57,6 +57,8 @@ _GRAIN = 64
 """What a table keeps its alignment to when it moves."""
 _MAX_SPANS = 64
 _MAX_HOLE = 64 << 20
+_FILLING = b"\0XZ"
+"""What linkers leave between tables, and patchelf where tables were."""
 _HEAD = -1
 """Instead of an address: the table of segments itself."""
 SPARE_ENTRIES = 8
@@ -154,16 +156,17 @@ def plan_annex(
 def extend_last(image: Image, place: int, old: bytes, new: bytes) -> tuple[Edit, ...] | None:
     """Make the string table longer where it stands, at the end of the file and of the last segment; else ``None``."""
     top = max(load.vaddr + load.memsz for load in image.loads)
+    size, end = image.reader.size, place + len(old)
+    if not end <= size < end + _GRAIN or any(image.reader.read(end, size - end)) or len(new) < size - place:
+        return None
     for index, load in enumerate(image.programs):
         if load.type != PT_LOAD or load.vaddr + load.memsz != top or load.filesz != load.memsz:
             continue
-        if place < load.offset or place + len(old) != load.file_end or load.file_end != image.reader.size:
+        if place < load.offset or load.file_end != size:
             continue
-        growth = len(new) - len(old)
-        longer = load._replace(filesz=load.filesz + growth, memsz=load.memsz + growth)
+        longer = load._replace(filesz=place + len(new) - load.offset, memsz=place + len(new) - load.offset)
         at = image.phoff + index * image.program_size
-        end = place + len(old)
-        edits: list[Edit] = [Put(place, new[: len(old)]), Put(end, new[len(old) :])]
+        edits: list[Edit] = [Put(place, new[: size - place]), Put(size, new[size - place :])]
         edits.append(Put(at, image.pack_program(longer)))
         for number, section in enumerate(image.sections):
             if section.type == SHT_STRTAB and section.addr == image.first(DT_STRTAB):
@@ -217,7 +220,7 @@ def _evict(image: Image, end: int, taken: Sequence[Block]) -> list[Block] | None
             return None
         low, high = max(block.offset, start) - start, min(block.end, end) - start
         gap[low:high] = bytes(max(0, high - low))
-    return None if any(gap) else blocks  # what is left there belongs to something that no header tells of
+    return None if gap.strip(_FILLING) else blocks  # what is left belongs to something that no header tells of
 
 
 def _parts(image: Image) -> Iterator[tuple[int, int, bool]]:
