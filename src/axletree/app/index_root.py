@@ -16,7 +16,6 @@ import msgspec
 
 from axletree.core.errors import HostError
 from axletree.core.values import Digest
-from axletree.host.archive import map_file
 from axletree.package.index import IndexFile, merge_files, read_index, render_index
 
 if TYPE_CHECKING:
@@ -61,7 +60,8 @@ def staging(out: Path) -> Iterator[Path]:
 
 def digest_file(path: Path) -> Digest:
     """SHA-256 of a file's content."""
-    return Digest(hashlib.sha256(map_file(path)).hexdigest())
+    with path.open("rb") as stream:  # read, not mapped: pages of a mapping count as memory of ours
+        return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tuple[Path, ...]:

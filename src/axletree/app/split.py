@@ -74,15 +74,15 @@ def split_wheel(
     with staging(out) as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         # Most of the work is the kernel's and the libraries' that hash and inflate: it runs beside Python.
         wanted = plan.parts if verify or "wheel" in formats else ()  # the proof reads wheels
-        written = tuple(pool.map(partial(_write, folder, epoch=epoch), wanted))
+        files = tuple(pool.map(partial(_write, folder, epoch=epoch), wanted))
         report = plan.report
         if verify:
-            report = msgspec.structs.replace(report, notes=_prove(source, plan, written, pool))
-        staged = tuple(pool.map(_staged, plan.parts, written)) if "wheel" in formats else ()
+            report = msgspec.structs.replace(report, notes=_prove(source, plan, [file for file, _ in files], pool))
+        staged = tuple(file for _, file in files) if "wheel" in formats else ()
         if "conda" in formats:
             staged += _write_conda(folder, plan, source, epoch)
-        files = add_to_root(out, staged, durable=verify)
-    return SplitOutcome(report=report, files=files)
+        paths = add_to_root(out, staged, durable=verify)
+    return SplitOutcome(report=report, files=paths)
 
 
 def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
@@ -126,8 +126,8 @@ def _read(path: Path) -> str:
         raise UsageError(f"{path} is no UTF-8 text") from error
 
 
-def _write(folder: Path, part: Part, *, epoch: int) -> WheelFile:
-    return write_wheel_file(
+def _write(folder: Path, part: Part, *, epoch: int) -> tuple[WheelFile, StagedFile]:
+    file = write_wheel_file(
         folder,
         part.name,
         part.members,
@@ -135,6 +135,13 @@ def _write(folder: Path, part: Part, *, epoch: int) -> WheelFile:
         wheel_info=part.wheel_info,
         epoch=epoch,
         verify=False,  # all parts are read back together, once, when what they need of each other is known
+    )
+    return file, StagedFile(
+        path=file.path,
+        size=file.size,
+        sha256=digest_file(file.path),
+        metadata=file.written.metadata,
+        requires_python=part.metadata.get("Requires-Python"),
     )
 
 
@@ -162,14 +169,4 @@ def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile], p
         requires=source.metadata.requires,
         providers=read_providers(),
         policies=read_policies(),
-    )
-
-
-def _staged(part: Part, file: WheelFile) -> StagedFile:
-    return StagedFile(
-        path=file.path,
-        size=file.size,
-        sha256=digest_file(file.path),
-        metadata=file.written.metadata,
-        requires_python=part.metadata.get("Requires-Python"),
     )

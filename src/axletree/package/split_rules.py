@@ -16,8 +16,8 @@ from packaging.utils import canonicalize_name
 from axletree.core.errors import RecipeError
 from axletree.core.trees import is_safe_path
 from axletree.recipe.faults import Fault, suggestion
-from axletree.recipe.parse import decode_toml, locate_faults
 from axletree.recipe.structure import check_structure
+from axletree.recipe.toml import decode_toml, locate_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
