@@ -158,7 +158,9 @@ RUNNING = {
     ),
     "missing-requirement": Fault(recipe=BUILT, code=1, files={"src/pyproject.toml": PYPROJECT}),
     "no-project": Fault(recipe=BUILT, code=1, files={"src/pyproject.toml": "[build-system]\nrequires = 1\n"}),
-    "unprovided-library": Fault('provided-by = { libsmall = ["libsmall.so"] }', "", recipe=BOUND, code=1),
+    "unprovided-library": Fault(
+        'requires = ["libsmall=={version}"]\nprovided-by = { libsmall = ["libsmall.so"] }', "", recipe=BOUND, code=1
+    ),
     "killed": Fault('"mkdir -p $AXLETREE_OUT/lib",', '"kill -KILL $$",', code=1),
     "out-of-memory": Fault(
         '"mkdir -p $AXLETREE_OUT/lib",', "\"ulimit -v 100000; python3 -c 'bytearray(1 << 30)'\",", code=1
