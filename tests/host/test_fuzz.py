@@ -43,6 +43,8 @@ def changes(draw: st.DrawFn, data: bytes) -> bytes:
             case "swap":
                 other = draw(st.integers(0, max(0, len(result) - 1)))
                 result[at : at + 8], result[other : other + 8] = result[other : other + 8], result[at : at + 8]
+            case kind:
+                raise AssertionError(kind)
     return bytes(result)
 
 
@@ -69,7 +71,15 @@ def test_a_guided_fuzzer_finds_nothing(target: str, tmp_path: Path) -> None:
     for number, data in enumerate(seeds(target, tmp_path)):
         (corpus / str(number)).write_bytes(data)
     options = [f"-max_total_time={SECONDS}", f"-rss_limit_mb={MEGABYTES}", "-timeout=20", "-max_len=200000"]
-    command = [sys.executable, "-m", "support.fuzz", target, corpus, *options, f"-artifact_prefix={tmp_path}/found-"]
+    command = [
+        sys.executable,
+        "-m",
+        "support.fuzz",
+        target,
+        str(corpus),
+        *options,
+        f"-artifact_prefix={tmp_path}/found-",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     runs = re.findall(r"Done (\d+) runs|#(\d+)\s", done.stderr)

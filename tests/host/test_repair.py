@@ -74,7 +74,18 @@ def broken(libraries: Path, tmp_path: Path) -> Path:
 def importable(wheel: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     venv.create(folder, with_pip=False)
     python = folder / "bin/python"
-    install = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        str(wheel),
+    ]
     subprocess.run(install, check=True)
     return subprocess.run(
         [python, "-c", "from demo import _core; print(_core.call())"], capture_output=True, text=True, check=False
@@ -105,7 +116,7 @@ def test_a_library_and_what_it_needs_are_taken_in_and_found(libraries: Path, bro
 
 def test_the_tag_is_auditwheels(libraries: Path, broken: Path, tmp_path: Path) -> None:
     result = repair_wheel(broken, tmp_path / "out", library_path=[libraries])
-    show = [sys.executable, "-m", "auditwheel", "show", result.path]
+    show = [sys.executable, "-m", "auditwheel", "show", str(result.path)]
     told = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     assert result.platform.split(".")[0] in told
 
@@ -113,7 +124,8 @@ def test_the_tag_is_auditwheels(libraries: Path, broken: Path, tmp_path: Path) -
 def test_repairing_again_changes_nothing(libraries: Path, broken: Path, tmp_path: Path) -> None:
     first = repair_wheel(broken, tmp_path / "one", library_path=[libraries])
     second = repair_wheel(first.path, tmp_path / "two")
-    assert second.grafts == second.left == ()
+    assert second.grafts == ()
+    assert second.left == ()
     assert second.path.read_bytes() == first.path.read_bytes()
 
 

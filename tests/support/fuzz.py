@@ -137,12 +137,16 @@ def seeds(target: str, folder: Path) -> list[bytes]:
             return [fat_container(*entries) + fat_container(fat_entry("sm_75")), plain, packed_bundle(plain)]
         case "conda":
             return [conda_bytes(folder)]
-    return [
-        b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nRequires-Dist: torch==2.13.0\n\ntext\n",
-        b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        b'demo/a.py,sha256=AAAA,10\n"demo/b,c.py",,\n',
-        b'{"$schema": "x", "default-priorities": {"namespace": ["nv"]}, "variants": {"a": {"nv": {"x": ["1"]}}}}',
-    ]
+        case _:
+            return TEXTS
+
+
+TEXTS = [
+    b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nRequires-Dist: torch==2.13.0\n\ntext\n",
+    b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    b'demo/a.py,sha256=AAAA,10\n"demo/b,c.py",,\n',
+    b'{"$schema": "x", "default-priorities": {"namespace": ["nv"]}, "variants": {"a": {"nv": {"x": ["1"]}}}}',
+]
 
 
 def compiled(folder: Path) -> bytes:
@@ -155,7 +159,7 @@ def compiled(folder: Path) -> bytes:
 
 def conda_bytes(folder: Path) -> bytes:
     """A small conda package, written by a peer."""
-    from conda_package_handling import api
+    from conda_package_handling import api  # type: ignore[import-untyped]
 
     root = folder / "conda"
     (root / "info").mkdir(parents=True, exist_ok=True)
@@ -169,7 +173,7 @@ def conda_bytes(folder: Path) -> bytes:
 
 def guided() -> None:
     """Entry of the coverage-guided fuzzer: ``python -m support.fuzz TARGET CORPUS [options of libFuzzer]``."""
-    import atheris
+    import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     target = sys.argv.pop(1)
     atheris.instrument_all()
