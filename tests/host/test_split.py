@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -256,6 +257,8 @@ def uv_install(python: Path, index: Path, *requirements: str) -> None:
 
 @pytest.mark.slow
 def test_the_official_cpu_wheel(tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("compiling against libtorch needs cmake")
     path = wheel("torch==2.13.0+cpu")
     out = tmp_path / "out"
     outcome = split_wheel(path, load_split_rules(None, wheel=path), out)
@@ -326,6 +329,46 @@ def test_the_official_cuda_wheel_is_split_without_inflating_it(tmp_path: Path) -
     left = {path for each in parts.values() for path in each if ".dist-info/" not in path}
     assert left == changed | added
     assert len(changed) == 9
+
+
+CUDA_SMOKE = """
+import ctypes, os, torch
+a = torch.randn(64, 64, requires_grad=True)
+(a @ a).sum().backward()
+print("torch", torch.__version__, "CUDA", torch.version.cuda, tuple(torch.nn.Linear(64, 3)(a).shape))
+print("GPU:", torch.cuda.is_available(), "code for:", *torch.cuda.get_arch_list())
+site = os.path.dirname(os.path.dirname(torch.__file__))
+# libtorch_cuda opens it when a GPU first does linear algebra; here it is opened by hand
+ctypes.CDLL(os.path.join(site, "libtorch", "lib", "libtorch_cuda_linalg.so"))
+with open("/proc/self/maps") as maps:
+    loaded = sorted({line.split()[-1] for line in maps if ".so" in line and site in line})
+for path in loaded:
+    print("loaded", os.path.relpath(path, site))
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.xdist_group("torch-cuda")
+def test_the_split_cuda_wheel_is_imported_with_nvidias_libraries(tmp_path: Path) -> None:
+    path = wheel("torch==2.14.1")
+    split_wheel(path, load_split_rules(None, wheel=path), tmp_path / "out")
+    python = make_env(tmp_path / "env")
+    uv_install(python, tmp_path / "out", "torch-split")
+    lines = run(python, "-c", CUDA_SMOKE).splitlines()
+    print("\n".join(lines))  # noqa: T201 (docs/proof/split.md shows it)
+    loaded = {line.removeprefix("loaded ") for line in lines if line.startswith("loaded ")}
+    assert [name for name in loaded if name.startswith("torch/")] == [
+        next(name for name in loaded if name.startswith("torch/_C."))
+    ]
+    assert {"libtorch/lib/libtorch_cuda.so", "libtorch/lib/libtorch_cuda_linalg.so"} < loaded
+    assert any(name.endswith("/libcudnn.so.9") for name in loaded)
+    site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    run(UV, "pip", "uninstall", "-q", "--python", python, "libtorch-cuda-linalg")
+    done = subprocess.run([python, "-c", "import torch"], text=True, capture_output=True, check=False)
+    print(done.stderr.splitlines()[-1])  # noqa: T201
+    assert "libtorch-cuda-linalg is missing" in done.stderr
+    run(UV, "pip", "uninstall", "-q", "--python", python, "torch-split", "torch", "libtorch-cuda", "libtorch")
+    assert not [each for name in ("torch", "libtorch", "functorch", "torchgen") for each in site.glob(f"{name}/**/*")]
 
 
 def members_of(files: Sequence[Path]) -> dict[str, dict[str, zipfile.ZipInfo]]:
