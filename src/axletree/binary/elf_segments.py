@@ -31,12 +31,16 @@ def expect_segments(reader: Reader, layout: Layout) -> None:
 def read_only_ranges(layout: Layout) -> tuple[tuple[int, int], ...]:
     """(start, end) in the file of what can hold constant data such as GPU code; empty where all of it can.
 
-    Linkers put constants into segments of their own, or (older ones, then in the first segment) beside the code; never
-    into what is written to or not loaded.
+    Linkers put constants into segments of their own (GNU ld behind the code, LLD before it) or, older ones, beside the
+    code in the first segment; never into what is written to or not loaded.
     """
     loads = [segment for segment in layout.segments if segment.type == PT_LOAD]
-    unwanted = _PF_W if loads and loads[0].flags & _PF_X else _PF_W | _PF_X
-    constant = [segment for segment in loads if not segment.flags & unwanted]
+    if loads and loads[0].flags & _PF_X:
+        constant = [segment for segment in loads if not segment.flags & _PF_W]
+    else:
+        constant = [segment for segment in loads if not segment.flags & (_PF_W | _PF_X)]
+        code = next((segment.vaddr for segment in loads if segment.flags & _PF_X), 0)
+        constant = [segment for segment in constant if segment.vaddr > code] or constant
     return tuple((segment.offset, segment.offset + segment.filesz) for segment in constant or loads)
 
 

@@ -42,7 +42,7 @@ _SUSPICIOUS = ("\\", "\0", "//", "/./", "/../", "\n/", "\n./", "\n../", "/.\n", 
 """No list of paths, one a line, has any of this where all of them are safe."""
 
 
-class ZipEntry(msgspec.Struct, frozen=True, kw_only=True):
+class ZipEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One member of an archive."""
 
     name: str

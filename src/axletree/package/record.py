@@ -27,7 +27,7 @@ FORBIDDEN_HASHES = frozenset({"md5", "sha1", "sha224"})
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
-class RecordEntry(msgspec.Struct, frozen=True, kw_only=True):
+class RecordEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of RECORD."""
 
     path: str
@@ -51,7 +51,7 @@ class RecordIssue(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class Content(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was really read of a file."""
 
     sha256: str

@@ -40,7 +40,7 @@ LARGEST_SMALL = 64 << 20
 """Largest member that ``hashes="small"`` takes the hash of."""
 
 
-class WheelMember(msgspec.Struct, frozen=True, kw_only=True):
+class WheelMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A file of a wheel."""
 
     path: str
