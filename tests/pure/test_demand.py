@@ -155,6 +155,15 @@ def test_a_plugin_finds_the_library_that_opens_it() -> None:
     assert find_misses(elfs) == ()
 
 
+def test_files_without_number_are_not_followed() -> None:
+    many = tuple(f"lib{number}.so" for number in range(3300))
+    elfs = {f"demo/{name}": plain_library(needed=many) for name in many}
+    assert find_misses(elfs) == ()
+    elfs = {f"demo/{name}": plain_library(needed=(f"libx{name}",)) for name in many}
+    assert find_misses(elfs) == ()
+    assert {need.owner for need in needs(elfs).values()} == {"nobody"}
+
+
 def test_where_data_files_will_lie_is_not_known() -> None:
     elfs = {
         "demo-1.data/data/lib/liba.so": plain_library(needed=("libb.so",)),

@@ -8,6 +8,7 @@ is taken as a sign is listed at :func:`find_optional`.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from axletree.package.loading import follow_loading
 from axletree.package.providers import find_providers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.binary.elf import ElfFacts
     from axletree.package.linkage import Surroundings
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _PLUGIN_FOLDERS = frozenset({"plugin", "plugins", "extensions"})
 _SHORTEST = 3
 """Letters from which on a name in another name is more than chance."""
+_MOST_STEPS = 10_000_000
+"""Steps of a search from all roots, beyond which it is not begun: several times what the largest wheels need."""
 _ALIKE = 4
 """Letters that names alike begin or end with, at least."""
 
@@ -61,7 +64,8 @@ def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[Miss, ...]:
     files = {place: facts for path, facts in elfs.items() if (place := installed_path(path)) is not None}
     paths = {place: path for path in elfs if (place := installed_path(path)) is not None}
     names = {place.rpartition("/")[2]: place for place in sorted(files, reverse=True) if files[place].kind == "shared"}
-    loadings = {root: follow_loading(files, root) for root in find_roots(files)}
+    roots = find_roots(files)
+    loadings = {root: follow_loading(files, root) for root in roots if _bearable(files, roots)}
     loaded = {reach.path for loading in loadings.values() for reach in loading.found}
     loaded |= {place for place, facts in files.items() if facts.python_modules}
     return tuple(
@@ -94,13 +98,19 @@ def find_optional(needs: Iterable[Need], elfs: Mapping[str, ElfFacts], around: S
         if need.owner in {"undeclared", "nobody"}:
             for path in need.files:
                 lacks.setdefault(path, set()).add(need.soname)
-    if not lacks:
-        return needs
     roots = find_roots(elfs)
+    if not lacks or not _bearable(elfs, roots):
+        return needs
     names = library_paths(elfs)
     reached = {root: _closure(root, elfs, names) for root in roots}
     signs = _Signs(elfs, reached, lacks, around)
     return tuple(part for need in needs for part in _split(need, signs))
+
+
+def _bearable(elfs: Mapping[str, ElfFacts], roots: Sequence[str]) -> bool:
+    """Whether following what all roots need ends soon: a hostile wheel may hold files without number."""
+    steps = sum(1 + len(facts.needed) for facts in elfs.values())
+    return max(len(roots) * steps, len(elfs) ** 2) <= _MOST_STEPS
 
 
 class _Signs(NamedTuple):
@@ -205,6 +215,7 @@ def _named_after(path: str, soname: str) -> bool:
     return min(len(stem), len(library)) >= _SHORTEST and (stem in library or library in stem)
 
 
+@lru_cache(maxsize=4096)
 def _stem(path: str) -> str:
     """``a/libfoo_bar.so.3`` -> ``foo_bar``; ``a/_foo.cpython-311-x86_64-linux-gnu.so`` -> ``foo``."""
     name = re.split(r"\.cpython-|\.abi3\.|\.so\b", path.rpartition("/")[2], maxsplit=1)[0]

@@ -139,37 +139,32 @@ def _ignored(facts: DistFacts) -> Iterator[Found]:
 
 def _out_of_reach(facts: DistFacts) -> Iterator[Found]:
     """Files that have a way into the folders of other distributions, but not into this one's."""
+    elfs, inherited = facts.elfs, _inherited(facts)
     for need in facts.needs:
         if need.owner != "distribution" or need.via or need.by in facts.provided_by:
             continue
         providers = [p for p in find_providers(facts.providers, need.soname) if p.name == need.by and not p.loads]
         folders = [folder for provider in providers for folder in provider.folders]
-        if not folders:
-            continue
-        for path in need.files:
-            entries = _effective(facts, path)
-            abroad = [entry for entry in entries if _leads_abroad(entry, facts)]
-            if abroad and not any(p.lies_in(entry.folder) for p in providers for entry in entries if entry.folder):
+        for path in need.files if folders else ():
+            elf = elfs[path]
+            names = () if elf.runpath else (path.rpartition("/")[2], elf.soname or "")
+            entries = dict.fromkeys((*search_path(path, elf), *(e for name in names for e in inherited.get(name, ()))))
+            abroad = any(provider.lies_in(entry.folder or "") for entry in entries for provider in facts.providers)
+            if abroad and not any(p.lies_in(entry.folder or "") for p in providers for entry in entries):
                 message = f"its search path leads to other distributions, but not to {need.soname} of {need.by}"
                 evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"lies in: {f}" for f in folders))
                 yield Found(where=path, message=message, evidence=evidence)
 
 
-def _leads_abroad(entry: SearchEntry, facts: DistFacts) -> bool:
-    folder = entry.folder
-    return folder is not None and any(provider.lies_in(folder) for provider in facts.providers)
-
-
-def _effective(facts: DistFacts, path: str) -> tuple[SearchEntry, ...]:
-    """The file's own entries, and where it inherits them, those of the files that need it."""
-    elfs = facts.elfs
-    entries = dict.fromkeys(search_path(path, elfs[path]))
-    if not elfs[path].runpath:
-        names = {path.rpartition("/")[2], elfs[path].soname}
-        for user, elf in elfs.items():
-            if elf.rpath and not elf.runpath and names.intersection(elf.needed):
-                entries |= dict.fromkeys(search_path(user, elf))
-    return tuple(entries)
+def _inherited(facts: DistFacts) -> dict[str, dict[SearchEntry, None]]:
+    """Needed name -> entries of DT_RPATH that the library gets from the files that need it."""
+    found: dict[str, dict[SearchEntry, None]] = {}
+    for path, elf in facts.elfs.items():
+        if elf.rpath and not elf.runpath:
+            entries = dict.fromkeys(search_path(path, elf))
+            for soname in elf.needed:
+                found.setdefault(soname, {}).update(entries)
+    return found
 
 
 SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
