@@ -10,6 +10,7 @@ import pytest
 from axletree.check.audit import audit_buffer
 from axletree.check.document import render_rules
 from axletree.check.engine import Case, Rule, apply_rules
+from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.dist import DIST_RULES
 from axletree.check.rules.dist_sample import CORE, POLICIES, library, sample
 from axletree.core.errors import IntegrityError
@@ -18,7 +19,11 @@ from support.wheels import demo_metadata, make_elf, wheel_bytes
 if TYPE_CHECKING:
     from axletree.check.dist import DistFacts
 
-CASES = [pytest.param(rule, case, id=f"{rule.id}: {case.title}") for rule in DIST_RULES for case in rule.cases]
+CASES = [
+    pytest.param(rule, case, id=f"{rule.id}: {case.title}")
+    for rule in (*ARCHIVE_RULES, *DIST_RULES)
+    for case in rule.cases
+]
 TAG = "cp311-cp311-manylinux_2_17_x86_64"
 NAME = f"demo-1.0-{TAG}.whl"
 
@@ -33,7 +38,7 @@ def test_case(rule: Rule[DistFacts], case: Case[DistFacts]) -> None:
         assert not each.message.endswith(".")
 
 
-@pytest.mark.parametrize("rule", DIST_RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [*ARCHIVE_RULES, *DIST_RULES], ids=lambda rule: rule.id)
 def test_rule_is_complete(rule: Rule[DistFacts]) -> None:
     assert re.fullmatch(r"dist/[a-z-]+", rule.id)
     assert {case.fires for case in rule.cases} == {True, False}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.app.torch_symbols import exports_of_torch
-from axletree.check.audit import AuditReport, audit_buffer
+from axletree.check.audit import AuditReport, audit_buffer, refused_report
 from axletree.check.tree import Distribution, audit_tree
 from axletree.check.verdict import complete_policy
-from axletree.core.errors import Problem, UsageError
+from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file
 from axletree.host.code_files import find_code, list_files
 from axletree.host.policies import read_all_policies
@@ -49,9 +49,11 @@ def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iter
         paths: wheels; folders that hold wheels, all of which are audited; folders that hold machine code.
         promises: what they are held to beside their tags.
 
+    A wheel that is damaged or unsafe is not opened; its report says so, as a finding that names the member at fault.
+
     Raises:
         HostError: a file can't be read.
-        IntegrityError: one is no wheel, or its archive is damaged or unsafe.
+        IntegrityError: the metadata of a folder is damaged, or the torch that was named.
         UsageError: there is no such policy, no torch where it was said to be, or nothing to audit in a folder.
     """
     promises = promises or Promises()
@@ -70,18 +72,21 @@ def audit_wheel(path: Path, promises: Promises | None = None) -> AuditReport:
 
 
 def _audit_wheel(path: Path, promises: Promises, torch: TorchExports | None) -> AuditReport:
-    return audit_buffer(
-        map_file(path),
-        filename=path.name,
-        policies=read_all_policies(),
-        providers=read_providers(),
-        driver=driver_libraries(),
-        provided_by=promises.provided_by,
-        wanted=promises.policy,
-        glibc=promises.glibc,
-        torch=torch,
-        hashes=promises.hashes,
-    )
+    try:
+        return audit_buffer(
+            map_file(path),
+            filename=path.name,
+            policies=read_all_policies(),
+            providers=read_providers(),
+            driver=driver_libraries(),
+            provided_by=promises.provided_by,
+            wanted=promises.policy,
+            glibc=promises.glibc,
+            torch=torch,
+            hashes=promises.hashes,
+        )
+    except IntegrityError as error:
+        return refused_report(path.name, error)
 
 
 def _audit_folder(folder: Path, promises: Promises) -> AuditReport:

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.check.dist import observe_dist
 from axletree.check.engine import apply_rules
+from axletree.check.rules.archive import ARCHIVE_RULES, Refusal
 from axletree.check.rules.dist import DIST_RULES
 from axletree.check.verdict import complete_policy, judge_platform
 from axletree.core.findings import Finding, worst
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from axletree.check.dist import DistFacts
     from axletree.check.engine import Rule
+    from axletree.core.errors import IntegrityError
     from axletree.package.policy import Policy
     from axletree.package.torch_symbols import TorchExports
 
@@ -110,6 +112,25 @@ def audit_buffer(
         torch=None if torch is None else match_torch(buffer, elfs, torch, filename=filename),
     )
     return report_facts(facts)
+
+
+def refused_report(filename: str, error: IntegrityError) -> AuditReport:
+    """The report about a wheel that can't be opened: its findings name the members at fault."""
+    return AuditReport(
+        file=filename,
+        project="",
+        version="",
+        tags=(),
+        size=0,
+        files=0,
+        elf_files=0,
+        floors={},
+        glibc=None,
+        versions={},
+        verdict="not judged: the archive is refused",
+        needs=(),
+        findings=apply_rules(ARCHIVE_RULES, Refusal(file=filename, problems=error.problems)),
+    )
 
 
 def report_facts(facts: DistFacts, *, rules: Sequence[Rule[DistFacts]] = DIST_RULES) -> AuditReport:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from axletree.check.engine import Rule
-
-F = TypeVar("F")
 
 _HEAD = """\
 # Rules
@@ -20,17 +18,17 @@ rules; their cases, listed below each, are run as tests.
 """
 
 
-def render_rules(rules: Sequence[Rule[F]]) -> str:
+def render_rules(rules: Sequence[Rule[Any]]) -> str:
     """The page in Markdown."""
     return "\n".join([_HEAD, *_table(rules), *(line for rule in rules for line in _section(rule))])
 
 
-def _table(rules: Iterable[Rule[F]]) -> list[str]:
+def _table(rules: Iterable[Rule[Any]]) -> list[str]:
     rows = [f"| [`{rule.id}`](#{_anchor(rule)}) | {rule.severity} | {rule.title} |" for rule in rules]
     return ["| rule | severity | what it finds |", "|---|---|---|", *rows, ""]
 
 
-def _section(rule: Rule[F]) -> list[str]:
+def _section(rule: Rule[Any]) -> list[str]:
     fires = [case.title for case in rule.cases if case.fires]
     silent = [case.title for case in rule.cases if not case.fires]
     return [
@@ -48,5 +46,5 @@ def _section(rule: Rule[F]) -> list[str]:
     ]
 
 
-def _anchor(rule: Rule[F]) -> str:
+def _anchor(rule: Rule[Any]) -> str:
     return rule.id.replace("/", "-")

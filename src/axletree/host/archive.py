@@ -132,7 +132,7 @@ def write_wheel_file(
     """Write a wheel into a folder under its normalised name; what was there under that name is replaced.
 
     Args:
-        folder: where it goes.
+        folder: where it goes; made if it is not there.
         name: gives the file name.
         members: as :func:`~axletree.package.writer.write_wheel` takes them, and so are the other arguments.
         metadata: the METADATA file.
@@ -150,6 +150,7 @@ def write_wheel_file(
     path = folder / render_wheel_name(name)
     temporary = folder / f".{secrets.token_hex(8)}.tmp"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb", buffering=0) as sink:
             output = _Output(sink.fileno())
             written = write_wheel(
