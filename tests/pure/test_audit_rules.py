@@ -40,7 +40,7 @@ def test_case(rule: Rule[DistFacts], case: Case[DistFacts]) -> None:
 
 @pytest.mark.parametrize("rule", [*ARCHIVE_RULES, *DIST_RULES], ids=lambda rule: rule.id)
 def test_rule_is_complete(rule: Rule[DistFacts]) -> None:
-    assert re.fullmatch(r"dist/[a-z-]+", rule.id)
+    assert re.fullmatch(r"(dist|archive)/[a-z-]+", rule.id)
     assert {case.fires for case in rule.cases} == {True, False}
     assert rule.title
     assert rule.why.endswith(".")
