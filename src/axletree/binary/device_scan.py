@@ -181,6 +181,7 @@ def _read(magic: bytes, offset: int, budget: Budget) -> Reading:
 def _first(data: bytes, offset: int, start: int) -> int | None:
     """Where in the file the first container may begin that ``data`` (at ``offset``) shows from index ``start`` on."""
     best = len(data)
+    start = min(start, best)  # a container may claim to end beyond what an index can be
     found = _NVIDIA.search(data, start)
     while found is not None and (offset + found.start()) % fatbin.ALIGNMENT:
         found = _NVIDIA.search(data, found.start() + 1)
