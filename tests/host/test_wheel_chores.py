@@ -295,14 +295,14 @@ def test_clients_install_a_wheel_with_another_version(made: Path, tmp_path: Path
     assert (tmp_path / "env" / "share" / "demo.txt").read_bytes() == b"data"
 
 
-def test_retag_refuses(made: Path, tmp_path: Path) -> None:
+def test_retag_refuses(made: Path) -> None:
     with pytest.raises(UsageError, match="already has what is asked for"):
         retag(made, Wishes(python="py3"))
     renamed = made.rename(made.with_name("other-1.0-py3-none-any.whl"))
     with pytest.raises(IntegrityError, match=r"is demo-app 1\.0 by its METADATA"):
         retag(renamed, Wishes(python="py2"))
     with pytest.raises(HostError, match="can't be written"):
-        retag(renamed.rename(made), Wishes(python="py2"), out=tmp_path / "missing")
+        retag(renamed.rename(made), Wishes(python="py2"), out=made / "below-a-file")
 
 
 def test_a_record_that_lies_is_not_carried_on(made: Path, tmp_path: Path) -> None:

@@ -122,8 +122,9 @@ def test_nothing_is_left_when_what_was_written_is_not_what_was_meant(
 
 
 def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="can't be written: No such file or directory"):
-        write(tmp_path / "missing")
+    (tmp_path / "file").touch()
+    with pytest.raises(HostError, match="can't be written: Not a directory"):
+        write(tmp_path / "file" / "folder")
 
 
 def test_files_that_can_not_be_mapped(tmp_path: Path) -> None:

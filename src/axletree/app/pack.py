@@ -82,7 +82,6 @@ def pack(
     given = [_member(file, reusable, sizes) for file in files]
     target = dist_info_folder(metadata.name, metadata.version)
     members = renamed_members(given, source=source, target=target)
-    _make_folder(out)
     written = write_wheel_file(
         out,
         name,
@@ -100,13 +99,6 @@ def pack(
         reused=sum(isinstance(member.data, Packed) for member in members),
         left_out=_left_out(files, source, target),
     )
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"can't be made: {error.strerror}")) from error
 
 
 def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Metadata, WheelInfo]:
