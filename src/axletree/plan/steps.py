@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from axletree.plan.inputs import LockedEnvironment, PlanInputs
     from axletree.recipe.target import Target, TargetEnvironment, TargetPackage, TargetStage, TargetTest
 
-DEFLATE_LEVEL = 6
+DEFLATE_LEVEL = 5
 _UNPACKED = 5
 """Room that an environment takes, as a multiple of its wheels: they, their content, and a link or copy of it."""
 
