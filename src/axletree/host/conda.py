@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,11 +64,12 @@ def write_conda_file(
     path = folder / f"{package.stem}.conda"
     temporary = folder / f".{secrets.token_hex(8)}.tmp"
     try:
-        with temporary.open("xb") as sink:
+        with temporary.open("xb") as sink, ThreadPoolExecutor(max_workers=1) as pool:
             written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)
             sink.flush()
-            os.fsync(sink.fileno())
-        sha256 = _verify(temporary, path.name, written)
+            synced = pool.submit(os.fsync, sink.fileno())  # reading back needs the processor, this the disk
+            sha256 = _verify(temporary, path.name, written)
+            synced.result()
         temporary.replace(path)
         _sync_folder(folder)
     except OSError as error:

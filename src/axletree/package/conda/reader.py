@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Literal, TypeVar, cast
 
 import msgspec
@@ -163,8 +164,13 @@ def _unpack_zstd(view: memoryview, entry: ZipEntry, filename: str) -> Iterator[b
     try:
         expected = zstandard.frame_content_size(bytes(view[entry.data : entry.data + min(entry.compressed, 32)]))
         total = 0
-        with unpacker.stream_reader(cast("IO[bytes]", _Feed(view, entry)), read_across_frames=True) as stream:
-            while piece := stream.read(_PIECE):
+        with (
+            unpacker.stream_reader(cast("IO[bytes]", _Feed(view, entry)), read_across_frames=True) as stream,
+            ThreadPoolExecutor(max_workers=1) as pool,
+        ):
+            ahead = pool.submit(stream.read, _PIECE)  # the next piece is unpacked while this one is hashed
+            while piece := ahead.result():
+                ahead = pool.submit(stream.read, _PIECE)
                 total += len(piece)
                 yield piece
     except zstandard.ZstdError as error:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 LEVELS = range(1, 20)
 """Levels of Zstandard; higher ones ask more than 8 MiB of memory of whoever unpacks."""
-DEFAULT_LEVEL = 16
+DEFAULT_LEVEL = 9
+"""Of torch's libraries and sources, level 16 leaves 7 % less for 11 times the CPU time, level 12 1 % less for twice."""
 
 COMPRESSOR = f"zstd {'.'.join(map(str, zstandard.ZSTD_VERSION))}"
 """What the bytes of an archive depend on besides its content and level."""
