@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.conda.info import render_script
-from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPackage, Late, NoArch, RunExports
+from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPackage, Late, RunExports
 from axletree.package.conda.names import build_hash, python_tag
 from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
 from axletree.package.conda.writer import content_chunks
@@ -64,76 +64,85 @@ def conda_package_from_dist(
     depends: Iterable[str] = (),
     constrains: Iterable[str] = (),
     run_exports: RunExports | None = None,
-    track_features: Iterable[str] = (),
 ) -> tuple[CondaPackage, tuple[CondaFile, ...]]:
-    """Lay out the members of a wheel as a conda package; write it with ``host.conda.write_conda_file``.
+    """Lay out the members of a wheel as a conda package; ``host.conda.write_conda_file`` writes it.
 
-    Code goes to ``lib/pythonX.Y/site-packages`` (``site-packages`` for any Python), ``.data`` folders to their places,
-    the ``.dist-info`` folder goes along with ``INSTALLER`` saying conda and a RECORD of what is installed. Entry
-    points become scripts, or, for any Python, a list from which installers write them. ``__pycache__`` folders are
-    left out: they are another Python's, or stale.
+    Entry points become scripts, or a list for installers. ``__pycache__`` is left out: see ``host.conda_pyc``.
 
     Args:
-        members: files of the wheel, as ``write_wheel`` takes them; METADATA, WHEEL and RECORD are made anew.
-        metadata: METADATA; its name, version and requirements become the package's.
-        wheel_info: WHEEL; its tags say what Python and system the files are for.
+        members: as ``write_wheel`` takes them; METADATA, WHEEL and RECORD are made anew.
+        metadata: gives name, version and requirements.
+        wheel_info: its tags say what Python and system the files are for.
         subdir: ``linux-64`` ..., or ``noarch``.
-        python: the Python that the package is for, ``3.11`` or ``3.13t``. ``None``: any, by the layout of ``noarch:
-            python``, which with a subdir of a platform is a package of that platform for every Python (CEP 20).
-        name: of the package, where it is not the distribution's normalised one.
-        build: build string; else ``py311h1234567_0`` from the Python, the hash of the variant and the number.
+        python: ``3.11`` or ``3.13t``; ``None``: any, in the layout of ``noarch: python`` (with a platform: CEP 20).
+        name: of the package, where it is not the distribution's.
+        build: else ``py311h1234567_0`` from Python, hash of the variant and number.
         build_number: higher ones are preferred.
-        variant: ``hash_input.json``: what the hash stands for.
+        variant: what the hash stands for.
         names: distribution -> conda packages, see :data:`~axletree.package.conda.requires.Names`.
-        depends: more dependencies, such as ``__cuda`` or :func:`~axletree.package.conda.names.pin_exact` of a sibling;
-            one on a package that the metadata requires as well takes the place of that.
+        depends: more dependencies; one on a package that the metadata requires as well takes its place.
         constrains: more constraints, likewise.
         run_exports: what dependents get.
-        track_features: each makes the solver prefer other variants.
-
-    Returns:
-        The package, and its files. Compile them for ``python`` with ``host.conda.compile_pyc`` where that is wanted.
 
     Raises:
-        IntegrityError: the tags do not fit ``python`` or ``subdir``, a requirement can't be said for conda, or two
-            members would lie in one place. Lists all of them.
+        IntegrityError: tags that do not fit, requirements that conda can't have, members without a place. Lists all.
     """
     target = Target(subdir=subdir, python=python)
-    problems = [*_platform_problems(wheel_info, target)]
-    layout = _layout(target, problems)
-    folder = _dist_info(members, metadata)
-    points = _entry_points(members, folder, problems)
-    files = [*_placed(members, folder, layout, metadata, problems), *_made(folder, metadata, wheel_info, layout)]
-    if python is not None:
-        files += [_script(point, python) for point in points]
-    files.append(_record(files, f"{layout.site_packages}/{folder}/RECORD", layout))
-    try:
-        required = convert_requires(metadata, target, names)
-        system = platform_depends(_platforms(wheel_info), subdir) if subdir != "noarch" else ()
-    except IntegrityError as error:
-        raise IntegrityError(*problems, *error.problems) from error
-    if problems:
-        raise IntegrityError(*problems)
-    noarch: NoArch | None = "python" if python is None else None
+    problems: list[Problem] = []
+    files, points, folder = _lay_out(members, metadata, wheel_info, target, problems)
+    needed, optional = _requirements(metadata, wheel_info, target, names, problems)
     variant = dict(variant or {})
     package = CondaPackage(
         name=name or canonicalize_name(metadata.name),
         version=metadata.version.lower().replace("-", "_"),
-        build=build or f"{python_tag(python) if python else 'py'}{build_hash(variant)}_{build_number}",
+        build=build or _build(python, variant, build_number),
         build_number=build_number,
         subdir=subdir,
-        noarch=noarch,
-        depends=_merged((*python_depends(metadata, target), *required.depends, *system), depends),
-        constrains=_merged(required.constrains, constrains),
-        track_features=tuple(track_features),
+        noarch="python" if python is None else None,
+        depends=_merged(needed, depends),
+        constrains=_merged(optional, constrains),
         about=describe(metadata),
         run_exports=run_exports,
         hash_input=variant,
-        entry_points=tuple(points) if noarch else (),
+        entry_points=points if python is None else (),
         placeholder=PLACEHOLDER,
         info=tuple(_licenses(members, folder)),
     )
-    return package, tuple(files)
+    return package, files
+
+
+def _build(python: str | None, variant: Mapping[str, str], number: int) -> str:
+    """A build string as conda-build makes it."""
+    return f"{python_tag(python) if python else 'py'}{build_hash(variant)}_{number}"
+
+
+def _lay_out(
+    members: Sequence[Member], metadata: Metadata, wheel_info: WheelInfo, target: Target, problems: list[Problem]
+) -> tuple[tuple[CondaFile, ...], tuple[str, ...], str]:
+    """All files, the entry points, and the wheel's metadata folder."""
+    problems += _platform_problems(wheel_info, target)
+    layout = _layout(target, problems)
+    folder = _dist_info(members, metadata)
+    points = _entry_points(members, folder, problems)
+    files = [*_placed(members, folder, layout, metadata, problems), *_made(folder, metadata, wheel_info, layout)]
+    if target.python is not None:
+        files += [_script(point, target.python) for point in points]
+    files.append(_record(files, f"{layout.site_packages}/{folder}/RECORD", layout))
+    return tuple(files), tuple(points), folder
+
+
+def _requirements(
+    metadata: Metadata, wheel_info: WheelInfo, target: Target, names: Names | None, problems: list[Problem]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the wheel needs, and what it only holds to a version; raises its problems with those found before."""
+    try:
+        required = convert_requires(metadata, target, names)
+        system = platform_depends(_platforms(wheel_info), target.subdir) if target.subdir != "noarch" else ()
+    except IntegrityError as error:
+        raise IntegrityError(*problems, *error.problems) from error
+    if problems:
+        raise IntegrityError(*problems)
+    return (*python_depends(metadata, target), *required.depends, *system), required.constrains
 
 
 def describe(metadata: Metadata) -> About:

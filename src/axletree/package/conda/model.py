@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.core.trees import is_safe_link, is_safe_path
+from axletree.core.trees import is_safe_link, is_safe_path, paths_above_others
 from axletree.package.writer import Packed
 
 if TYPE_CHECKING:
@@ -166,13 +166,7 @@ def _path_problems(files: Iterable[CondaFile], *, root: str = "") -> Iterator[Pr
                 yield Problem(key=key, message=message, hint="make it relative, to a place inside of the prefix")
         elif callable(file.data) and file.size is None:
             yield Problem(key=key, message="comes in chunks and needs a size")
-    parents: set[str] = set()
-    for path in leaves:
-        parent = path.rpartition("/")[0]
-        while parent and parent not in parents:
-            parents.add(parent)
-            parent = parent.rpartition("/")[0]
-    for path in sorted(leaves & parents):
+    for path in paths_above_others(leaves):
         yield Problem(key=posixpath.join(root, path), message="is both a file and a folder in the package")
 
 
