@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from axletree.app.split import load_split_rules, split_wheel
 from axletree.cli.split import command
-from axletree.core.errors import IntegrityError, PublishError, RecipeError, UsageError
+from axletree.core.errors import HostError, IntegrityError, PublishError, RecipeError, UsageError
 from axletree.package.split_rules import parse_split_rules
 from support.conda import install, put_python
 from support.inputs import wheel
@@ -102,6 +102,14 @@ def test_another_release_is_listed_beside_it(small: Path, tmp_path: Path) -> Non
     assert page["versions"] == ["2.14.1+cu130.split.1", "2.14.2+cu130.split.1"]
 
 
+def test_libraries_of_two_pythons_are_one_package_where_they_are_the_same(small: Path, tmp_path: Path) -> None:
+    other = make_small_torch(tmp_path / "other", python="cp312")
+    for path in (small, other):
+        split_wheel(path, load_split_rules(None, wheel=path), tmp_path / "out")
+    names = [path.name.partition("-")[0] for path in sorted((tmp_path / "out").glob("*.whl"))]
+    assert names == ["libtorch", "libtorch_cuda", "libtorch_cuda_linalg", "torch", "torch", "torch_split"]
+
+
 @pytest.mark.parametrize("listed", [True, False])
 def test_other_content_under_the_same_name_is_refused(small: Path, tmp_path: Path, *, listed: bool) -> None:
     rules = load_split_rules(None, wheel=small)
@@ -127,6 +135,14 @@ def test_nothing_is_published_that_was_not_proved(small: Path, tmp_path: Path) -
     ]
     assert files_in(tmp_path / "out") == {".axletree.lock": b""}
     assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / ".axletree.lock"]
+
+
+def test_a_folder_that_can_not_be_written_to(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(HostError, match="cannot write to"):
+        split_wheel(small, load_split_rules(None, wheel=small), tmp_path / "file" / "out")
+    result = CliRunner().invoke(command, [str(small), "--dry-run", "--report", str(tmp_path / "file" / "r.json")])
+    assert isinstance(result.exception, HostError)
 
 
 def test_what_a_killed_run_left_is_removed(small: Path, tmp_path: Path) -> None:

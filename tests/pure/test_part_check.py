@@ -82,11 +82,9 @@ def run(files: Mapping[str, bytes], **changed: Any) -> dict[str, Any]:
     options: dict[str, Any] = {
         "name": "demo",
         "version": "1.0+split.1",
-        "split": "0123",
         "file": "demo/__init__.py",
         "markers": "libdemo/parts",
-        "parts": ("libdemo", "libdemo-gpu"),
-        "everything": ("demo", "libdemo", "libdemo-gpu"),
+        "parts": {"libdemo": "0123", "libdemo-gpu": "4567"},
     }
 
     def opened(path: str, **_: str) -> io.StringIO:
@@ -99,18 +97,18 @@ def run(files: Mapping[str, bytes], **changed: Any) -> dict[str, Any]:
     return names
 
 
-def marker(name: str, *, version: str = "1.0+split.1", split: str = "0123") -> tuple[str, bytes]:
-    return f"/site/{marker_path('libdemo/parts', name)}", render_marker(name=name, version=version, split=split)
+def marker(name: str, identity: str, *, version: str = "1.0+split.1") -> tuple[str, bytes]:
+    return f"/site/{marker_path('libdemo/parts', name)}", render_marker(name=name, version=version, identity=identity)
 
 
 def test_silent_where_all_parts_fit_and_leaves_no_name() -> None:
-    names = run(dict([marker("libdemo"), marker("libdemo-gpu")]))
+    names = run(dict([marker("libdemo", "0123"), marker("libdemo-gpu", "4567")]))
     assert sorted(names) == ["__builtins__", "__file__"]
 
 
 def test_one_sentence_and_the_command_that_repairs() -> None:
     with pytest.raises(ImportError) as caught:
-        run(dict([marker("libdemo", version="0.9+split.1", split="ffff")]))
+        run(dict([marker("libdemo", "ffff", version="0.9+split.1")]))
     assert str(caught.value) == (
         "demo 1.0+split.1 does not fit its parts: libdemo is 0.9+split.1, libdemo-gpu is missing. "
         "Install its parts again, from the index that they came from: "
@@ -119,28 +117,26 @@ def test_one_sentence_and_the_command_that_repairs() -> None:
     )
 
 
-def test_the_same_version_of_another_split() -> None:
-    files = dict([marker("libdemo", split="ffff"), marker("libdemo-gpu")])
-    with pytest.raises(ImportError, match=r"libdemo is 1\.0\+split\.1 of another split\. Install"):
+def test_the_same_version_with_other_content() -> None:
+    files = dict([marker("libdemo", "ffff"), marker("libdemo-gpu", "4567")])
+    with pytest.raises(ImportError, match=r"libdemo is 1\.0\+split\.1 with other content\. Install"):
         run(files)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": 3}', b"null"])
 def test_a_damaged_marker(data: bytes) -> None:
     with pytest.raises(ImportError, match=r"libdemo is (a damaged file|3)\."):
-        run({marker("libdemo")[0]: data}, parts=("libdemo",))
+        run({marker("libdemo", "")[0]: data}, parts={"libdemo": "0123"})
 
 
 def test_a_module_deeper_down() -> None:
     names = {"__file__": "/site/a/b/c.py"}
-    source = render_check(
-        name="d", version="1", split="2", file="a/b/c.py", markers="m", parts=("p",), everything=("d", "p")
-    )
+    source = render_check(name="d", version="1", file="a/b/c.py", markers="m", parts={"p": "2"})
     seen: list[str] = []
 
     def opened(path: str, **_: str) -> io.StringIO:
         seen.append(path)
-        return io.StringIO(json.dumps({"split": "2"}))
+        return io.StringIO(json.dumps({"content": "2"}))
 
     exec(source, {**names, "__builtins__": {**vars(builtins), "open": opened}})
     assert seen == ["/site/m/p.json"]

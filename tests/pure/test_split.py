@@ -13,10 +13,11 @@ from packaging.version import Version
 from axletree.binary.elf import read_elf
 from axletree.core.errors import IntegrityError
 from axletree.package.metadata import Metadata, create_metadata
-from axletree.package.split import Part, SplitPlan, plan_split, read_split_source
+from axletree.package.split import Part, SplitPlan, plan_split
 from axletree.package.split_metadata import part_metadata, share_requirements, split_version
 from axletree.package.split_proof import ReadPart, prove_split
 from axletree.package.split_rules import Package, parse_split_rules
+from axletree.package.split_source import read_split_source
 from axletree.package.wheel import scan_wheel
 from axletree.package.writer import Packed, write_wheel
 from support.wheels import demo_metadata, make_elf, wheel_bytes, zip_bytes
@@ -180,7 +181,9 @@ def test_files_that_know_where_others_lie_are_edited() -> None:
     assert demo["demo/paths.py"] == b"a = 'libdemo/lib'\nb = 'libdemo/lib'\n"
     assert demo["demo/__init__.py"].startswith(b'"""Demo."""\ndef _axletree_check_parts():\n')
     assert demo["demo/__init__.py"].endswith(b"\nimport os\n")
-    assert b'("libdemo", "libdemo-gpu",)' in demo["demo/__init__.py"]
+    for name in ("libdemo", "libdemo-gpu"):
+        identity = next(package.identity for package in plan.report.packages if package.name == name)
+        assert f'("{name}", "\\"{identity}\\"")'.encode() in demo["demo/__init__.py"]
     assert read_elf(demo["demo/_C.so"], name="_C").rpath == ("$ORIGIN/lib", "$ORIGIN/../libdemo/lib")
 
 
@@ -220,7 +223,7 @@ def test_the_report_proves_where_each_file_is() -> None:
     assert sorted(file.path for file in report.files) == sorted(names)
     assert {file.path: file.packages for file in report.files if len(file.packages) != 1} == {
         "demo/test/t": (),
-        "demo-1.0.dist-info/licenses/LICENSE": ("demo", "libdemo", "libdemo-gpu"),
+        "demo-1.0.dist-info/licenses/LICENSE": ("libdemo", "libdemo-gpu", "demo"),
         **{
             f"demo-1.0.dist-info/{name}": tuple(p.name for p in report.packages)
             for name in ("METADATA", "WHEEL", "RECORD")
@@ -248,9 +251,29 @@ def test_packages_without_files_are_not_made() -> None:
 def test_the_same_input_gives_the_same_split_and_others_another() -> None:
     one, same = split()[1], split()[1]
     assert [written(part)[0] for part in one.parts] == [written(part)[0] for part in same.parts]
-    other = split(FILES | {"demo/x.py": b""})[1]
-    relabelled = split(text=RULES.replace('summary = "Libraries"', 'summary = "Other"'))[1]
-    assert len({one.report.split, other.report.split, relabelled.report.split}) == 3
+
+
+def identities(plan: SplitPlan) -> dict[str, str]:
+    return {part.name.project: part.identity for part in plan.parts}
+
+
+def test_a_part_is_known_by_what_it_holds_and_requires() -> None:
+    one = identities(split()[1])
+    python = identities(split(FILES | {"demo/x.py": b""}, tag="cp312-cp312-manylinux_2_28_x86_64")[1])
+    assert {name for name in one if one[name] != python[name]} == {"demo"}  # libraries serve several Pythons
+    library = identities(split(FILES | {"demo/lib/libcore.so": make_elf(soname="libcore.so")})[1])
+    assert {name for name in one if one[name] != library[name]} == {"demo", "libdemo"}
+    required = identities(split(text=RULES.replace('takes = ["toolkit[a]"]', ""))[1])
+    assert {name for name in one if one[name] != required[name]} == {"demo", "libdemo-gpu"}
+
+
+def test_only_parts_that_are_required_are_checked() -> None:
+    _, plan = split(text=RULES.replace('requires = ["libdemo", "libdemo-gpu"]', 'requires = ["libdemo"]'))
+    assert b"libdemo-gpu" not in contents(plan)["demo"]["demo/__init__.py"]
+    _, plan = split(text=RULES.replace('requires = ["libdemo", "libdemo-gpu"]', 'requires = ["libdemo-gpu"]'))
+    assert b'("libdemo", ' in contents(plan)["demo"]["demo/__init__.py"]  # by way of libdemo-gpu
+    _, plan = split(text=RULES.replace('requires = ["libdemo", "libdemo-gpu"]', ""))
+    assert contents(plan)["demo"]["demo/__init__.py"] == FILES["demo/__init__.py"]
 
 
 def test_every_edit_that_does_not_fit_is_told() -> None:

@@ -121,7 +121,13 @@ torch_lib = os.path.join(os.path.dirname(torch.__file__), "lib")
 
 
 def make_small_torch(
-    folder: Path, *, version: str = "2.14.1", local: str = "cu130", answer: int = 7, requires: Iterable[str] = ()
+    folder: Path,
+    *,
+    version: str = "2.14.1",
+    local: str = "cu130",
+    answer: int = 7,
+    requires: Iterable[str] = (),
+    python: str = PYTHON,
 ) -> Path:
     """Build the wheel; ``torch.value()`` is four times ``answer``. ``local`` is what only ``torch.version`` says."""
     build = folder / f"build-{version}"
@@ -142,7 +148,7 @@ def make_small_torch(
         ["-Wl,--enable-new-dtags"],
         "$ORIGIN/../lib",
     )
-    wheel_name = WheelName(project="torch", version=version, python=PYTHON, abi=PYTHON, platform=PLATFORM)
+    wheel_name = WheelName(project="torch", version=version, python=python, abi=python, platform=PLATFORM)
     wheel = write_wheel_file(
         folder,
         wheel_name,

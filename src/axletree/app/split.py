@@ -14,9 +14,10 @@ from axletree.app.index_root import StagedFile, add_to_root, digest_file, stagin
 from axletree.app.shipped import recipes_folder
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
-from axletree.package.split import plan_split, read_split_source
+from axletree.package.split import plan_split
 from axletree.package.split_report import SplitReport
 from axletree.package.split_rules import SplitRules, parse_split_rules
+from axletree.package.split_source import read_split_source
 from axletree.package.writer import EARLIEST
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from axletree.host.archive import WheelFile
-    from axletree.package.split import Part, SplitPlan, SplitSource
+    from axletree.package.split import Part, SplitPlan
+    from axletree.package.split_source import SplitSource
 
 Format = Literal["wheel", "conda"]
 

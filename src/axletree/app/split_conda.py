@@ -52,7 +52,7 @@ def write_conda_parts(folder: Path, plan: SplitPlan, *, platform: str, epoch: in
             part.wheel_info,
             subdir=subdir,
             python=_python(part.name),
-            variant={"axletree_split": plan.report.split},
+            variant={"content": part.identity},
             depends=[pin_exact(made[name]) for name in part.siblings if name in made],
         )
         made[part.name.project] = package

@@ -11,6 +11,7 @@ import msgspec
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.split import load_split_rules, split_wheel
+from axletree.core.errors import HostError, Problem
 from axletree.core.units import format_bytes
 from axletree.host.files import replace_file
 
@@ -65,7 +66,10 @@ def command(
         epoch=source_date_epoch(os.environ),
     )
     if report is not None:
-        replace_file(report, msgspec.json.encode(outcome.report) + b"\n")
+        try:
+            replace_file(report, msgspec.json.encode(outcome.report) + b"\n")
+        except OSError as error:
+            raise HostError(Problem(file=str(report), message=f"can't be written: {error.strerror}")) from error
     click.echo("\n".join(_render(outcome, out)))
     return 0
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from axletree.core.errors import IntegrityError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
 # Everything happens inside a function, so that no name is left in the package; only the error path imports.
 _CHECK = """\
@@ -26,14 +26,14 @@ def _axletree_check_parts():
 
     folder = {up} + {markers}
     wrong = []
-    for name in {parts}:
+    for name, content in {parts}:
         try:
             with open(folder + name + ".json", encoding="utf-8") as file:
                 found = file.read()
         except OSError:
             wrong.append(name + " is missing")
             continue
-        if {mark} not in found:
+        if content not in found:
             import json
 
             try:
@@ -41,7 +41,7 @@ def _axletree_check_parts():
             except (ValueError, KeyError, TypeError):
                 version = "a damaged file"
             if version == {version}:
-                version += " of another split"
+                version += " with other content"
             wrong.append(name + " is " + version)
     if wrong:
         raise ImportError(
@@ -59,34 +59,30 @@ def marker_path(folder: str, name: str) -> str:
     return f"{folder}/{name}.json"
 
 
-def render_marker(*, name: str, version: str, split: str) -> bytes:
-    """The marker file of a part."""
-    return json.dumps({"name": name, "version": version, "split": split}).encode() + b"\n"
+def render_marker(*, name: str, version: str, identity: str) -> bytes:
+    """The marker file of a part; ``identity`` stands for its content."""
+    return json.dumps({"name": name, "version": version, "content": identity}).encode() + b"\n"
 
 
-def render_check(
-    *, name: str, version: str, split: str, file: str, markers: str, parts: Sequence[str], everything: Iterable[str]
-) -> str:
+def render_check(*, name: str, version: str, file: str, markers: str, parts: Mapping[str, str]) -> str:
     """Python source of the check.
 
     Args:
         name: the distribution that checks.
-        version: of all parts.
-        split: what is the same for all parts of one split, and for no others.
+        version: of it and of all parts.
         file: where the check goes, path from the root of the installation.
         markers: folder of the marker files, from there too.
-        parts: distributions that must be there.
-        everything: distributions to install again where something is wrong.
+        parts: distributions that must be there -> their identity.
     """
     up = "abspath(__file__)"
     for _ in range(file.count("/") + 1):
         up = f"dirname({up})"
-    pins = " ".join(f"{each}=={version}" for each in everything)
+    pairs = [f"({_quoted(part)}, {_quoted(json.dumps(identity))})" for part, identity in parts.items()]
+    pins = " ".join(f"{each}=={version}" for each in (name, *parts))
     return _CHECK.format(
         up=up,
         markers=_quoted(f"/{markers}/"),
-        parts=f"({', '.join(map(_quoted, parts))},)",
-        mark=_quoted(json.dumps({"split": split})[1:-1]),
+        parts=f"({', '.join(pairs)},)",
         version=_quoted(version),
         head=_quoted(f"{name} {version} does not fit its parts: "),
         repair=_quoted(f"pip install --force-reinstall --no-deps {pins} (with uv: uv pip install --reinstall ...)"),

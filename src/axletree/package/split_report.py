@@ -64,6 +64,8 @@ class SplitPackage(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Bytes of them as they were in the original."""
     requires: tuple[str, ...]
+    identity: str
+    """Stands for its files and requirements; the check at import knows it by this."""
     added: tuple[str, ...]
     """Paths of files that the original does not have, its metadata folder left out."""
 
@@ -75,8 +77,6 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     """File name of the original."""
     version: str
     """Of all packages."""
-    split: str
-    """What packages of one split, and of no other, have in common."""
     install: str
     """The requirement that installs all of it."""
     packages: tuple[SplitPackage, ...]
@@ -94,7 +94,9 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(rule for rule in self.rules if rule.drop is not None and rule.files)
 
 
-def report_package(*, name: str, metadata: Metadata, sizes: Sequence[int], added: Sequence[str]) -> SplitPackage:
+def report_package(
+    *, name: str, metadata: Metadata, sizes: Sequence[int], identity: str, added: Sequence[str]
+) -> SplitPackage:
     """What to say of a package: its wheel's name, and the sizes of the original's files that it holds."""
     return SplitPackage(
         name=metadata.name,
@@ -103,6 +105,7 @@ def report_package(*, name: str, metadata: Metadata, sizes: Sequence[int], added
         files=len(sizes),
         size=sum(sizes),
         requires=metadata.requires,
+        identity=identity,
         added=tuple(added),
     )
 
