@@ -17,6 +17,7 @@ from axletree.core.trees import (
     is_safe_link,
     is_safe_path,
     make_tree,
+    paths_above_others,
     tree_digest,
 )
 from axletree.core.values import Digest, digest_of
@@ -94,9 +95,15 @@ def test_all_problems_are_named_at_once() -> None:
     assert [problem.message for problem in caught.value.problems] == [
         "unsafe path in a tree: '../a'",
         "path twice in a tree: b",
-        "both a file and a folder in a tree: c",
         "a file of a tree needs a digest and a size, and no link target: f",
+        "both a file and a folder in a tree: c",
     ]
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "b", "a-", "é", "\x01"]), min_size=1, max_size=4).map("/".join)))
+def test_paths_above_others_are_those_that_are_folders_of_some(paths: list[str]) -> None:
+    expected = {above for above in paths if any(below.startswith(f"{above}/") for below in paths)}
+    assert set(paths_above_others(paths)) == expected
 
 
 def test_nothing_can_lie_below_a_link_or_an_empty_folder() -> None:

@@ -80,6 +80,16 @@ def test_paths_that_leave_the_folder(name: str) -> None:
     assert repr(name)[1:-1] in message
 
 
+@pytest.mark.parametrize("name", ["a/" * 128 + "x", "x" * 4097])
+def test_paths_that_no_system_takes(name: str) -> None:
+    assert "its path has more than" in refused(zip_bytes({name: b""}))
+
+
+def test_a_long_path_that_systems_take() -> None:
+    name = "é" * 100 + "/a" * 127
+    assert contents(zip_bytes({name: b"1"})) == {name: b"1"}
+
+
 def test_two_members_of_one_name() -> None:
     buffer = io.BytesIO()
     with warnings.catch_warnings():

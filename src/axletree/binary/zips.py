@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.core.trees import is_safe_path
+from axletree.core.trees import is_safe_path, paths_above_others
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,8 @@ _EOCD64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64 = struct.Struct("<4sLQL")
 _CENTRAL = struct.Struct("<4x2HHH4x3L4H2x2L")  # without times and internal attributes
 _LOCAL = struct.Struct("<4s2xHH4x3L2H")
+_MAX_PATH, _MAX_DEPTH = 4096, 128
+"""Bytes and parts of a path beyond which no system unpacks it, and who lists its folders needs memory without bound."""
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _ENCRYPTED, _DESCRIPTOR, _PATCH, _STRONG, _UTF8, _MASKED = 1, 8, 32, 64, 0x800, 0x2000
 _TROUBLE = _ENCRYPTED | _STRONG | _MASKED | _PATCH
@@ -278,7 +280,10 @@ def _plainly_safe(entries: tuple[ZipEntry, ...]) -> bool:
     if any(part in names for part in _SUSPICIOUS):
         return False
     return not any(
-        entry.name[1:2] == ":" or entry.mode & _TYPE == stat.S_IFLNK or (entry.size and entry.directory)
+        len(entry.name) > _MAX_DEPTH
+        or entry.name[1:2] == ":"
+        or entry.mode & _TYPE == stat.S_IFLNK
+        or (entry.size and entry.directory)
         for entry in entries
     )
 
@@ -290,6 +295,9 @@ def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
         name = entry.name.removesuffix("/")
         if not is_safe_path(name) or name[1:2] == ":":
             yield Problem(file=archive, key=repr(entry.name)[1:-1], message="its path leaves the folder, or is no path")
+        elif len(name.encode()) > _MAX_PATH or name.count("/") >= _MAX_DEPTH:
+            message = f"its path has more than {_MAX_PATH} bytes or {_MAX_DEPTH} parts"
+            yield Problem(file=archive, key=f"{name[:100]}...", message=message)
         elif stat.S_ISLNK(entry.mode):
             yield Problem(file=archive, key=entry.name, message="is a symbolic link, which wheels can't hold")
         elif entry.directory and entry.size:
@@ -304,14 +312,9 @@ def _clashes(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
             yield Problem(file=archive, key=name, message="is there twice")
         seen.add(name)
     files = {entry.name for entry in entries if not entry.directory}
-    parents: set[str] = set()
-    for name in seen:
-        parent = name.rpartition("/")[0]
-        while parent and parent not in parents:
-            parents.add(parent)
-            parent = parent.rpartition("/")[0]
-    for name in sorted(files & parents):
-        yield Problem(file=archive, key=name, message="is both a file and a folder")
+    for name in paths_above_others(seen):
+        if name in files:
+            yield Problem(file=archive, key=name, message="is both a file and a folder")
 
 
 def _overlaps(entries: tuple[ZipEntry, ...], directory: int, archive: str) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from zlib_ng import zlib_ng
 
 from axletree.binary.zips import DEFLATED, STORED
 from axletree.core.errors import IntegrityError, Problem
-from axletree.core.trees import is_safe_path
+from axletree.core.trees import is_safe_path, paths_above_others
 from axletree.package.deflate import BLOCK, LEVEL, Block, cut, deflate
 from axletree.package.metadata import Metadata, render_metadata
 from axletree.package.names import dist_info_folder
@@ -174,9 +174,7 @@ def write_wheel(
 
 def _check(members: Sequence[Member], folder: str) -> None:
     problems: list[Problem] = []
-    paths = {member.path for member in members}
     seen: set[str] = set()
-    parents = {""}
     reserved = {f"{folder}/{name}" for name in ("RECORD", *SIGNATURES)}
     for member in members:
         path = member.path
@@ -185,17 +183,13 @@ def _check(members: Sequence[Member], folder: str) -> None:
         if path in seen:
             problems.append(Problem(key=path, message="is in the wheel twice"))
         seen.add(path)
-        parent = path.rpartition("/")[0]
-        while parent not in parents:
-            parents.add(parent)
-            if parent in paths:
-                problems.append(Problem(key=parent, message="is both a file and a folder in the wheel"))
-            parent = parent.rpartition("/")[0]
         if path in reserved:
             problems.append(Problem(key=path, message="only the writer makes RECORD, and nobody signs it"))
         if not isinstance(member.data, bytes | Packed) and member.size is None:
             problems.append(Problem(key=path, message="comes in chunks and needs a size"))
-    others = {top for path in (*paths, *parents) if (top := path.partition("/")[0]).endswith(".dist-info")} - {folder}
+    both = "is both a file and a folder in the wheel"
+    problems += (Problem(key=path, message=both) for path in paths_above_others(seen))
+    others = {top for path in seen if (top := path.partition("/")[0]).endswith(".dist-info")} - {folder}
     problems += (Problem(key=top, message=f"is a second metadata folder beside {folder}") for top in sorted(others))
     if problems:
         raise IntegrityError(*dict.fromkeys(problems))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from typing import TYPE_CHECKING
@@ -90,18 +91,29 @@ def _long(facts: DistFacts) -> Iterator[Found]:
 def _collide(facts: DistFacts) -> Iterator[Found]:
     if not _foreign(facts, "win", "macosx"):
         return
-    names: dict[str, dict[str, None]] = {}
-    for path in _installed(facts):
-        parts = path.split("/")
-        for end in range(1, len(parts) + 1):  # folders collide as well
-            place = "/".join(parts[:end])
-            names.setdefault(unicodedata.normalize("NFC", place).casefold(), {})[place] = None
+    # With the least of all characters between parts, what lies in folders of one name stands together.
+    ordered = sorted((_fold(path).replace("/", "\0"), path) for path in _installed(facts))
     found: dict[str, str] = {}
-    for key, places in sorted(names.items()):
-        if len(places) > 1 and len(names.get(key.rpartition("/")[0], ())) < 2:  # else its folder is told
-            one, other, *_ = sorted(places)
-            found[one] = f"it is the same as {other} on systems that ignore case"
+    for (_, before), (_, after) in itertools.pairwise(ordered):
+        pair = _same_place(before, after)
+        if pair is not None:
+            one, other = sorted(pair)
+            found.setdefault(one, f"it is the same as {other} on systems that ignore case")
     yield from _together(found)
+
+
+def _fold(text: str) -> str:
+    """A name as systems compare it that ignore case."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def _same_place(one: str, other: str) -> tuple[str, str] | None:
+    """The files, or the outermost folders of them, that differ but are the same where case is ignored."""
+    parts, others = one.split("/"), other.split("/")
+    differ = next((at for at, (a, b) in enumerate(zip(parts, others, strict=False)) if a != b), None)
+    if differ is None or _fold(parts[differ]) != _fold(others[differ]):
+        return None
+    return "/".join(parts[: differ + 1]), "/".join(others[: differ + 1])
 
 
 def _awkward(facts: DistFacts) -> Iterator[Found]:
@@ -189,6 +201,7 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         cases=(
             Case(title="Makefile and makefile", facts=_sample("demo/Makefile", "demo/makefile"), fires=True),
             Case(title="folders A and a", facts=_sample("demo/A/x.py", "demo/a/y.py"), fires=True),
+            Case(title="a file and a folder", facts=_sample("demo/a", "demo/a-b", "demo/A/y.py"), fires=True),
             Case(
                 title="the same in a wheel for Linux",
                 facts=_sample("demo/A", "demo/a", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
