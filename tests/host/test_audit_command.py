@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from axletree.app.audit import audit_paths, audit_wheel
+from axletree.app.audit import audit_paths
 from axletree.cli.audit import command
 from axletree.core.errors import AxletreeError, HostError, UsageError
 from axletree.host.policies import read_policies
@@ -22,6 +22,8 @@ from support.wheels import demo_metadata, local_wheels, make_elf, wheel_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from axletree.check.audit import AuditReport
 
 SIZE = re.compile(r"[\d.]+ kB")
 TAG = "cp311-cp311-manylinux_2_17_x86_64"
@@ -51,6 +53,10 @@ def run(*arguments: str | Path) -> tuple[int, str]:
     if done.exception is not None:
         raise done.exception
     return done.return_value, SIZE.sub("SIZE", done.output)  # the size depends on the version of zlib
+
+
+def audit_wheel(path: Path) -> AuditReport:
+    return next(audit_paths([path]))
 
 
 def test_a_good_wheel(wheel: Path, golden: Callable[[str, str], None]) -> None:
@@ -90,6 +96,15 @@ def test_what_is_no_wheel(tmp_path: Path) -> None:
     (finding,) = audit_wheel(path).findings
     assert (finding.rule, finding.severity, finding.where) == ("archive/refused", "error", path.name)
     assert "no ZIP archive, or cut off" in finding.message
+
+
+def test_names_that_would_steer_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "demo-1.0-py3-none-any.whl"
+    path.write_bytes(wheel_bytes({"demo/\x1b]0;owned\x07\x1b[31m.so": b"\x7fELF, cut off"}))
+    code, output = run(path)
+    assert code == 1
+    assert "demo/.so: damaged ELF file" in output
+    assert output.replace("\n", "").isprintable()
 
 
 def test_auditwheels_policies_can_be_read() -> None:

@@ -66,11 +66,6 @@ def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iter
             yield _audit_folder(path, promises)
 
 
-def audit_wheel(path: Path, promises: Promises | None = None) -> AuditReport:
-    """Audit one wheel; see :func:`audit_paths`."""
-    return next(audit_paths([path], promises))
-
-
 def _audit_wheel(path: Path, promises: Promises, torch: TorchExports | None) -> AuditReport:
     try:
         return audit_buffer(

@@ -92,8 +92,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         code = cli.main(args=argv, prog_name="axletree", standalone_mode=False)
     except AxletreeError as error:
+        from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
+
         click.secho("error: ", fg="red", nl=False, err=True)
-        click.echo(str(error), err=True)
+        click.echo(printable(str(error)), err=True)
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
         click.echo("cancelled", err=True)

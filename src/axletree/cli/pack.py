@@ -11,6 +11,7 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.pack import pack
 from axletree.core.units import format_bytes
 from axletree.package.deflate import LEVEL
+from axletree.view.tables import printable
 
 
 @click.command()
@@ -48,5 +49,6 @@ def command(folder: Path, out: Path, build: str | None, level: int, threads: int
     reused = f", {done.reused} of them copied from {older}" if older is not None else ""
     click.echo(f"  {done.files} files{reused}, {format_bytes(done.wheel.size)}", err=True)
     if done.left_out:
-        click.echo(f"  note: left out, since it tells of another wheel: {', '.join(done.left_out)}", err=True)
+        names = printable(", ".join(done.left_out))
+        click.echo(f"  note: left out, since it tells of another wheel: {names}", err=True)
     return 0

@@ -14,6 +14,7 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.repair import repair_wheel
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,12 +82,13 @@ def _render(path: Path, result: RepairedWheel) -> Iterator[str]:
     for graft in result.grafts:
         library = graft.library
         source = f" ({library.package} {library.version})" if library.package else ""
-        yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {graft.path}"
+        yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {printable(graft.path)}"
     for left in result.left:
         note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
-        yield f"  left {left.soname} to {left.owner}{note}"
+        yield f"  left {printable(left.soname)} to {left.owner}{note}"
     if result.relinked:
-        yield f"  changed names and search path of {len(result.relinked)} files: {', '.join(result.relinked[:5])}"
+        files = printable(", ".join(result.relinked[:5]))
+        yield f"  changed names and search path of {len(result.relinked)} files: {files}"
     if result.platform != result.before:
         yield f"  tag: {result.before} -> {result.platform}"
     if not result.grafts:

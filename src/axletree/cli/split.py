@@ -14,6 +14,7 @@ from axletree.app.split import load_split_rules, split_wheel
 from axletree.core.errors import HostError, Problem
 from axletree.core.units import format_bytes
 from axletree.host.files import replace_file
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +87,7 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
     for rule in report.dropped:
         yield click.style(f"  dropped: {rule.files} files, {format_bytes(rule.size)}: {rule.drop}", fg="yellow")
     for note in report.notes[:_NOTES]:
-        yield f"  note: {note}"
+        yield f"  note: {printable(note)}"
     if len(report.notes) > _NOTES:
         yield f"  and {len(report.notes) - _NOTES} more notes"
     unused = ", ".join(str(rule.number) for rule in report.rules if not rule.files)

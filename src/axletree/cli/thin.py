@@ -71,7 +71,7 @@ def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:
     for result in report.results:
         if result.refused:
             yield click.style(f"{', '.join(result.gpus)}: left out", fg="yellow")
-            yield from (f"  {reason}" for reason in result.refused)
+            yield from (f"  {printable(reason)}" for reason in result.refused)
             continue
         yield from _result(result, report, detailed=detailed)
     yield from (click.style(f"stays as it is: {printable(text)}", fg="yellow") for text in report.unread)
@@ -96,7 +96,7 @@ def _result(result: ThinResult, report: ThinReport, *, detailed: bool) -> Iterat
         yield f"  {printable(library.path)}: keeps {format_bytes(kept)} of {whole} of GPU code{saved}"
         if detailed:
             yield from _archs(library)
-        yield from (f"    note: {note}" for note in library.notes)
+        yield from (f"    note: {printable(note)}" for note in library.notes)
 
 
 def _archs(library: LibrarySaving) -> Iterator[str]:

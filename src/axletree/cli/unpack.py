@@ -8,6 +8,7 @@ import click
 
 from axletree.app.unpack import unpack
 from axletree.core.units import format_bytes
+from axletree.view.tables import printable
 
 
 @click.command()
@@ -30,5 +31,6 @@ def command(wheels: tuple[Path, ...], out: Path) -> int:
         click.echo(f"  {done.files} files, {format_bytes(done.size)}", err=True)
         if done.unchecked:
             count = len(done.unchecked)
-            click.echo(f"  note: RECORD has no SHA-256 for {count} of them, such as {done.unchecked[0]}", err=True)
+            name = printable(done.unchecked[0])
+            click.echo(f"  note: RECORD has no SHA-256 for {count} of them, such as {name}", err=True)
     return 0

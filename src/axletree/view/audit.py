@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from axletree.core.units import format_bytes
+from axletree.view.tables import plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,8 +49,8 @@ def render_audit(report: AuditReport, style: Style) -> Iterator[str]:
         yield f"  torch {torch.version}: {torch.symbols} of its symbols used, {len(torch.missing)} missing"
     yield from _needs(report.needs, style)
     if report.unhashed:
-        size = f"{len(report.unhashed)} large file{'s' if len(report.unhashed) > 1 else ''}"
-        yield f"  not compared with RECORD (--hashes does): {size}: {', '.join(report.unhashed[:3])}"
+        large, names = plural(len(report.unhashed), "large file"), printable(", ".join(report.unhashed[:3]))
+        yield f"  not compared with RECORD (--hashes does): {large}: {names}"
     yield from (line for finding in report.findings for line in _finding(finding, style))
     counts = [
         f"{count} {severity}{'s' if count != 1 and severity != 'info' else ''}"
@@ -76,7 +77,7 @@ def _needs(needs: Iterable[Need], style: Style) -> Iterator[str]:
         through = f" (which {via} loads)" if via else ""
         label = f"{_OWNERS[owner]:{width}}"
         shown = style(label, fg="red") if owner in {"nobody", "undeclared"} else label
-        yield f"    {shown}  {who}{_shorten(names)}{through}"
+        yield f"    {shown}  {printable(f'{who}{_shorten(names)}{through}')}"
 
 
 def _shorten(names: list[str]) -> str:
@@ -92,9 +93,9 @@ def _shorten(names: list[str]) -> str:
 
 def _finding(finding: Finding, style: Style) -> Iterator[str]:
     head = style(finding.severity, fg=_COLOURS[finding.severity], bold=True)
-    yield f"  {head} {finding.where}: {finding.message} [{finding.rule}]"
-    yield from (f"      {line}" for line in finding.evidence[:_EVIDENCE])
+    yield f"  {head} {printable(f'{finding.where}: {finding.message}')} [{finding.rule}]"
+    yield from (f"      {printable(line)}" for line in finding.evidence[:_EVIDENCE])
     if len(finding.evidence) > _EVIDENCE:
         yield f"      and {len(finding.evidence) - _EVIDENCE} more"
     if finding.fix:
-        yield f"      fix: {finding.fix}"
+        yield f"      fix: {printable(finding.fix)}"
