@@ -13,7 +13,6 @@ from axletree.package.metadata import (
     create_metadata,
     parse_metadata,
     render_metadata,
-    required_distributions,
     with_requirement,
     with_version,
 )
@@ -93,10 +92,6 @@ def test_twice_required_becomes_once() -> None:
         Metadata(fields=(("Requires-Dist", "torch"), ("Requires-Dist", "torch>=2"))), "torch==2.13"
     )
     assert twice.requires == ("torch==2.13",)
-
-
-def test_what_is_required_without_extras() -> None:
-    assert required_distributions(metadata()) == {"numpy", "torch"}
 
 
 def test_requirements_of_a_former_age_are_kept() -> None:

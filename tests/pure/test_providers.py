@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from axletree.core.errors import IntegrityError
-from axletree.package.providers import Provider, find_provider, find_providers, parse_providers, required_names
+from axletree.package.providers import Provider, find_providers, parse_providers, required_names
 
 CUBLAS = Provider(
     name="nvidia-cublas",
@@ -58,8 +58,7 @@ def test_a_folder_holds_for_every_version_in_its_name() -> None:
 def test_several_may_bring_the_same_library() -> None:
     other = Provider(name="mkl", distributions=("mkl",), sonames=("libcublas.so.*",))
     assert find_providers([CUBLAS, other], "libcublas.so.12") == (CUBLAS, other)
-    assert find_provider([CUBLAS, other], "libcublas.so.12") == CUBLAS
-    assert find_provider([CUBLAS, other], "libz.so.1") is None
+    assert find_providers([CUBLAS, other], "libz.so.1") == ()
 
 
 def test_a_data_file_is_read() -> None:

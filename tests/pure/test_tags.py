@@ -9,7 +9,7 @@ from axletree.check.rules.dist_sample import POLICIES, glibc, library, plain_lib
 from axletree.core.errors import IntegrityError
 from axletree.package.linkage import Surroundings, find_owners, installed_path, library_paths, search_path
 from axletree.package.platforms import parse_platform
-from axletree.package.policy import broken_needs, glibc_floor, lowest_policy, parse_policies, symbol_needs
+from axletree.package.policy import broken_needs, highest_versions, lowest_policy, parse_policies, symbol_needs
 from axletree.package.providers import Provider
 from axletree.package.tags import Tags, compute_tags, needs_cpython
 
@@ -134,10 +134,10 @@ def test_policies_are_read_and_ordered() -> None:
         parse_policies([{"name": "manylinux_2_17"}])
 
 
-def test_the_glibc_floor() -> None:
+def test_the_highest_versions() -> None:
     needs = symbol_needs({"a.so": library(versions_needed=glibc("2.9", "2.10", "PRIVATE"))})
-    assert glibc_floor(needs) == (2, 10)
-    assert glibc_floor(()) is None
+    assert highest_versions(needs) == {"GLIBC": "2.10"}
+    assert highest_versions(()) == {}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary.members import CHUNK, STEP, MemberSource, iter_member, read_member
+from axletree.binary.inflate import CHUNK
+from axletree.binary.members import STEP, MemberSource, iter_member, read_member
 from axletree.binary.zips import read_directory
 from axletree.core.errors import IntegrityError
 from axletree.package.zip_records import Written, central_header, end_records, local_header

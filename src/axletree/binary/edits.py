@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from axletree.core.errors import IntegrityError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from axletree.binary.source import Source
 
@@ -140,8 +140,3 @@ def iter_source(source: Source, *, chunk: int = CHUNK) -> Iterator[bytes]:
     """The whole content of a source, in pieces."""
     for offset in range(0, source.size, chunk):
         yield source.read(offset, min(chunk, source.size - offset))
-
-
-def saved_bytes(edits: Sequence[Edit]) -> int:
-    """Bytes that edits blank: what a compressor no longer has to store."""
-    return sum(edit.size for edit in edits if isinstance(edit, Blank))

@@ -173,16 +173,6 @@ def with_requirement(metadata: Metadata, requirement: str) -> Metadata:
     return msgspec.structs.replace(metadata, fields=tuple(fields))
 
 
-def required_distributions(metadata: Metadata) -> frozenset[str]:
-    """Normalised names of all that is required, extras excluded."""
-    found = (_requirement(value) for value in metadata.requires)
-    return frozenset(
-        canonicalize_name(requirement.name)
-        for requirement in found
-        if requirement and not re.search(r"\bextra\b", str(requirement.marker or ""))
-    )
-
-
 def _replace(metadata: Metadata, name: str, value: str) -> Metadata:
     fields = tuple((key, value if key.lower() == name.lower() else old) for key, old in metadata.fields)
     return msgspec.structs.replace(metadata, fields=fields)

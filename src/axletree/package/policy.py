@@ -147,15 +147,6 @@ def lowest_policy(needs: Sequence[SymbolNeed], policies: Iterable[Policy], machi
     )
 
 
-def glibc_floor(needs: Iterable[SymbolNeed]) -> tuple[int, ...] | None:
-    """The highest glibc version that the needs name, such as ``(2, 28)``; ``None`` where they name none.
-
-    ``GLIBC_PRIVATE`` and ``GLIBC_ABI_*`` have no number and are left to the policies.
-    """
-    versions = [parse_glibc(need.version) for need in needs if need.family == "GLIBC"]
-    return max((version for version in versions if version is not None), default=None)
-
-
 def highest_versions(needs: Iterable[SymbolNeed]) -> dict[str, str]:
     """Symbol family -> highest version that the needs name, for families that are numbered; sorted by name."""
     best: dict[str, tuple[int, ...]] = {}

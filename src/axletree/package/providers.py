@@ -80,13 +80,8 @@ def parse_providers(data: bytes, *, file: str) -> tuple[Provider, ...]:
 
 
 def find_providers(providers: Iterable[Provider], soname: str) -> tuple[Provider, ...]:
-    """All providers that own a SONAME: several distributions may bring the same library."""
+    """All providers that own a SONAME, in the order of the data: several distributions may bring the same library."""
     return tuple(provider for provider in providers if provider.brings(soname))
-
-
-def find_provider(providers: Iterable[Provider], soname: str) -> Provider | None:
-    """The first provider that owns a SONAME, or ``None``."""
-    return next((provider for provider in providers if provider.brings(soname)), None)
 
 
 def required_names(
