@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from axletree.app.epoch import source_date_epoch
 from axletree.app.pack import pack
 from axletree.app.retag import retag
 from axletree.app.unpack import unpack
@@ -351,3 +352,16 @@ def test_an_official_wheel(tmp_path: Path) -> None:
     anew = pack(folder, out=tmp_path / "anew", threads=2)
     assert contents(kept.wheel.path) == contents(anew.wheel.path)
     assert anew.wheel.size < official.stat().st_size * 1.05
+
+
+@pytest.mark.parametrize(
+    ("text", "epoch"), [("", 315532800), ("0", 315532800), ("1700000000", 1700000000), ("9" * 18, 10**18 - 1)]
+)
+def test_the_date_that_the_environment_asks_for(text: str, epoch: int) -> None:
+    assert source_date_epoch({"SOURCE_DATE_EPOCH": text}) == epoch
+
+
+@pytest.mark.parametrize("text", ["now", "-1", "1.5", "²", "9" * 5000])
+def test_what_is_no_date(text: str) -> None:
+    with pytest.raises(UsageError, match="is no number of seconds since 1970"):
+        source_date_epoch({"SOURCE_DATE_EPOCH": text})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import UsageError
-from axletree.package.writer import EARLIEST
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,6 @@ def source_date_epoch(environ: Mapping[str, str]) -> int:
         UsageError: the variable is set to what is no number.
     """
     text = environ.get("SOURCE_DATE_EPOCH", "")
-    if text and not (text.isascii() and text.isdigit()):
-        raise UsageError(f"SOURCE_DATE_EPOCH={text!r} is no number of seconds since 1970")
+    if not re.fullmatch(r"[0-9]{0,18}", text):
+        raise UsageError(f"SOURCE_DATE_EPOCH={text[:40]!r} is no number of seconds since 1970")
     return max(int(text or 0), EARLIEST)

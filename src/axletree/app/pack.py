@@ -17,7 +17,8 @@ from axletree.package.repack import packed_members, renamed_members
 from axletree.package.retag import Wishes, change_info, change_name, name_of
 from axletree.package.variant import VARIANT_FILE, parse_variants
 from axletree.package.wheel_info import carry_dist_info, parse_wheel_info
-from axletree.package.writer import EARLIEST, Member, Packed
+from axletree.package.writer import Member, Packed
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,7 +96,7 @@ def pack(
     )
     return PackedFolder(
         wheel=written,
-        files=len(members),
+        files=len(written.written.record),
         reused=sum(isinstance(member.data, Packed) for member in members),
         left_out=_left_out(files, source, target),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from axletree import registry
+from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
 from axletree.app.sources import read_lock, remake, source_inputs
 from axletree.core.errors import AxletreeError, Problem, RecipeError
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.store.store import Store
-
-
-EPOCH = 315532800
-"""1980-01-01, the earliest date that a zip archive can hold: the default of ``SOURCE_DATE_EPOCH``."""
 
 
 _FETCH = StageId("fetch")
@@ -261,13 +258,12 @@ def _surroundings(
     plan: Plan, tools: Mapping[str, Tool], toolchain: Mapping[str, Tool], environ: Mapping[str, str]
 ) -> Surroundings:
     passed = {name for stage in plan.stages.values() for name in stage.step.pass_env}
-    epoch = environ.get("SOURCE_DATE_EPOCH", "")
     return Surroundings(
         tools={name: tool.fingerprint for name, tool in tools.items()},
         toolchain={name: tool.fingerprint for name, tool in toolchain.items()},
         environ={name: environ[name] for name in sorted(passed) if name in environ},
         host=machine.test_facts(),
-        epoch=max(int(epoch), EPOCH) if epoch.isdigit() else EPOCH,
+        epoch=source_date_epoch(environ),
     )
 
 

@@ -21,10 +21,10 @@ from axletree.host.libraries import FoundLibrary, find_library, package_of, sear
 from axletree.host.policies import read_policies
 from axletree.host.providers import read_providers
 from axletree.package.graft import Candidate, Graft, Left, plan_grafts
-from axletree.package.names import render_wheel_name
+from axletree.package.names import dist_info_folder, render_wheel_name
 from axletree.package.policy import Policy, broken_needs, lowest_policy, symbol_needs
 from axletree.package.providers import required_names
-from axletree.package.repack import packed_members
+from axletree.package.repack import packed_members, renamed_members
 from axletree.package.sbom import (
     SBOM_NAME,
     Component,
@@ -36,7 +36,8 @@ from axletree.package.sbom import (
 from axletree.package.tags import single_machine
 from axletree.package.wheel import WheelScan, scan_wheel
 from axletree.package.wheel_info import GENERATOR
-from axletree.package.writer import EARLIEST, Member
+from axletree.package.writer import Member
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -289,7 +290,14 @@ def _write(
     if target.exists() and target.samefile(given.path):
         raise UsageError(f"{target} is the wheel itself", hint="choose another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
+    folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
     written = write_wheel_file(
-        out, name, members, metadata=wheel.metadata, wheel_info=info, epoch=epoch, threads=threads
+        out,
+        name,
+        renamed_members(members, source=wheel.dist_info, target=folder),
+        metadata=wheel.metadata,
+        wheel_info=info,
+        epoch=epoch,
+        threads=threads,
     )
     return written.path, written.size

@@ -15,7 +15,7 @@ from axletree.package.names import dist_info_folder, render_wheel_name
 from axletree.package.record import SIGNATURES
 from axletree.package.repack import packed_members, renamed_members
 from axletree.package.retag import change_info, change_metadata, change_name
-from axletree.package.writer import EARLIEST
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from axletree.package.split import plan_split
 from axletree.package.split_report import SplitReport
 from axletree.package.split_rules import SplitRules, parse_split_rules
 from axletree.package.split_source import read_split_source
-from axletree.package.writer import EARLIEST
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

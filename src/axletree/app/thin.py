@@ -24,7 +24,8 @@ from axletree.package.thin_wheel import ArchSaving, ThinnedFile, ThinRules, chec
 from axletree.package.variant import VARIANT_FILE, describe, parse_variants, render_variants
 from axletree.package.variant_gpu import cuda_floor, gpu_variant
 from axletree.package.wheel_info import GENERATOR
-from axletree.package.writer import EARLIEST, Member
+from axletree.package.writer import Member
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -22,7 +22,8 @@ from axletree.core.values import Digest
 from axletree.package.deflate import LEVEL
 from axletree.package.names import WheelName, render_wheel_name
 from axletree.package.record import Content, check_record, content_of, parse_record
-from axletree.package.writer import EARLIEST, WrittenWheel, write_wheel
+from axletree.package.writer import WrittenWheel, write_wheel
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -19,7 +19,7 @@ from axletree.package.conda.check import check_conda
 from axletree.package.conda.model import CondaFile, CondaPackage
 from axletree.package.conda.reader import CondaFacts, scan_conda
 from axletree.package.conda.writer import DEFAULT_LEVEL, WrittenConda, write_conda
-from axletree.package.writer import EARLIEST
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

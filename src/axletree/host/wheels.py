@@ -25,7 +25,7 @@ from axletree.package.names import WheelName, parse_wheel_name
 from axletree.package.record import Content, RecordEntry, RecordIssue, check_record, content_of, parse_record
 from axletree.package.wheel import MAX_METADATA
 from axletree.package.wheel_info import WheelInfo, parse_wheel_info
-from axletree.package.writer import EARLIEST
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,8 +62,8 @@ def open_wheel(path: Path) -> OpenWheel:
         IntegrityError: the name is no wheel name, the archive is damaged or unsafe, or it has not one metadata folder
             with METADATA, WHEEL and RECORD in it. Names all that is missing.
     """
-    name = parse_wheel_name(path.name)
     view = map_file(path)
+    name = parse_wheel_name(path.name)
     entries = read_directory(view, archive=path.name)
     files = {entry.name: entry for entry in entries}
     folders = {top for file in files if (top := file.partition("/")[0]).endswith(".dist-info")}

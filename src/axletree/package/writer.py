@@ -23,15 +23,11 @@ from axletree.package.metadata import Metadata, render_metadata
 from axletree.package.names import dist_info_folder
 from axletree.package.record import SIGNATURES, RecordEntry, encode_hash, render_record
 from axletree.package.wheel_info import WheelInfo, render_wheel_info
-from axletree.package.zip_records import Written, central_header, dos_time, end_records, local_header
+from axletree.package.zip_records import EARLIEST, Written, central_header, dos_time, end_records, local_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Future
-
-EARLIEST = 315532800
-"""1980-01-01, the first date that an archive can hold; what members get where nothing else is said."""
-
 
 _SMALL = 64 << 10
 _BATCH = 1 << 20

@@ -8,9 +8,12 @@ import struct
 
 import msgspec
 
+EARLIEST = 315532800
+"""1980-01-01, the first date that an archive can hold; what members get where nothing else is said."""
+
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
 _UNIX, _VERSION, _VERSION_64, _UTF8 = 3, 20, 45, 0x800
-_FIRST, _LAST = 315532800, 4354819199  # 1980-01-01 to 2107-12-31, all that the format can say
+_LATEST = 4354819199  # 2107-12-31
 _SLACK = 1 << 20
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -40,7 +43,7 @@ class Written(msgspec.Struct, kw_only=True):
 
 def dos_time(epoch: int) -> tuple[int, int]:
     """(time, date) of a ZIP header for seconds since 1970, in UTC, moved into the years 1980 to 2107."""
-    moment = dt.datetime.fromtimestamp(min(max(epoch, _FIRST), _LAST), tz=dt.UTC)
+    moment = dt.datetime.fromtimestamp(min(max(epoch, EARLIEST), _LATEST), tz=dt.UTC)
     return (
         moment.hour << 11 | moment.minute << 5 | moment.second // 2,
         moment.year - 1980 << 9 | moment.month << 5 | moment.day,

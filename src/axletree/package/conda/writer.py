@@ -26,8 +26,8 @@ from axletree.package.conda.model import CondaFile, CondaPackage, Late, check_de
 from axletree.package.conda.prefix import MIN_BINARY, PrefixSearch
 from axletree.package.conda.tar import END, header_size, padding, tar_header, whole_blocks
 from axletree.package.record import encode_hash
-from axletree.package.writer import EARLIEST, Packed
-from axletree.package.zip_records import Written, central_header, dos_time, end_records, local_header
+from axletree.package.writer import Packed
+from axletree.package.zip_records import EARLIEST, Written, central_header, dos_time, end_records, local_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
