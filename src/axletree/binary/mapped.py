@@ -8,8 +8,8 @@ FORGET_EVERY = 4 << 20
 """Bytes after which a reader should forget what lies behind it."""
 
 _PAGE = mmap.PAGESIZE
-_AROUND = 1 << 17
-"""The kernel maps some pages before the one that is read, too: those of the range before, forgotten too early."""
+_AROUND = 1 << 18
+"""Bytes before a range to forget as well: what is read again, as the kernel maps pages before the one in use, too."""
 _ADVICE = getattr(mmap, "MADV_DONTNEED", None)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import msgspec
 
+from axletree.binary.mapped import forget
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import is_safe_path, paths_above_others
 
@@ -40,6 +41,7 @@ _UNIX = 3
 _VERSION = 63
 """6.3, the last version of the format that a reader may be asked for."""
 _TYPE = 0o170000
+_FORGET_EVERY = 1024
 _SUSPICIOUS = ("\\", "\0", "//", "/./", "/../", "\n/", "\n./", "\n../", "/.\n", "/..\n", "\n.\n", "\n..\n", "\n\n")
 """No list of paths, one a line, has any of this where all of them are safe."""
 
@@ -152,7 +154,9 @@ def _read_end64(view: memoryview, locator: int, archive: str) -> _End:
 def _entries(view: memoryview, end: _End, archive: str) -> Iterator[ZipEntry]:
     directory = bytes(view[end.offset : end.end])
     position = 0
-    for _ in range(end.entries):
+    for number in range(end.entries):
+        if number % _FORGET_EVERY == 0:
+            forget(view)  # the local headers lie all over the archive
         if directory[position : position + 4] != b"PK\x01\x02" or position + _CENTRAL.size > len(directory):
             raise damaged(archive, f"its central directory ends before the {end.entries} members that it declares")
         entry, position = _read_entry(view, directory, position, archive)
