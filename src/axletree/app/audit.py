@@ -13,7 +13,8 @@ from axletree.check.tree import Distribution, audit_tree
 from axletree.check.verdict import complete_policy
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file
-from axletree.host.code_files import find_code, list_files
+from axletree.host.code_files import find_code
+from axletree.host.folders import list_files
 from axletree.host.policies import read_all_policies
 from axletree.host.providers import read_providers
 from axletree.package.metadata import parse_metadata

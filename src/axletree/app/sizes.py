@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.binary.elf import is_elf, read_elf
 from axletree.binary.zips import read_directory
 from axletree.core.errors import IntegrityError
 from axletree.host.archive import map_file
+from axletree.host.folders import list_files
 from axletree.host.sources import FileSource
 from axletree.package.sizes import SizedFile, measure_sizes
 from axletree.package.wheel import scan_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from axletree.package.sizes import SizeReport
 
@@ -52,17 +52,12 @@ def _measure_wheel(path: Path) -> SizeReport:
 def _folder_files(root: Path, damaged: list[str]) -> Iterator[SizedFile]:
     """Every regular file; one with several names counts once, links are not followed."""
     seen: set[tuple[int, int]] = set()
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(folder, name)
-            if path.is_symlink() or not path.is_file():
-                continue
-            status = path.stat()
-            if (status.st_dev, status.st_ino) in seen:
-                continue
+    for name in list_files(root):
+        path = root / name
+        status = path.stat()
+        if (status.st_dev, status.st_ino) not in seen:
             seen.add((status.st_dev, status.st_ino))
-            yield _file(path, path.relative_to(root).as_posix(), damaged)
+            yield _file(path, name, damaged)
 
 
 def _file(path: Path, name: str, damaged: list[str]) -> SizedFile:

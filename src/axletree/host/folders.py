@@ -1,4 +1,4 @@
-"""What lies in a folder that is to be packed."""
+"""What lies in a folder: its files in one order, always the same."""
 
 from __future__ import annotations
 
@@ -29,6 +29,29 @@ class FolderFile(msgspec.Struct, frozen=True, kw_only=True):
     """Where it lies."""
     size: int
     executable: bool
+
+
+def list_files(folder: Path) -> tuple[str, ...]:
+    """Paths from a folder of all regular files below it, sorted; symbolic links are passed over.
+
+    Raises:
+        HostError: the folder or one in it can't be read.
+    """
+    root = os.fspath(folder)
+    found: list[str] = []
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            with os.scandir(f"{root}/{below}") as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(f"{below}{entry.name}/")
+                    elif entry.is_file(follow_symlinks=False):
+                        found.append(below + entry.name)
+        except OSError as error:
+            raise HostError(Problem(file=f"{root}/{below}", message=f"can't be read: {error.strerror}")) from error
+    return tuple(sorted(found))
 
 
 def list_folder(folder: Path) -> tuple[FolderFile, ...]:

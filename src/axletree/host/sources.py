@@ -24,7 +24,7 @@ class FileSource:
     500 MB that adds up to its better part. Reading takes what is asked for.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         """Open a file; close it by leaving the context.
 
         Raises:

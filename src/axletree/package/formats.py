@@ -11,6 +11,8 @@ HEAD = 4096
 
 _THIN = (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
 _FAT = (b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf")
+MAGICS = (b"\x7fELF", b"MZ", *_THIN, *_FAT)
+"""What all machine code begins with, and some other files do."""
 _MAX_FAT = 44
 """Most architectures of a universal file. Java classes begin with the same magic; 45 is the version of the oldest."""
 
