@@ -7,7 +7,6 @@ under a name with its digest, as auditwheel does, so that two wheels never meet 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +16,7 @@ import msgspec
 from axletree.binary.elf import ElfFacts
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.units import format_bytes
-from axletree.package.linkage import installed_path, is_loader, library_paths
+from axletree.package.linkage import installed_path, is_loader, library_paths, origin_entry
 from axletree.package.providers import find_providers
 
 if TYPE_CHECKING:
@@ -250,7 +249,7 @@ def _relink_users(elfs: Mapping[str, ElfFacts], grafts: Mapping[str, Graft], fol
         needed = {soname: grafts[soname].name for soname in facts.needed if soname in grafts}
         place = installed_path(path)
         if needed and place is not None:
-            entry = posixpath.join("$ORIGIN", posixpath.relpath(folder, posixpath.dirname(place) or "."))
+            entry = origin_entry(place, folder)
             present = facts.runpath or facts.rpath
             yield Relink(
                 path=path,

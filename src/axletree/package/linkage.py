@@ -102,7 +102,7 @@ def find_owners(elfs: Mapping[str, ElfFacts], around: Surroundings, *, members: 
     }
     known = all(by_name.values())
     places = set() if known else {place for path in members if (place := installed_path(path)) is not None}
-    layout = _Layout(places, around)
+    layout = _Layout(places, {folder for place in places for folder in _folders_above(place)}, around)
     for path, facts in elfs.items():
         for soname in dict.fromkeys(facts.needed):
             need = (
@@ -177,9 +177,10 @@ def _last_resort(soname: str, folders: Sequence[str], inside: Mapping[str, str],
 
 
 class _Layout(NamedTuple):
-    """Which folders below site-packages the wheel fills, and what it requires."""
+    """What the wheel puts below site-packages, and what it requires."""
 
     places: set[str]
+    folders: set[str]
     around: Surroundings
 
     def fillers(self, folder: str) -> tuple[str, ...]:
@@ -189,16 +190,21 @@ class _Layout(NamedTuple):
         below ``NAME.libs``. Of one that known distributions fill it is known what is in it.
         """
         top = folder.partition("/")[0]
-        if top in {"..", "."} or top.endswith(".libs") or (f"{top}/__init__.py" in self.places and self.has(folder)):
+        if (
+            top in {"..", "."}
+            or top.endswith(".libs")
+            or (f"{top}/__init__.py" in self.places and folder in self.folders)
+        ):
             return ()
         if any(provider.lies_in(folder) for provider in self.around.providers):
             return ()
         word = _first_word(top)
         return tuple(sorted(name for name in self.around.required if "[" not in name and _first_word(name) == word))
 
-    def has(self, folder: str) -> bool:
-        """Whether the wheel has files in a folder or below."""
-        return any(place.startswith(f"{folder}/") for place in self.places)
+
+def _folders_above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _first_word(name: str) -> str:
@@ -231,6 +237,12 @@ def installed_path(path: str) -> str | None:
         return path
     scheme, _, inner = rest.partition("/")
     return inner if scheme in {"purelib", "platlib"} else None
+
+
+def origin_entry(path: str, folder: str) -> str:
+    """The entry by which a file's search path leads to a folder: ``$ORIGIN/../lib``. Both lie below site-packages."""
+    relative = posixpath.relpath(f"/{folder}", f"/{posixpath.dirname(path)}")
+    return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
 
 def search_path(path: str, facts: ElfFacts) -> Iterator[SearchEntry]:

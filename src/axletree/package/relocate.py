@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.binary.elf_edit import ElfChange
-from axletree.package.linkage import installed_path, search_path
+from axletree.package.linkage import installed_path, origin_entry, search_path
 from axletree.package.providers import find_providers
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _plan_file(
         entries.append(entry.text)
         if entry.folder is not None:
             reached.add(entry.folder)
-    added = [_entry(path, folder) for folder in wanted if folder not in reached]
+    added = [origin_entry(path, folder) for folder in wanted if folder not in reached]
     entries += added
     now: tuple[PathKind, tuple[str, ...]] = ("runpath", facts.runpath) if facts.runpath else ("rpath", facts.rpath)
     return PathPlan(
@@ -188,9 +188,3 @@ def _plan_file(
         dropped=tuple(dropped),
         changed=(kind, tuple(entries)) != now and bool(entries or now[1]),
     )
-
-
-def _entry(path: str, folder: str) -> str:
-    """``$ORIGIN/../lib`` for a folder below site-packages, from the folder of a file."""
-    relative = posixpath.relpath(f"/{folder}", f"/{posixpath.dirname(path)}")
-    return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from axletree.binary.elf import ElfFacts, read_elf
 from axletree.binary.elf_edit import ElfChange, edited
 from axletree.binary.elf_verify import verify_edit
-from axletree.package.linkage import installed_path, search_path
+from axletree.package.linkage import installed_path, origin_entry, search_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,14 +57,8 @@ def relocate(source: Source, *, target: str, folders: Mapping[str, str]) -> Relo
     )
     if not missing:
         return None
-    added = (_entry(posixpath.dirname(place), folder) for folder in missing)
+    added = (origin_entry(place, folder) for folder in missing)
     change = ElfChange(rpath=(*(facts.runpath or facts.rpath), *added), kind="runpath" if facts.runpath else "rpath")
     result = edited(source, change, name=target)
     verify_edit(source, result, change, name=target)
     return Relocated(result.read(0, result.size), facts)
-
-
-def _entry(home: str, folder: str) -> str:
-    """``$ORIGIN/../lib`` for a folder below site-packages, from another one."""
-    relative = posixpath.relpath(f"/{folder}", f"/{home}")
-    return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
