@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import IO, TYPE_CHECKING, Literal, TypeVar, cast
 
 import msgspec
@@ -19,7 +20,7 @@ from axletree.package.conda.prefix import PrefixSearch
 from axletree.package.conda.untar import TarEntry, read_tar, tar_damaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 
@@ -114,7 +115,7 @@ def scan_conda(buffer: bytes | memoryview, *, filename: str) -> CondaFacts:
     )
 
 
-def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Iterator[bytes]]:
+def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Generator[bytes, None, None]]:
     """The tar archives of a package, uncompressed; ``info`` first where there are two."""
     view = memoryview(buffer).cast("B")
     if filename.endswith(".tar.bz2"):
@@ -159,7 +160,7 @@ class _Feed:
         return bytes(self._view[start : self._place])
 
 
-def _unpack_zstd(view: memoryview, entry: ZipEntry, filename: str) -> Iterator[bytes]:
+def _unpack_zstd(view: memoryview, entry: ZipEntry, filename: str) -> Generator[bytes, None, None]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
     try:
         expected = zstandard.frame_content_size(bytes(view[entry.data : entry.data + min(entry.compressed, 32)]))
@@ -179,7 +180,7 @@ def _unpack_zstd(view: memoryview, entry: ZipEntry, filename: str) -> Iterator[b
         raise tar_damaged(filename, f"its Zstandard stream ends after {total} of {expected} bytes")
 
 
-def _unpack_bzip2(view: memoryview, filename: str) -> Iterator[bytes]:
+def _unpack_bzip2(view: memoryview, filename: str) -> Generator[bytes, None, None]:
     position = 0
     while position < len(view):
         unpacker = bz2.BZ2Decompressor()
