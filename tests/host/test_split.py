@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from axletree.app.audit import audit_wheel
+from axletree.app.audit import audit_paths
 from axletree.app.split import load_split_rules, split_wheel
 from axletree.cli.split import command
 from axletree.core.errors import HostError, IntegrityError, PublishError, RecipeError, UsageError
@@ -281,7 +281,7 @@ def test_the_official_cpu_wheel(tmp_path: Path) -> None:
     outcome = split_wheel(path, load_split_rules(None, wheel=path), out)
     assert outcome.report.notes == ()
     assert [package.name for package in outcome.report.packages] == ["libtorch", "torch", "torch-split"]
-    assert [part.name for part in outcome.files if audit_wheel(part).failed] == []
+    assert [audit.file for audit in audit_paths(outcome.files) if audit.failed] == []
     python = make_env(tmp_path / "env")
     site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
     uv_install(python, out, "torch-split")
