@@ -88,13 +88,15 @@ def scan_conda(buffer: bytes | memoryview, *, filename: str) -> CondaFacts:
     members: list[CondaMember] = []
     paths: dict[str, PathEntry] | None = None
     for chunks in _archives(buffer, filename):
-        for entry, content in read_tar(chunks, archive=filename):
-            if entry.path.startswith("info/"):
-                _keep(entry, content, info, filename)
-            elif entry.path not in {"info", "."}:
-                if paths is None and "paths.json" in info:
-                    paths = _paths(info)
-                members.append(_member(entry, content, paths or {}))
+        # Closed here, also where the archive is damaged: its thread must not wait for the garbage collector.
+        with closing(chunks):
+            for entry, content in read_tar(chunks, archive=filename):
+                if entry.path.startswith("info/"):
+                    _keep(entry, content, info, filename)
+                elif entry.path not in {"info", "."}:
+                    if paths is None and "paths.json" in info:
+                        paths = _paths(info)
+                    members.append(_member(entry, content, paths or {}))
     unreadable: list[str] = []
     paths_json = _decode(info, "paths.json", PathsJson, unreadable)
     return CondaFacts(
