@@ -10,7 +10,7 @@ level. Only IBM Z, which can compress in hardware, gives others.
 
 What can't be compressed (GPU code that nvcc compressed with zstd, images) is found by a look at samples and goes into
 stored blocks. Of the CUDA wheel of torch that is a quarter of the bytes and a third of the compressor's time. With
-that, level 5 takes less than a third of the time of zlib's level 6, and gives 1 % more bytes.
+that, level 5 takes a third to a half of the time of zlib's level 6, and gives 1 % more bytes.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What messages call it: ``torch``, ``nvidia-cublas``, ``NVIDIA driver``."""
     kind: Literal["distribution", "driver", "system", "host"] = "distribution"
     """``driver``: comes with the GPU's; ``system``: comes with what every platform tag promises; ``host``: the
-    machine's own, which no wheel can bring and no tag promises."""
+    machine's own, which no tag promises (and no wheel may bring, where it is ``exclusive``)."""
     distributions: tuple[str, ...] = ()
     """Patterns (``*`` is anything) of normalised names, any of which brings them, with an extra where only that does:
     ``nvidia-cublas``, ``nvidia-cublas-cu*``, ``cuda-toolkit[cublas]``."""
