@@ -223,6 +223,20 @@ def test_the_bill_of_materials_says_where_a_library_came_from(tmp_path: Path) ->
     assert required["purl"] == "pkg:pypi/numpy@2.0"
 
 
+def test_a_metadata_folder_that_is_not_normalised_is_renamed(libraries: Path, broken: Path, tmp_path: Path) -> None:
+    """Older tools called it ``Demo-1.0.dist-info``."""
+    old = tmp_path / "old" / broken.name
+    old.parent.mkdir()
+    with zipfile.ZipFile(broken) as source, zipfile.ZipFile(old, "w") as target:
+        for info in source.infolist():
+            data = source.read(info).replace(b"demo-1.0.dist-info", b"Demo-1.0.dist-info")
+            target.writestr(info.filename.replace("demo-1.0.dist-info", "Demo-1.0.dist-info"), data)
+    result = repair_wheel(old, tmp_path / "out", library_path=[libraries])
+    with zipfile.ZipFile(result.path) as archive:
+        assert not [name for name in archive.namelist() if name.startswith("Demo-")]
+    assert importable(result.path, tmp_path / "venv").stdout == "1\n"
+
+
 def test_other_systems_wheels_are_answered_clearly(tmp_path: Path) -> None:
     macho = bytes.fromhex("cffaedfe0c000001") + bytes(4096)
     wheel = make_wheel(tmp_path, {"demo/_core.so": macho}, platform="macosx_11_0_arm64")

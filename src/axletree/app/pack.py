@@ -36,7 +36,7 @@ class PackedFolder(msgspec.Struct, frozen=True, kw_only=True):
 
     wheel: WheelFile
     files: int
-    """Files of the wheel, without METADATA, WHEEL and RECORD."""
+    """Files of the wheel."""
     reused: int
     """How many of them were taken from an older wheel, compressed as they were."""
     left_out: tuple[str, ...]
