@@ -22,6 +22,7 @@ from axletree.host.archive import map_file
 from axletree.host.code_files import find_code
 from axletree.package.tree_scan import scan_tree
 from axletree.package.wheel import scan_wheel
+from support.elfs import compile_library, need
 from support.inputs import wheel
 from support.wheels import make_elf, wheel_bytes
 
@@ -79,6 +80,7 @@ def as_pyelftools_sees_it(path: Path) -> dict[str, object]:
             "symtab": elf.get_section_by_name(".symtab") is not None,
             "cxx11": sum("cxx11" in s.name for s in symbols if s["st_info"]["bind"] not in {"STB_WEAK", "STB_LOCAL"}),
             "writable": next((bool(s["p_flags"] & 2) for s in elf.iter_segments("PT_LOAD")), False),
+            "rewritten": any(t["d_tag"] == "DT_TEXTREL" or (t["d_tag"] == "DT_FLAGS" and t["d_val"] & 4) for t in tags),
         }
 
 
@@ -96,6 +98,7 @@ def as_we_see_it(facts: ElfFacts) -> dict[str, object]:
         "symtab": facts.symbol_table > 0,
         "cxx11": facts.abi.cxx11,
         "writable": facts.first_load_writable,
+        "rewritten": facts.text_relocations,
     }
 
 
@@ -117,6 +120,19 @@ def test_readelf_agrees() -> None:
         assert tuple(files) == tuple(need.file for need in facts.versions_needed)
         names = re.findall(r"^\s+(?:0x)?[0-9a-f]+: +Name: (\S+) +Flags: .* Version: \d+", text, re.MULTILINE)
         assert names == [version for need in facts.versions_needed for version in need.versions]
+
+
+def test_text_relocations_are_those_of_readelf(tmp_path: Path) -> None:
+    need("readelf")
+    source = "extern int outside; int get(void) { return outside; } int *place = &outside;"
+    absolute = ("-fno-pic", "-mcmodel=large", "-Wl,-z,notext")
+    found = []
+    for name, flags in (("libbad.so", absolute), ("libgood.so", ())):
+        library = compile_library(tmp_path / name, *flags, source=source)
+        text = subprocess.run(["readelf", "-dW", library], capture_output=True, text=True, check=True).stdout
+        found.append(read_elf(library.read_bytes()).text_relocations)
+        assert found[-1] == ("TEXTREL" in text)
+    assert found == [True, False]
 
 
 @pytest.mark.skipif(not FILES, reason="no ELF files in the usual places")

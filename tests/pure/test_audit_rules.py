@@ -14,6 +14,7 @@ from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.dist import DIST_RULES
 from axletree.check.rules.dist_sample import CORE, POLICIES, library, sample
 from axletree.core.errors import IntegrityError
+from axletree.package.record import RecordIssue
 from support.wheels import demo_metadata, make_elf, wheel_bytes
 
 RULES: list[Rule[Any]] = [*ARCHIVE_RULES, *DIST_RULES]
@@ -65,6 +66,22 @@ def test_findings_come_worst_first_with_the_rules_fix() -> None:
     assert findings[0].where == CORE
     assert "libx.so" in findings[0].message
     assert findings[0].fix is not None
+
+
+def test_what_is_alike_is_one_finding() -> None:
+    changed = [
+        RecordIssue(kind="hash", path=f"demo/{name}.py", detail=f"has sha256={name}, but sha256=x is listed")
+        for name in "abc"
+    ]
+    issues = (*changed, RecordIssue(kind="missing", path="demo/d.py", detail="is in the wheel, but not listed"))
+    needs = ("libx.so", "liby.so", "libc.so.6")
+    facts = sample(elfs={CORE: library(needed=needs)}, wheel={"record_issues": issues})
+    found = {(finding.where, finding.message, len(finding.evidence)) for finding in apply_rules(DIST_RULES, facts)}
+    assert found == {
+        ("demo/a.py", "it has sha256=a, but sha256=x is listed; 2 more files are like it", 3),
+        ("demo/d.py", "it is in the wheel, but not listed", 0),
+        (CORE, "nobody brings libx.so, liby.so, which it needs", 0),
+    }
 
 
 def test_the_page_names_every_rule_and_case() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from axletree.binary.elf import VersionNeed
 from axletree.check.audit import report_facts
 from axletree.check.rules.dist_sample import CORE, POLICIES, glibc, library, plain_library, sample
 from axletree.check.verdict import complete_policy, judge_platform
@@ -34,6 +35,8 @@ def test_the_c_library_of_a_file() -> None:
     assert libc_of(library()) == "glibc"
     assert libc_of(library(needed=(), versions_needed=glibc("2.17"))) == "glibc"
     assert libc_of(library(needed=("libc.musl-aarch64.so.1",), versions_needed=())) == "musl"
+    own = (VersionNeed(file="libgcc_s-2d945d6c.so.1", versions=("GCC_3.3", "GLIBC_2.0")),)
+    assert libc_of(library(needed=("libgcc_s-2d945d6c.so.1", "libc.musl-aarch64.so.1"), versions_needed=own)) == "musl"
     static = {"needed": (), "versions_needed": ()}
     assert libc_of(plain_library(**static, interpreter="/lib/ld-musl-x86_64.so.1")) == "musl"
     assert libc_of(plain_library(**static)) is None
@@ -144,5 +147,6 @@ def test_tags_of_any_system_give_an_answer(filename: str) -> None:
 
 def test_android_is_no_linux_and_links_to_libpython() -> None:
     elf = library(needed=("libc.so", "libpython3.13.so"), versions_needed=(), machine=183)
-    report = report_facts(sample(filename="demo-1.0-cp313-cp313-android_24_arm64_v8a.whl", elfs={CORE: elf}))
+    module = "demo/_core.cpython-313-aarch64-linux-android.so"
+    report = report_facts(sample(filename="demo-1.0-cp313-cp313-android_24_arm64_v8a.whl", elfs={module: elf}))
     assert [finding.severity for finding in report.findings] == ["info"] * len(report.findings)

@@ -20,6 +20,7 @@ from axletree.binary.elf_dynamic import (
     DT_RUNPATH,
     DT_SONAME,
     Dynamic,
+    has_text_relocations,
     read_dynamic,
     read_dynamic_values,
     read_string,
@@ -132,6 +133,8 @@ class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     abi: AbiUse = AbiUse()
     build_id: str | None = None
     """Hexadecimal, from its GNU build-id note."""
+    text_relocations: bool = False
+    """Whether the loader must write into its code to load it."""
     first_load_writable: bool = False
     """Whether the first loaded segment may be written to, which kernels before 5.10 refuse in a program."""
     misaligned: tuple[str, ...] = ()
@@ -233,6 +236,7 @@ def _add_dynamic(facts: ElfFacts, reader: Reader, layout: Layout, dynamic: Dynam
             VersionNeed(file=file, versions=versions) for file, versions in versions_needed(reader, layout, dynamic)
         ),
         versions_defined=tuple(versions_defined(reader, layout, dynamic)),
+        text_relocations=has_text_relocations(dynamic),
         python_symbols=use.python_symbols,
         python_modules=use.python_modules,
         abi=AbiUse(torch_cxx=use.torch_cxx, torch_shims=use.torch_shims, cxx11=use.cxx11, old_strings=use.old_strings),

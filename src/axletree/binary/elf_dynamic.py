@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from axletree.binary.elf_tables import Layout, Reader
 
 DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 14, 15, 29
+_DT_TEXTREL, _DT_FLAGS, _DF_TEXTREL = 22, 30, 4
 _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
 _DT_VERDEF, _DT_VERDEFNUM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
 _SHT_DYNSYM = 11
@@ -94,6 +95,11 @@ def read_dynamic(reader: Reader, layout: Layout, values: dict[int, list[int]] | 
     if size[0] > _MAX_STRING_TABLE:
         raise reader.error(f"its string table claims {size[0]} bytes")
     return Dynamic(values, reader.take(layout.offset_of(reader, address[0]), size[0], "string table"))
+
+
+def has_text_relocations(dynamic: Dynamic) -> bool:
+    """Whether relocations change segments that are not writable (``DT_TEXTREL``, or its flag in ``DT_FLAGS``)."""
+    return _DT_TEXTREL in dynamic.values or bool((dynamic.first(_DT_FLAGS) or 0) & _DF_TEXTREL)
 
 
 def read_string(reader: Reader, dynamic: Dynamic, offset: int) -> str:

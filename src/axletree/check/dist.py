@@ -65,6 +65,20 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
         return min(promising, key=lambda platform: platform.policy.glibc if platform.policy else (), default=None)
 
     @property
+    def machines(self) -> frozenset[str]:
+        """Machines that tags for Linux or Android name. ELF headers tell no ARMv6 from ARMv7, so it stands for both."""
+        systems = (platform for platform in self.platforms if platform.linux or platform.system == "android")
+        named = frozenset(platform.machine for platform in systems if platform.machine)
+        return named | {"armv7l"} if "armv6l" in named else named
+
+    @property
+    def misplaced(self) -> bool:
+        """Whether all that a loader could take is for other machines than the tags name."""
+        found = {elf.architecture for elf in self.elfs.values() if elf.dynamic and elf.architecture}
+        unnamed = any(platform.linux and platform.machine is None for platform in self.platforms)
+        return bool(found and self.machines) and not unnamed and found.isdisjoint(self.machines)
+
+    @property
     def linux(self) -> bool:
         """Whether the rules of ELF loaders hold: a tag for Linux, or for any system and ELF files all the same."""
         return any(platform.linux or platform.system in {"any", "other"} for platform in self.platforms)

@@ -64,6 +64,8 @@ def judge_platform(facts: DistFacts) -> str:
 def _judge_tags(facts: DistFacts) -> str:
     broken = [platform.tag for platform in facts.platforms if not _keeps(facts, platform)]
     unbound = [need for need in facts.needs if need.owner in {"nobody", "undeclared"}]
+    if facts.misplaced:
+        return f"no file is for {', '.join(sorted(facts.machines))}, which its tags name"
     if broken:
         return f"does not keep what {', '.join(broken)} promises"
     if all(platform.policy is None for platform in facts.platforms):

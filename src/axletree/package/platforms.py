@@ -88,8 +88,12 @@ def _machine(name: str) -> str:
 
 def libc_of(facts: ElfFacts) -> Literal["glibc", "musl"] | None:
     """The C library that a file is linked to; ``None`` where it is linked to none, or it can't be told."""
+    # libgcc_s calls versions of its own GLIBC_2.0 as well, on musl too.
     if "libc.so.6" in facts.needed or any(
-        version.startswith("GLIBC_") for need in facts.versions_needed for version in need.versions
+        version.startswith("GLIBC_")
+        for need in facts.versions_needed
+        if not need.file.startswith("libgcc_s")
+        for version in need.versions
     ):
         return "glibc"
     musl = any(_MUSL_LIBC.fullmatch(soname) for soname in facts.needed) or "/ld-musl-" in (facts.interpreter or "")

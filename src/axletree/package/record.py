@@ -128,7 +128,7 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], ow
         path = entry.path
         content = contents.get(path)
         if content is None and not is_safe_path(path):
-            yield RecordIssue(kind="unsafe", path=path, detail="its path leaves the folder")
+            yield RecordIssue(kind="unsafe", path=path, detail="has a path that leaves the folder")
             continue
         if path in listed:
             yield RecordIssue(kind="twice", path=path, detail="is listed twice")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.rules.dist_linkage import subject
 from axletree.check.rules.dist_sample import CORE, library, plain_library, sample
+from axletree.core.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,14 +48,21 @@ def _misaligned(facts: DistFacts) -> Iterator[Found]:
             yield Found(where=path, message=message, evidence=elf.misaligned)
 
 
+def _text_relocations(facts: DistFacts) -> Iterator[Found]:
+    files = [path for path, elf in facts.elfs.items() if elf.text_relocations and elf.architecture is not None]
+    if files:
+        message = f"{subject(files, 'has', 'have')} code that the loader must rewrite (text relocations)"
+        yield Found(where=files[0], message=message, evidence=listing(files))
+
+
 def _never_loaded(facts: DistFacts) -> Iterator[Found]:
     sizes = {path: elf.symbol_table + elf.debug for path, elf in facts.elfs.items()}
     total = sum(sizes.values())
     if total < _UNLOADED:
         return
     largest = sorted(sizes, key=lambda path: -sizes[path])[:10]
-    evidence = tuple(f"{path}: {sizes[path] / 1e6:.1f} MB" for path in largest if sizes[path])
-    message = f"{total / 1e6:.1f} MB of its files are symbol tables and debug sections that are never loaded"
+    evidence = tuple(f"{path}: {format_bytes(sizes[path])}" for path in largest if sizes[path])
+    message = f"{format_bytes(total)} of its files are symbol tables and debug sections that are never loaded"
     yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
 
@@ -125,6 +134,20 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
                 facts=sample(elfs={CORE: library(first_load_writable=True)}),
                 fires=False,
             ),
+        ),
+    ),
+    Rule(
+        id="dist/text-relocations",
+        severity="warning",
+        title="Code is rewritten when it is loaded",
+        why="Systems that forbid code to be written to (SELinux, hardened kernels) refuse the file; elsewhere its "
+        "pages are not shared between processes.",
+        fix="compile all of it with `-fPIC`, assembly and static libraries included; with `-z text` the linker says "
+        "what is not",
+        check=_text_relocations,
+        cases=(
+            Case(title="marked so", facts=sample(elfs={CORE: library(text_relocations=True)}), fires=True),
+            Case(title="position-independent code", facts=sample(), fires=False),
         ),
     ),
     Rule(

@@ -41,16 +41,16 @@ def _needing(need: Need) -> str:
 
 
 def _unresolved(facts: DistFacts) -> Iterator[Found]:
+    """One finding for all that the same files lack."""
+    groups: dict[tuple[tuple[str, ...], str | None], list[Need]] = {}
     for need in facts.needs:
         if need.owner == "nobody" and not need.why:
-            message = f"nobody brings {_needing(need)}"
-            yield Found(where=need.files[0], message=message, evidence=listing(need.files), fix=_raise_tag(facts, need))
-
-
-def _raise_tag(facts: DistFacts, need: Need) -> str | None:
-    """The tag that promises a library which the wheel's own does not."""
-    tag = facts.promises.get(need.soname)
-    return f"tag the wheel {tag}, the first that promises {need.soname}, or put it into the wheel" if tag else None
+            groups.setdefault((need.files, facts.promises.get(need.soname)), []).append(need)
+    for (files, tag), needs in groups.items():
+        _, libraries = _together(needs)
+        message = f"nobody brings {libraries}, which {subject(files, 'needs', 'need')}"
+        fix = f"tag the wheel {tag}, the first that promises {libraries}, or put that into the wheel" if tag else None
+        yield Found(where=files[0], message=message, evidence=listing(files), fix=fix)
 
 
 def _uncertain(facts: DistFacts) -> Iterator[Found]:

@@ -25,10 +25,19 @@ def _member(path: str, code: CodeFormat) -> WheelMember:
 
 
 def _other_machine(facts: DistFacts) -> Iterator[Found]:
+    if not facts.misplaced:
+        yield from _unnamed(facts)
+
+
+def _wrong_machine(facts: DistFacts) -> Iterator[Found]:
+    if facts.misplaced:
+        yield from _unnamed(facts)
+
+
+def _unnamed(facts: DistFacts) -> Iterator[Found]:
     for machine, files in _foreign(facts, meant=False).items():
-        message = f"{files[0]} is for {machine}, which the tag {facts.wheel.name.platform} does not name"
-        if len(files) > 1:
-            message = f"{len(files)} files are for {machine}, which the tag {facts.wheel.name.platform} does not name"
+        what = subject(files, "is", "are")
+        message = f"{what} for {machine}, which the tag {facts.wheel.name.platform} does not name"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -47,7 +56,6 @@ def _foreign(facts: DistFacts, *, meant: bool) -> dict[str, list[str]]:
     Python would import, or what other files link to, can't be meant.
     """
     elfs = {path: elf for path, elf in facts.elfs.items() if elf.architecture is not None}
-    promised = {platform.machine for platform in facts.platforms if platform.linux or platform.system == "android"}
     if any(platform.linux and platform.machine is None for platform in facts.platforms):
         return {}
     systems = {member.format for member in facts.wheel.members if member.format}
@@ -56,7 +64,7 @@ def _foreign(facts: DistFacts, *, meant: bool) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path, elf in elfs.items():
         data = several and path in roots and not elf.python_modules
-        if elf.architecture not in promised and data == meant:
+        if elf.architecture not in facts.machines and data == meant:
             found.setdefault(elf.architecture or "", []).append(path)
     return found
 
@@ -77,6 +85,30 @@ def _needless(facts: DistFacts) -> Iterator[Found]:
 
 MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
+        id="dist/machine-wrong",
+        severity="error",
+        title="All machine code is for other machines than the platform tag",
+        why="Installers take the wheel on machines that can load nothing of it, and not on those that could.",
+        fix="tag the wheel for the machine that it was built for",
+        check=_wrong_machine,
+        cases=(
+            Case(title="an aarch64 module under x86_64", facts=sample(elfs={CORE: library(machine=183)}), fires=True),
+            Case(
+                title="a 32-bit ARM module under armv6l, which ELF headers do not tell from ARMv7",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-linux_armv6l.whl", elfs={CORE: library(machine=40, bits=32)}
+                ),
+                fires=False,
+            ),
+            Case(
+                title="a firmware image, which no loader takes",
+                facts=sample(elfs={"demo/boot.elf": plain_library(machine=183, dynamic=False)}),
+                fires=False,
+            ),
+            Case(title="x86_64 under x86_64", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
         id="dist/machine-mismatch",
         severity="warning",
         title="A file is for another machine than the platform tag",
@@ -84,7 +116,11 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         fix="leave the file out, or tag the wheel for its machine",
         check=_other_machine,
         cases=(
-            Case(title="an aarch64 file under x86_64", facts=sample(elfs={CORE: library(machine=183)}), fires=True),
+            Case(
+                title="an aarch64 module beside one for x86_64",
+                facts=sample(elfs={CORE: library(), "demo/_b.so": library(machine=183, python_modules=("_b",))}),
+                fires=True,
+            ),
             Case(title="a library under `any`", facts=sample(filename="demo-1.0-py3-none-any.whl"), fires=True),
             Case(title="GPU code", facts=sample(elfs={"demo/kernel.cubin": library(machine=190)}), fires=False),
         ),

@@ -8,7 +8,7 @@ from packaging.tags import parse_tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Case, Found, Rule, listing
 from axletree.check.rules.dist_sample import CORE, sample
 from axletree.package.metadata import create_metadata
 from axletree.package.record import RecordIssue
@@ -74,11 +74,15 @@ def _tags(text: str) -> frozenset[object]:
 
 
 def _record_wrong(facts: DistFacts) -> Iterator[Found]:
-    issues = facts.wheel.record_issues
-    for issue in issues[:20]:
-        yield Found(where=issue.path, message=f"{issue.path} {issue.detail}")
-    if len(issues) > 20:
-        yield Found(where=facts.wheel.filename, message=f"RECORD has {len(issues) - 20} more errors like these")
+    """One finding for all files of which the same is wrong."""
+    groups: dict[str, list[RecordIssue]] = {}
+    for issue in facts.wheel.record_issues:
+        groups.setdefault(issue.detail if issue.kind == "unchecked" else issue.kind, []).append(issue)
+    for issues in groups.values():
+        first, more = issues[0], len(issues) - 1
+        others = f"; {more} more file{'s are' if more > 1 else ' is'} like it" if more else ""
+        evidence = listing([f"{issue.path} {issue.detail}" for issue in issues])
+        yield Found(where=first.path, message=f"it {first.detail}{others}", evidence=evidence)
 
 
 _OTHER_NAME = create_metadata(name="other", version="1.0")

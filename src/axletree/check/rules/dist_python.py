@@ -40,6 +40,33 @@ def _under_tagged(facts: DistFacts) -> Iterator[Found]:
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
+def _other_python(facts: DistFacts) -> Iterator[Found]:
+    """Modules whose file names fit none of the Pythons that the tags name.
+
+    An interpreter looks for ``NAME.cpython-311-x86_64-linux-gnu.so`` of its own, ``NAME.abi3.so`` and ``NAME.so``.
+    """
+    abis = facts.wheel.name.abi.split(".")
+    wanted = {abi.removeprefix("cp") for abi in abis if re.fullmatch(r"cp\d+[a-z]*", abi)}
+    if not wanted and "abi3" not in abis:
+        return
+    builds: dict[str, dict[str, str]] = {}
+    for path, elf in facts.elfs.items():
+        if elf.python_modules:
+            name = path.rpartition("/")[2].partition(".")[0]
+            found = _VERSIONED.search(path)
+            builds.setdefault(f"{path.rpartition('/')[0]}/{name}", {})[found[1] if found else ""] = path
+    lost = [
+        path
+        for files in builds.values()
+        if "" not in files and ("abi3" in abis or wanted.isdisjoint(files))
+        for path in files.values()
+    ]
+    if lost:
+        tags = f"{facts.wheel.name.python}-{facts.wheel.name.abi}"
+        message = f"{subject(lost, 'has', 'have')} a name that Pythons of the tags {tags} do not look for"
+        yield Found(where=lost[0], message=message, evidence=listing(lost))
+
+
 PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/python-too-narrow",
@@ -52,6 +79,43 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
         cases=(
             Case(title="cp311 without CPython symbols", facts=sample(elfs={_LIB: plain_library()}), fires=True),
             Case(title="cp311 with CPython symbols", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/python-other",
+        severity="error",
+        title="An extension module is named for another Python than the tags",
+        why="Python looks for modules under its own name only: importing this one fails with `No module named`, except "
+        "under the Python that its file name has.",
+        fix="build it with the Python of the tag; for abi3 with `py_limited_api=True`, which names it `.abi3.so`",
+        check=_other_python,
+        cases=(
+            Case(
+                title="a module for 3.11 under cp39",
+                facts=sample(filename="demo-1.0-cp39-cp39-manylinux_2_17_x86_64.whl"),
+                fires=True,
+            ),
+            Case(
+                title="a module for 3.11 under abi3",
+                facts=sample(filename="demo-1.0-cp311-abi3-manylinux_2_17_x86_64.whl"),
+                fires=True,
+            ),
+            Case(
+                title="a stray build beside the right one",
+                facts=sample(
+                    elfs={f"demo/_core.cpython-{python}-x86_64-linux-gnu.so": library() for python in (310, 311)},
+                ),
+                fires=False,
+            ),
+            Case(
+                title="names without a version",
+                facts=sample(
+                    filename="demo-1.0-cp311-abi3-manylinux_2_17_x86_64.whl",
+                    elfs={"demo/_a.abi3.so": library(), "demo/_b.so": library()},
+                ),
+                fires=False,
+            ),
+            Case(title="a module for 3.11 under cp311", facts=sample(), fires=False),
         ),
     ),
     Rule(
