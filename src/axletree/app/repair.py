@@ -50,6 +50,25 @@ MAX_GRAFT = 64 << 20
 """Bytes of one library from which on taking it in is more likely a mistake than a wish."""
 
 
+class GraftedLibrary(msgspec.Struct, frozen=True, kw_only=True):
+    """A library that was taken in."""
+
+    soname: str
+    """The name that it was needed by."""
+    path: str
+    """Where it is in the wheel."""
+    size: int
+    """Bytes of the original."""
+    sha256: str
+    """Hexadecimal digest of the original."""
+    origin: str
+    """Where it was found."""
+    package: str
+    """The system package that brought it, empty where that is not known; so are its version and its package URL."""
+    version: str
+    purl: str
+
+
 class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
     """What a repair did."""
 
@@ -59,7 +78,7 @@ class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
     """Its platform tag now."""
     before: str
     """Its platform tag before."""
-    grafts: tuple[Graft, ...]
+    grafts: tuple[GraftedLibrary, ...]
     relinked: tuple[str, ...]
     """Files of the wheel itself whose names or search path changed."""
     left: tuple[Left, ...]
@@ -122,9 +141,23 @@ def repair_wheel(
         size=size,
         platform=platform,
         before=given.scan.wheel.name.platform,
-        grafts=grafting.grafts,
+        grafts=tuple(map(_grafted, grafting.grafts)),
         relinked=tuple(relink.path for relink in grafting.relinks if relink.soname is None),
         left=grafting.left,
+    )
+
+
+def _grafted(graft: Graft) -> GraftedLibrary:
+    library = graft.library
+    return GraftedLibrary(
+        soname=library.soname,
+        path=graft.path,
+        size=library.size,
+        sha256=library.sha256,
+        origin=library.origin,
+        package=library.package,
+        version=library.version,
+        purl=library.purl,
     )
 
 

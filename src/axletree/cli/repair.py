@@ -79,10 +79,9 @@ def _size(text: str) -> int:
 
 def _render(path: Path, result: RepairedWheel) -> Iterator[str]:
     yield click.style(path.name, bold=True)
-    for graft in result.grafts:
-        library = graft.library
+    for library in result.grafts:
         source = f" ({library.package} {library.version})" if library.package else ""
-        yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {printable(graft.path)}"
+        yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {printable(library.path)}"
     for left in result.left:
         note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
         yield f"  left {printable(left.soname)} to {left.owner}{note}"
