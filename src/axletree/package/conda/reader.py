@@ -87,11 +87,15 @@ def scan_conda(buffer: bytes | memoryview, *, filename: str) -> CondaFacts:
     info: dict[str, bytes] = {}
     members: list[CondaMember] = []
     paths: dict[str, PathEntry] | None = None
+    left = MAX_INFO
     for chunks in _archives(buffer, filename):
         # Closed here, also where the archive is damaged: its thread must not wait for the garbage collector.
         with closing(chunks):
             for entry, content in read_tar(chunks, archive=filename):
                 if entry.path.startswith("info/"):
+                    left -= entry.size
+                    if left < 0:
+                        raise tar_damaged(filename, f"has more than {MAX_INFO >> 20} MiB in info/")
                     _keep(entry, content, info, filename)
                 elif entry.path not in {"info", "."}:
                     if paths is None and "paths.json" in info:
@@ -206,8 +210,6 @@ def _keep(entry: TarEntry, content: Iterable[bytes | memoryview], info: dict[str
     if entry.kind == "folder":
         return
     path = entry.path.removeprefix("info/")
-    if sum(map(len, info.values())) + entry.size > MAX_INFO:
-        raise tar_damaged(filename, f"has more than {MAX_INFO >> 20} MiB in info/")
     if path in info:
         raise tar_damaged(filename, "is there twice", member=entry.path)
     info[path] = b"".join(content)
