@@ -102,6 +102,7 @@ HOSTILE = {
     "sparse": changed(PLAIN, 156, b"S"),
     "link with content": changed(LINKED, 124, b"00000000002\0"),
     "name that is no text": changed(PLAIN, 0, b"\xff\xfe"),
+    "path that no system takes": archive(("x/" * 2048 + "y", b"", None)),
     "endless record": changed(PLAIN, 124, b"77777777777\0")[:156] + b"x" + PLAIN[157:],
 }
 

@@ -20,6 +20,8 @@ MAX_TOTAL = 64 << 30
 """Most bytes that an archive may unpack to."""
 MAX_ENTRIES = 2_000_000
 _MAX_RECORDS = 1 << 20
+_MAX_PATH = 4096
+"""Bytes of a path beyond which no system unpacks it."""
 _KINDS: dict[bytes, Literal["file", "hardlink", "link", "folder"]] = {
     b"0": "file",
     b"\0": "file",
@@ -161,6 +163,8 @@ def _number(field: bytes, archive: str) -> int:
 
 def _entry(header: bytes, kind: bytes, size: int, override: dict[str, str], archive: str) -> TarEntry:
     path = override["path"] if "path" in override else _name(header, archive)
+    if len(path.encode()) > _MAX_PATH:
+        raise tar_damaged(archive, f"has a path of more than {_MAX_PATH} bytes", member=path)
     if kind not in _KINDS:
         raise tar_damaged(archive, f"is an entry of type {kind!r}, which packages can't hold", member=path)
     found = _KINDS[kind]
