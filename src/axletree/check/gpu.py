@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from axletree.core.errors import AxletreeError
+from axletree.core.errors import AxletreeError, IntegrityError
 from axletree.package.arch import Gpu, parse_gpu
+from axletree.package.variant import VARIANT_FILE, parse_variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +38,7 @@ def device_codes(elf: ElfFacts, *, loaded: bool = False) -> Iterator[DeviceCode]
 def promised_gpus(facts: DistFacts) -> tuple[Gpu, ...]:
     """The GPUs that the caller, the variant label or ``variant.json`` names, sorted."""
     texts = {*facts.archs, *(one or other for one, other in _IN_LABEL.findall(facts.wheel.name.variant))}
-    texts.update(_properties(facts.wheel.texts.get(f"{facts.wheel.dist_info}/variant.json", b"")))
+    texts.update(_properties(facts.wheel.texts.get(f"{facts.wheel.dist_info}/{VARIANT_FILE}", b"")))
     found: dict[str, Gpu] = {}
     for text in texts:
         try:
@@ -53,21 +52,14 @@ def promised_gpus(facts: DistFacts) -> tuple[Gpu, ...]:
 def _properties(data: bytes) -> Iterator[str]:
     """GPUs in the values of ``sm_arch``, ``gfx_arch`` and the like of a variant (PEP 825)."""
     try:
-        variants = msgspec.json.decode(data)["variants"].values()
-        values = [
-            value
-            for namespaces in variants
-            for features in namespaces.values()
-            for feature, several in features.items()
-            if "arch" in feature
-            for value in ([several] if isinstance(several, str) else several)
-        ]
-    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
-        return  # whether the file is right is another rule's business
-    for value in values:
-        found = _PROPERTY.fullmatch(value) if isinstance(value, str) else None
-        if found is not None:
-            yield found[1] or found[2]
+        variants = parse_variants(data).variants
+    except IntegrityError:
+        return  # whether the file is right is another's business
+    for variant in variants:
+        for part in variant.properties:
+            found = _PROPERTY.fullmatch(part.value) if "arch" in part.feature else None
+            if found is not None:
+                yield found[1] or found[2]
 
 
 def named_files(facts: DistFacts) -> dict[str, dict[str, int]]:
