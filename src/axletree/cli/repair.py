@@ -41,9 +41,6 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @click.option(
     "--max-graft", default="64M", show_default=True, metavar="SIZE", help="Largest library that may be taken in."
 )
-@click.option(
-    "--threads", default=1, show_default=True, type=click.IntRange(1, 64), help="Compress with so many threads."
-)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each wheel, one a line.")
 def command(
     wheels: tuple[Path, ...],
@@ -51,7 +48,6 @@ def command(
     policy: str | None,
     library_path: tuple[Path, ...],
     max_graft: str,
-    threads: int,
     *,
     as_json: bool,
 ) -> int:
@@ -61,7 +57,7 @@ def command(
     Each library that is taken in gets a name with its digest; the bill of materials says where it came from.
     """
     limit = _size(max_graft)
-    epoch = source_date_epoch(os.environ)
+    epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
     for path in wheels:
         result = repair_wheel(
             path, out, policy=policy, library_path=library_path, max_graft=limit, epoch=epoch, threads=threads
