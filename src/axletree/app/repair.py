@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from axletree.binary.source import Source
     from axletree.package.graft import Find, Grafting
 
-MAX_GRAFT = 64 << 20
+MAX_GRAFT = 64_000_000
 """Bytes of one library from which on taking it in is more likely a mistake than a wish."""
 
 

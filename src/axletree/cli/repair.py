@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +12,13 @@ import msgspec
 from axletree.app.epoch import source_date_epoch
 from axletree.app.repair import repair_wheel
 from axletree.core.errors import UsageError
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, parse_size
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from axletree.app.repair import RepairedWheel
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @click.command()
@@ -39,7 +36,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     help="Folder to look for libraries in, before the system's. Repeatable.",
 )
 @click.option(
-    "--max-graft", default="64M", show_default=True, metavar="SIZE", help="Largest library that may be taken in."
+    "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library that may be taken in."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each wheel, one a line.")
 def command(
@@ -56,7 +53,7 @@ def command(
     Libraries of torch, NVIDIA, ROCm and of drivers are never copied: they stay with the distribution that owns them.
     Each library that is taken in gets a name with its digest; the bill of materials says where it came from.
     """
-    limit = _size(max_graft)
+    limit = _limit(max_graft)
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
     for path in wheels:
         result = repair_wheel(
@@ -66,11 +63,11 @@ def command(
     return 0
 
 
-def _size(text: str) -> int:
-    found = re.fullmatch(r"(\d+)([KMG]?)(i?B)?", text.strip(), re.IGNORECASE)
-    if found is None:
-        raise UsageError(f"--max-graft: {text!r} is no size", hint="write it as 64M or 2G")
-    return int(found[1]) * _UNITS[found[2].upper()]
+def _limit(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"--max-graft: {error}") from error
 
 
 def _render(path: Path, result: RepairedWheel) -> Iterator[str]:

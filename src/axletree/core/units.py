@@ -1,6 +1,22 @@
-"""Numbers for people."""
+"""Sizes as people write them."""
 
 from __future__ import annotations
+
+import re
+
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([A-Za-z]{1,3})")
+_UNITS = {
+    "B": 1,
+    "kB": 1000,
+    "KB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+    "TB": 1000**4,
+    "KiB": 1024,
+    "MiB": 1024**2,
+    "GiB": 1024**3,
+    "TiB": 1024**4,
+}
 
 
 def format_bytes(size: int) -> str:
@@ -14,3 +30,18 @@ def format_bytes(size: int) -> str:
         if abs(value) < 999.5 or unit == "TB":
             return f"{value:.{digits}f} {unit}"
     raise AssertionError  # the last unit always returns
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size as people write it: ``1.6 GB`` (powers of 1000), ``512 MiB`` (powers of 1024).
+
+    A fraction of a byte is cut off.
+
+    Raises:
+        ValueError: it is not a number with a unit; the message says what is expected.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{text!r} is no size, such as '1.6 GB' or '512 MiB'")
+    whole, _, part = match[1].partition(".")
+    return int(whole + part) * _UNITS[match[2]] // 10 ** len(part)

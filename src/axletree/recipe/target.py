@@ -13,9 +13,9 @@ import msgspec
 from msgspec.structs import replace
 from packaging.version import Version
 
+from axletree.core.units import parse_size
 from axletree.recipe.axes import axes_of_package, axes_of_test, matches, project, variant_id
 from axletree.recipe.placeholders import render
-from axletree.recipe.sizes import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,10 +10,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.trees import is_safe_path
+from axletree.core.units import parse_size
 from axletree.recipe.addresses import has_login, is_git_address
 from axletree.recipe.checks.axes import PYTHON, twice
 from axletree.recipe.faults import Fault
-from axletree.recipe.sizes import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.core.units import format_bytes
-from axletree.recipe.sizes import parse_size
+from axletree.core.units import format_bytes, parse_size
 
 
 @pytest.mark.parametrize(
