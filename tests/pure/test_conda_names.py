@@ -6,8 +6,10 @@ from axletree.core.errors import IntegrityError
 from axletree.package.conda.names import build_hash, build_string, parse_conda_name, pin_build, pin_exact, python_tag
 from axletree.package.conda.requires import (
     Target,
+    conda_name,
     convert_requires,
     convert_specifiers,
+    parse_names,
     platform_depends,
     python_depends,
 )
@@ -99,6 +101,27 @@ def test_names_come_from_the_table() -> None:
     found = convert_requires(create_metadata(name="demo", version="1.0", requires=requires), LINUX, names)
     assert found.depends == ("pytorch ==2.14.1", "libcublas >=13,<14", "cuda-nvrtc ==13.0.3")
     assert found.guessed == ()
+
+
+def test_versions_of_libraries_come_from_the_pin() -> None:
+    names = {"nvidia-nccl": ("nccl >={version},<{next}",), "cuda-toolkit": ("cuda-version >={major}.{minor},<{next}",)}
+    names |= {"cuda-toolkit[cublas]": ("libcublas *",)}
+    requires = ["nvidia-nccl-cu13==2.30.7", "cuda-toolkit[cublas]==13.0.3", "other-cu13==1"]
+    found = convert_requires(create_metadata(name="demo", version="1.0", requires=requires), LINUX, names)
+    assert found.depends == ("nccl >=2.30.7,<3", "libcublas", "cuda-version >=13.0,<14", "other-cu13 ==1")
+    assert found.guessed == ("other-cu13",)
+    unpinned = create_metadata(name="demo", version="1.0", requires=["nvidia-nccl-cu12>=2"])
+    assert convert_requires(unpinned, LINUX, names).depends == ("nccl",)
+
+
+def test_a_table_is_read_or_refused() -> None:
+    names = parse_names(b'same = ["numpy"]\n[names]\ntorch = ["pytorch"]\nmany = ["a", "b"]\n', file="names.toml")
+    assert [conda_name(name, names) for name in ("numpy", "torch", "many", "other")] == [
+        "numpy", "pytorch", "many", "other"
+    ]  # fmt: skip
+    for wrong in (b"same = 3", b"\xff", b"names = []", b"same = []\nmore = 1\n[names]"):
+        with pytest.raises(IntegrityError, match="no table of names"):
+            parse_names(wrong, file="names.toml")
 
 
 def test_what_can_not_be_said_is_listed() -> None:

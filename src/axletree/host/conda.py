@@ -34,6 +34,8 @@ class CondaPackageFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     sha256: Digest
     written: WrittenConda
+    facts: CondaFacts
+    """What reading it back gave."""
 
 
 def write_conda_file(
@@ -68,7 +70,7 @@ def write_conda_file(
             written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)
             sink.flush()
             synced = pool.submit(os.fsync, sink.fileno())  # reading back needs the processor, this the disk
-            sha256 = _verify(temporary, path.name, written)
+            facts, sha256 = _verify(temporary, path.name, written)
             synced.result()
         temporary.replace(path)
         _sync_folder(folder)
@@ -77,7 +79,7 @@ def write_conda_file(
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    return CondaPackageFile(path=path, size=written.size, sha256=sha256, written=written)
+    return CondaPackageFile(path=path, size=written.size, sha256=sha256, written=written, facts=facts)
 
 
 def read_conda(path: Path) -> CondaFacts:
@@ -90,15 +92,15 @@ def read_conda(path: Path) -> CondaFacts:
     return scan_conda(map_file(path), filename=path.name)
 
 
-def _verify(path: Path, filename: str, written: WrittenConda) -> Digest:
-    """Read the whole package back as a stranger would; returns the digest of the file."""
+def _verify(path: Path, filename: str, written: WrittenConda) -> tuple[CondaFacts, Digest]:
+    """Read the whole package back as a stranger would; returns what it is, and the digest of the file."""
     facts = scan_conda(map_file(path), filename=filename)
     trouble = [f"{issue.path} {issue.detail}".strip() for issue in check_conda(facts)]
     if facts.paths != written.paths or facts.size != written.size or trouble:
         detail = f": {trouble[0]}" if trouble else ""
         raise IntegrityError(Problem(file=filename, message=f"what was written does not read back{detail}"))
     with path.open("rb") as file:
-        return Digest(hashlib.file_digest(file, "sha256").hexdigest())
+        return facts, Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def tree_files(folder: Path, *, below: str = "") -> tuple[CondaFile, ...]:

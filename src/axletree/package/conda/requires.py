@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 Names = Mapping[str, tuple[str, ...]]
 """Distribution (normalised, with extras: ``cuda-toolkit[cublas]``) -> conda packages. A package without a version gets
-the requirement's; ``libcublas >=13,<14`` stays as it is; no package at all drops the requirement."""
+the requirement's; ``libcublas >=13,<14`` stays as it is, with ``{version}``, ``{major}``, ``{minor}`` and ``{next}``
+filled in from the version that is pinned; no package at all drops the requirement."""
 
 _SYSTEMS = {
     "linux": ("linux", "Linux", "posix"),
@@ -39,6 +41,11 @@ _PLATFORM = re.compile(
     r"|(?P<musl>musllinux_\d+_\d+)|linux|win)_?(?P<machine>\w*)"
 )
 _OLD_GLIBC = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+
+
+class _NamesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    same: tuple[str, ...]
+    names: dict[str, tuple[str, ...]]
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +65,25 @@ class Requires(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of what is optional (extras): not installed, but held to its version where it is."""
     guessed: tuple[str, ...]
     """Distributions that the table of names does not have; their own name was taken."""
+
+
+def parse_names(data: bytes, *, file: str) -> Names:
+    """Read a table of names: a list ``same``, a table ``names``.
+
+    Raises:
+        IntegrityError: it is not in that form.
+    """
+    try:
+        table = msgspec.convert(tomllib.loads(data.decode("utf-8")), _NamesFile)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise IntegrityError(Problem(file=file, message=f"no table of names: {error}")) from error
+    return {name: (name,) for name in table.same} | table.names
+
+
+def conda_name(project: str, names: Names) -> str:
+    """What a distribution is called as a conda package: its own name, unless the table has one other for it."""
+    found = names.get(project, ())
+    return found[0] if len(found) == 1 and " " not in found[0] else project
 
 
 def convert_requires(metadata: Metadata, target: Target, names: Names | None = None) -> Requires:
@@ -201,16 +227,30 @@ def _specs(requirement: Requirement, names: Names, guessed: list[str]) -> Iterat
     if requirement.url:
         raise ValueError("it names a URL")
     project = canonicalize_name(requirement.name)
-    version = convert_specifiers(requirement.specifier)
-    keys = [f"{project}[{canonicalize_name(extra)}]" for extra in sorted(requirement.extras)]
+    plain = project if project in names else re.sub(r"-cu\d+$", "", project)  # nvidia-cublas-cu12 and its like
+    keys = [f"{plain}[{canonicalize_name(extra)}]" for extra in sorted(requirement.extras)]
     found = [names[key] for key in keys if key in names]
-    if project in names or not found:
-        found.append(names.get(project, (project,)))
-        if project not in names:
-            guessed.append(project)
+    if plain in names:
+        found.append(names[plain])
+    elif not found:
+        found.append((project,))
+        guessed.append(project)
     for packages in found:
         for package in packages:
-            yield package if " " in package else f"{package} {version}".rstrip()
+            yield _spec(package, requirement.specifier)
+
+
+def _spec(package: str, specifiers: SpecifierSet) -> str:
+    """A package of the table as the dependency that a requirement asks for."""
+    name, _, wanted = package.partition(" ")
+    if "{" not in wanted:
+        return package.removesuffix(" *") if wanted else f"{package} {convert_specifiers(specifiers)}".rstrip()
+    pins = [Version(one.version) for one in specifiers if one.operator == "==" and not one.version.endswith(".*")]
+    if len(pins) != 1:
+        return name
+    pin = pins[0]
+    filled = wanted.format(version=pin.public, major=pin.major, minor=pin.minor, next=pin.major + 1)
+    return f"{name} {filled}"
 
 
 def _specifier(one: Specifier) -> str:
