@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from axletree.app.repair import repair_wheel
 from axletree.binary.elf import read_elf
 from axletree.cli.main import cli
-from axletree.core.errors import IntegrityError, UsageError
+from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.archive import write_wheel_file
 from axletree.package.metadata import create_metadata
 from axletree.package.names import WheelName
@@ -158,6 +158,7 @@ def test_a_policy_that_cannot_be_reached_names_the_symbols(tmp_path: Path) -> No
     with pytest.raises(IntegrityError, match=r"GLIBC_2\.29") as caught:
         repair_wheel(wheel, tmp_path / "out", policy="manylinux_2_17")
     assert caught.value.problems[0].file == "demo/m.so"
+    assert "the lowest tag for this wheel is manylinux_2_31" in str(caught.value)
     assert repair_wheel(wheel, tmp_path / "out", policy="manylinux_2_31").platform == "manylinux_2_31_x86_64"
     with pytest.raises(UsageError, match="manylinux_2_18"):
         repair_wheel(wheel, tmp_path / "out", policy="manylinux_2_18")
@@ -235,6 +236,12 @@ def test_a_metadata_folder_that_is_not_normalised_is_renamed(libraries: Path, br
     with zipfile.ZipFile(result.path) as archive:
         assert not [name for name in archive.namelist() if name.startswith("Demo-")]
     assert importable(result.path, tmp_path / "venv").stdout == "1\n"
+
+
+def test_a_folder_that_can_not_be_made_is_named(libraries: Path, broken: Path, tmp_path: Path) -> None:
+    (tmp_path / "data.txt").touch()
+    with pytest.raises(HostError, match=r"data\.txt/demo-.*can't be written"):
+        repair_wheel(broken, tmp_path / "data.txt", library_path=[libraries])
 
 
 def test_other_systems_wheels_are_answered_clearly(tmp_path: Path) -> None:

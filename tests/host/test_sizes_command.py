@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from axletree.app.sizes import measure_path
 from axletree.cli.sizes import command
 from axletree.core.errors import HostError, IntegrityError
 from support.wheels import make_elf, wheel_bytes
@@ -72,7 +73,7 @@ def test_one_file_and_what_is_not_there(tmp_path: Path) -> None:
     assert "in 1 file\n" in text
     assert ".dynamic" in text
     with pytest.raises(HostError, match="can't be read"):
-        run(tmp_path / "none.so")
+        measure_path(tmp_path / "none.so")
     (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(b"no archive")
     with pytest.raises(IntegrityError):
         run(tmp_path / "bad-1.0-py3-none-any.whl")

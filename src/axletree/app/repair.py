@@ -322,7 +322,6 @@ def _write(
     target = out / render_wheel_name(name)
     if target.exists() and target.samefile(given.path):
         raise UsageError(f"{target} is the wheel itself", hint="choose another folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
     folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
     written = write_wheel_file(
         out,

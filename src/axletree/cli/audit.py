@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL_OR_FOLDER...")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="WHEEL_OR_FOLDER..."
+)
 @click.option(
     "--policy", metavar="NAME", help="Platform that the wheels should fit, such as manylinux_2_28 or a full tag."
 )

@@ -33,7 +33,7 @@ from axletree.view.tables import printable
 @click.option(
     "--from",
     "older",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="WHEEL",
     help="Take what did not change from this wheel, compressed as it is there.",
 )

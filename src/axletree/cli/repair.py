@@ -13,7 +13,7 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.repair import repair_wheel
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes, parse_size
-from axletree.view.tables import printable
+from axletree.view.tables import plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("wheels", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL...")
+@click.argument(
+    "wheels",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="WHEEL...",
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("wheelhouse"), show_default=True, help="Folder for results."
 )
@@ -80,7 +86,7 @@ def _render(path: Path, result: RepairedWheel) -> Iterator[str]:
         yield f"  left {printable(left.soname)} to {left.owner}{note}"
     if result.relinked:
         files = printable(", ".join(result.relinked[:5]))
-        yield f"  changed names and search path of {len(result.relinked)} files: {files}"
+        yield f"  changed names and search path of {plural(len(result.relinked), 'file')}: {files}"
     if result.platform != result.before:
         yield f"  tag: {result.before} -> {result.platform}"
     if not result.grafts:

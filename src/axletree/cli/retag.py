@@ -14,7 +14,13 @@ from axletree.package.retag import Wishes
 
 
 @click.command()
-@click.argument("wheels", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL...")
+@click.argument(
+    "wheels",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="WHEEL...",
+)
 @click.option("--python", metavar="TAGS", help="Python tags: cp311, or a set such as py2.py3.")
 @click.option("--abi", metavar="TAGS", help="ABI tags: abi3, cp311, none.")
 @click.option("--platform", metavar="TAGS", help="Platform tags: manylinux_2_28_x86_64.")

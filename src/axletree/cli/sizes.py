@@ -22,7 +22,9 @@ _WIDTH = 120
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL|FOLDER|FILE...")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="WHEEL|FOLDER|FILE..."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each input, one a line, with all rows.")
 def command(paths: tuple[Path, ...], *, as_json: bool) -> int:
     """Say where the bytes are: by folder, ELF section and GPU architecture.

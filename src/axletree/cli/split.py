@@ -25,7 +25,7 @@ _NOTES = 10
 
 
 @click.command()
-@click.argument("wheel", type=click.Path(path_type=Path))
+@click.argument("wheel", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--rules", metavar="FILE|NAME", help="Rules to split by; else those that ship for the wheel's project.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the parts."

@@ -26,7 +26,7 @@ _CUDA = re.compile(r"\d{2}\.\d")
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), metavar="WHEEL|LIBRARY")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="WHEEL|LIBRARY")
 @click.option("--arch", "archs", multiple=True, help="GPU that it must run on: 90, gfx90a:xnack-. Repeatable.")
 @click.option("--arch-each", "each", is_flag=True, help="One result for each GPU that it was compiled for.")
 @click.option("--keep-ptx", is_flag=True, help="Keep PTX where a binary runs, too: later GPUs can compile it.")

@@ -12,7 +12,13 @@ from axletree.view.tables import printable
 
 
 @click.command()
-@click.argument("wheels", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="WHEEL...")
+@click.argument(
+    "wheels",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="WHEEL...",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -53,8 +53,11 @@ class AxletreeError(Exception):
     exit_code = 2
 
     def __init__(self, *problems: Problem | str, hint: str | None = None) -> None:
-        """Collect the problems; a plain string becomes a problem with ``hint``."""
-        self.problems = tuple(p if isinstance(p, Problem) else Problem(message=p, hint=hint) for p in problems)
+        """Collect the problems; a plain string becomes one. ``hint`` is for all, and is said once, after the last."""
+        found = [p if isinstance(p, Problem) else Problem(message=p) for p in problems]
+        if found and found[-1].hint is None:
+            found[-1] = msgspec.structs.replace(found[-1], hint=hint)
+        self.problems = tuple(found)
         super().__init__(str(self))
 
     def __str__(self) -> str:
