@@ -33,6 +33,12 @@ def listing(places: Sequence[str]) -> tuple[str, ...]:
     return tuple(places) if len(places) > 1 else ()
 
 
+def subject(files: Sequence[str], one: str, many: str) -> str:
+    """``it needs`` or ``it and 3 more files need``, said of the file that a finding names."""
+    others = len(files) - 1
+    return f"it and {others} more file{'s' if others > 1 else ''} {many}" if others else f"it {one}"
+
+
 class Case(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     """Facts that make a rule fire, or leave it silent."""
 

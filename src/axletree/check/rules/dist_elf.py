@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing
-from axletree.check.rules.dist_linkage import subject
+from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.rules.dist_sample import CORE, library, plain_library, sample
 from axletree.core.units import format_bytes
 

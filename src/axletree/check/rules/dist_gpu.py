@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.files import is_grafted
 from axletree.check.gpu import gpu_libraries, named_files, promised_gpus
 from axletree.check.rules.dist_gpu_sample import gpu_library, gpu_sample
@@ -50,14 +50,9 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
         lacking = sorted(path for path, codes in ours.items() if not any(_runs(code.arch, [gpu]) for code in codes))
         if lacking:
             archs = sorted({code.arch for path in lacking for code in ours[path]}, key=order)
-            message = (
-                f"{_count(lacking)} no code that runs on {_label(gpu)}, which was promised; there is {_some(archs)}"
-            )
+            what = f"no code that runs on {_label(gpu)}, which was promised; there is {_some(archs)}"
+            message = f"{subject(lacking, 'has', 'have')} {what}"
             yield Found(where=lacking[0], message=message, evidence=listing(lacking))
-
-
-def _count(paths: list[str]) -> str:
-    return "it has" if len(paths) == 1 else f"it and {len(paths) - 1} more have"
 
 
 def _some(names: list[str], limit: int = 12) -> str:
@@ -111,7 +106,9 @@ def _no_ptx(facts: DistFacts) -> Iterator[Found]:
         if newest // 10 > portable // 10:
             lacking.setdefault(newest, []).append(path)
     for number, paths in sorted(lacking.items()):
-        message = f"{_count(paths)} no PTX of sm_{number}, so GPUs of a later generation can't run that code"
+        message = (
+            f"{subject(paths, 'has', 'have')} no PTX of sm_{number}, so GPUs of a later generation can't run that code"
+        )
         yield Found(where=paths[0], message=message, evidence=listing(paths))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Found, Rule, listing
+from axletree.check.engine import Found, Rule, listing, subject
 from axletree.check.rules.dist_linkage_cases import (
     DRIVER_CASES,
     HOST_CASES,
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 6
 """Names of libraries that a message lists."""
-
-
-def subject(files: Sequence[str], one: str, many: str) -> str:
-    """``it needs`` or ``it and 3 more files need``, said of the file that a finding names."""
-    others = len(files) - 1
-    return f"it and {others} more file{'s' if others > 1 else ''} {many}" if others else f"it {one}"
 
 
 def _needing(need: Need) -> str:

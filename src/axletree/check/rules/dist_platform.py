@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing
-from axletree.check.rules.dist_linkage import subject
+from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.rules.dist_sample import CORE, glibc, library, plain_library, sample
 from axletree.package.platforms import libc_of
 from axletree.package.policy import SymbolNeed, broken_needs, parse_glibc

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing
-from axletree.check.rules.dist_linkage import subject
+from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.rules.dist_sample import library, plain_library, sample
 from axletree.package.tags import needs_cpython
 

@@ -8,7 +8,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.rules.dist_sample import CORE, sample
 from axletree.package.torch_symbols import MissingSymbol, TorchMatch
 
@@ -24,10 +24,6 @@ def _label(match: TorchMatch) -> str:
     return f"torch {match.version}" if match.version else f"the torch in {match.origin}"
 
 
-def _who(files: tuple[str, ...], one: str, many: str) -> str:
-    return f"it and {len(files) - 1} more {many}" if len(files) > 1 else f"it {one}"
-
-
 def _missing(facts: DistFacts) -> Iterator[Found]:
     match = facts.torch
     if match is None:
@@ -38,7 +34,7 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
     for files, symbols in groups.items():
         alone = len(symbols) == 1
         what = f"{symbols[0].text}, which" if alone else f"{len(symbols)} symbols that"
-        message = f"{_who(files, 'needs', 'need')} {what} {_label(match)} does not export"
+        message = f"{subject(files, 'needs', 'need')} {what} {_label(match)} does not export"
         evidence = tuple(
             line
             for symbol in symbols
@@ -67,7 +63,7 @@ def _absent(facts: DistFacts) -> Iterator[Found]:
     if match is None:
         return
     for soname, files in match.absent.items():
-        message = f"{_who(files, 'needs', 'need')} {soname}, which {_label(match)} does not have"
+        message = f"{subject(files, 'needs', 'need')} {soname}, which {_label(match)} does not have"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -75,7 +71,7 @@ def _other_machine(facts: DistFacts) -> Iterator[Found]:
     match = facts.torch
     if match is not None and match.other_machine:
         files = match.other_machine
-        message = f"{_who(files, 'is', 'are')} for another machine than {_label(match)}, so nothing was compared"
+        message = f"{subject(files, 'is', 'are')} for another machine than {_label(match)}, so nothing was compared"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
