@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
+    from axletree.app.split_conda import CondaParts
     from axletree.host.archive import WheelFile
     from axletree.package.split import Part, SplitPlan
     from axletree.package.split_source import SplitSource
@@ -82,8 +83,12 @@ def split_wheel(
             report = msgspec.structs.replace(report, notes=_prove(source, plan, [file for file, _ in files], pool))
         staged = tuple(file for _, file in files) if "wheel" in formats else ()
         if "conda" in formats:
-            staged += _write_conda(folder, plan, source, epoch)
+            conda = _write_conda(folder, plan, source, epoch)
+            staged += conda.staged
+            report = msgspec.structs.replace(report, conda=conda.report, notes=(*report.notes, *conda.notes))
         paths = add_to_root(out, staged, durable=verify)
+        if "conda" in formats:
+            report = msgspec.structs.replace(report, notes=(*report.notes, *_index_conda(out)))
     return SplitOutcome(report=report, files=paths)
 
 
@@ -147,10 +152,21 @@ def _write(folder: Path, part: Part, *, epoch: int) -> tuple[WheelFile, StagedFi
     )
 
 
-def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int) -> tuple[StagedFile, ...]:
+def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int) -> CondaParts:
     from axletree.app.split_conda import write_conda_parts  # noqa: PLC0415 (only who wants them pays for the import)
 
-    return write_conda_parts(folder, plan, platform=source.name.platform, epoch=epoch)
+    return write_conda_parts(folder, plan, platform=source.name.platform, epoch=epoch, environ=os.environ)
+
+
+def _index_conda(out: Path) -> tuple[str, ...]:
+    """Index the channel; a note where that can't be done."""
+    from axletree.app.split_conda import CHANNEL  # noqa: PLC0415
+    from axletree.host.conda_index import index_channel  # noqa: PLC0415
+
+    channel = out / CHANNEL
+    if index_channel(channel):
+        return ()
+    return (f"conda: the channel has no index yet: run `conda index {channel}`, or install axletree[conda]",)
 
 
 def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor) -> tuple[str, ...]:

@@ -70,6 +70,20 @@ class SplitPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Paths of files that the original does not have, its metadata folder left out."""
 
 
+class SplitConda(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A conda package that comes out."""
+
+    name: str
+    filename: str
+    """Path below the output folder."""
+    depends: tuple[str, ...]
+    constrains: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
+    """Distributions that it requires and the table of conda names does not have: their own name was taken."""
+    compiled: int = 0
+    """Compiled Python files that it holds."""
+
+
 class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a split does, all of it."""
 
@@ -84,6 +98,7 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[SplitFile, ...]
     """Each file of the original once, in its order."""
     requirements: tuple[Share, ...]
+    conda: tuple[SplitConda, ...] = ()
     notes: tuple[str, ...] = ()
     """What is worth knowing and no error."""
     schema: Literal[1] = SPLIT_SCHEMA
