@@ -14,7 +14,7 @@ from axletree.binary import fatbin, hip
 from axletree.binary.device import TOO_MANY, Budget, Container, DeviceCode, DeviceSection, Need
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from axletree.binary.device import Form, Packing, Reading
     from axletree.binary.source import Source
@@ -33,6 +33,8 @@ _OVERLAP = 31
 _PADDING = 4096
 """Most bytes between two containers."""
 _PIECE = 1 << 20
+_AHEAD = 256
+"""Bytes that are read at once: the headers of a container and of its first entry, and what stands before them."""
 _FALSE_COST = 50
 """What a false magic number takes from the budget: real files have few, a hostile one could be full of them."""
 
@@ -201,13 +203,14 @@ def read_containers(source: Source, section: Section) -> SectionCode:
     """The containers of one section, by random access: only pages with headers are touched."""
     budget, found = Budget(), list[Container]()
     position, end = section.offset, min(section.offset + section.size, source.size)
+    read = _read_ahead(source)
     while position < end:
-        magic = source.read(position, 4)
+        magic = read(position, 4)
         container = None
         if magic in _READERS:
             if not budget.spend():
                 break
-            container = _run(_read(magic, position, budget), source)
+            container = _run(_read(magic, position, budget), read)
         if container is not None:
             found.append(container)
             position = container.end
@@ -223,11 +226,24 @@ def read_containers(source: Source, section: Section) -> SectionCode:
     return _check(section, found, budget)
 
 
-def _run(reading: Reading, source: Source) -> Container | None:
+def _read_ahead(source: Source) -> Callable[[int, int], bytes]:
+    """Read a source (offset, size) such that several small reads side by side cost one; nothing is behind its end."""
+    start, piece = 0, b""
+
+    def read(offset: int, size: int) -> bytes:
+        nonlocal start, piece
+        if not start <= offset <= start + len(piece) - size:
+            start, piece = offset, source.read(offset, max(size, _AHEAD)) if offset < source.size else b""
+        return piece[offset - start : offset - start + size]
+
+    return read
+
+
+def _run(reading: Reading, read: Callable[[int, int], bytes]) -> Container | None:
     try:
         need = next(reading)
         while True:
-            need = reading.send(source.read(need.offset, need.size) if need.offset < source.size else b"")
+            need = reading.send(read(need.offset, need.size))
     except StopIteration as stop:
         container: Container | None = stop.value
         return container

@@ -20,7 +20,7 @@ _S390X = 22
 _MAX_STRING_TABLE = 128 << 20
 _MAX_SYMBOLS = 4_000_000
 _MAX_STRING = 1 << 16
-_PIECE = 1 << 20
+_PIECE = 1 << 16
 _EXPECTED = {_DT_SYMTAB: 16 << 20, _DT_GNU_HASH: 1 << 20, _DT_HASH: 16, _DT_VERNEED: 1 << 18, _DT_VERDEF: 1 << 18}
 """Tables whose sizes the dynamic section does not tell, and how much of them a source should keep."""
 

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from axletree.binary.elf_dynamic import Dynamic
     from axletree.binary.elf_tables import Layout, Reader
 
-_PYTHON = (b"Py", b"_Py")
 _MODULE = (b"PyInit_", b"PyInitU_")
-_SHIMS = (b"aoti_torch_", b"torch_")
-_TORCH_CXX = re.compile(
+_FOREIGN = re.compile(
+    rb"(_?Py)|(aoti_torch_|torch_)"
     # special names (vtable, typeinfo, thunk, guard ...), names local to a function, then the nested name itself
-    rb"_Z(?:GV|GR|T[VTISWHC]|T[hv]n?\d+_(?:n?\d+_)?)?Z*N[rVKRO]*(?:3c10|2at|5torch|6caffe2)"
+    rb"|(_Z(?:GV|GR|T[VTISWHC]|T[hv]n?\d+_(?:n?\d+_)?)?Z*N[rVKRO]*(?:3c10|2at|5torch|6caffe2))"
 )
+_PYTHON, _SHIM, _TORCH_CXX = 1, 2, 3
+"""The groups of it."""
 _MANGLED_TOKEN = re.compile(rb"Ss|S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?\d+E|[AThv]n?\d+_|[CD]\d|(\d{1,4})")
 _COMPATIBLE = b"_ZNSs4_Rep20_S_empty_rep_storageE"
 """What the compilers of older systems link into everything, whichever strings it uses."""
@@ -66,15 +67,19 @@ def read_symbol_use(reader: Reader, layout: Layout, dynamic: Dynamic) -> SymbolU
                     exported.append(name)
                 if name in init and strings.startswith(_MODULE, name):
                     modules.add(read_string(reader, dynamic, name).partition("_")[2])
-    python = {read_string(reader, dynamic, name) for name in undefined if strings.startswith(_PYTHON, name)}
+    kinds: list[list[int]] = [[], [], [], []]
+    for name in undefined:
+        found = _FOREIGN.match(strings, name)
+        if found is not None:
+            kinds[found.lastindex or 0].append(name)
     both = undefined + exported
     return SymbolUse(
-        python_symbols=tuple(sorted(python)),
+        python_symbols=tuple(sorted({read_string(reader, dynamic, name) for name in kinds[_PYTHON]})),
         python_modules=tuple(sorted(modules)),
-        torch_cxx=sum(_TORCH_CXX.match(strings, name) is not None for name in undefined),
-        torch_shims=sum(strings.startswith(_SHIMS, name) for name in undefined),
-        cxx11=sum(name in new for name in both),
-        old_strings=sum(name in old for name in both),
+        torch_cxx=len(kinds[_TORCH_CXX]),
+        torch_shims=len(kinds[_SHIM]),
+        cxx11=sum(map(new.__contains__, both)),
+        old_strings=sum(map(old.__contains__, both)),
     )
 
 

@@ -62,15 +62,15 @@ class FileSource:
         Raises:
             HostError: the system can't read them.
         """
-        parts: list[bytes] = []
         try:
-            while size > 0 and (part := os.pread(self._descriptor, size, offset)):
-                parts.append(part)
-                offset += len(part)
-                size -= len(part)
+            found = os.pread(self._descriptor, size, offset) if size > 0 else b""
+            while 0 < len(found) < size and (
+                part := os.pread(self._descriptor, size - len(found), offset + len(found))
+            ):
+                found += part  # more than the system hands out at once
         except OSError as error:
             raise self._error(error.strerror or "unknown trouble") from error
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return found
 
     def _error(self, reason: str) -> HostError:
         return HostError(Problem(file=str(self._path), message=f"can't be read: {reason}"))
