@@ -343,6 +343,21 @@ def test_the_commands(
     assert call("retag", made.name)[0] == 2
 
 
+def test_a_reader_that_is_gone_is_no_answer(made: Path) -> None:
+    """Exit code 1 would mean that the audit found something."""
+    for command in ("audit", "sizes"):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "axletree.cli.main", command, made],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (141, b"")
+
+
 @pytest.mark.network
 def test_an_official_wheel(tmp_path: Path) -> None:
     """What is not compressed again is the same to the byte, and all of it is what the ``wheel`` package finds."""

@@ -7,6 +7,7 @@ it with the command's own.
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -41,9 +42,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command -> module in ``axletree.cli``, one-line help."""
 
+_READER_GONE = 128 + 13  # SIGPIPE
+
 
 class LazyGroup(click.Group):
     """A group that knows its commands' names and help without importing them."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command. Where the reader of its output is gone it ends with 141, as shells have it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # of which click would make exit code 1: the answer is no
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the end
+            return _READER_GONE
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, sorted."""
@@ -103,8 +114,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except BrokenPipeError:
-        sys.exit(141)
     sys.exit(code if isinstance(code, int) else 0)
 
 

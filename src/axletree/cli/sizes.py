@@ -10,6 +10,7 @@ import msgspec
 
 from axletree.app.sizes import measure_path
 from axletree.core.units import format_bytes
+from axletree.package.arch import gpu_of, parse_code
 from axletree.view.tables import plural, printable, render_table
 
 if TYPE_CHECKING:
@@ -99,20 +100,22 @@ def _archs(archs: Sequence[ArchTotal]) -> Iterator[str]:
 
 
 def _savings(report: SizeReport) -> Iterator[str]:
-    archs: dict[str, int] = {}
+    gpus: dict[str, int] = {}
     for arch in report.archs:
-        if arch.form == "binary":
-            archs[arch.arch] = archs.get(arch.arch, 0) + arch.size
-    if report.strippable or len(archs) > 1:
+        code = parse_code(arch.arch)
+        gpu = gpu_of(code) if code is not None else None  # code for 90 and for 90a is all for one
+        if gpu is not None:
+            gpus[gpu.name] = gpus.get(gpu.name, 0) + arch.size
+    if report.strippable or len(gpus) > 1:
         yield ""
     if report.strippable:
         yield (
             f"  strip would save about {format_bytes(report.strippable)}: symbols and debug information of "
             f"{plural(len(report.unloaded), 'file')}, which no loader reads"
         )
-    if len(archs) > 1:
+    if len(gpus) > 1:
         whole = sum(arch.size for arch in report.archs)
         yield (
             f"  thin would save most of {format_bytes(whole)} of GPU code in the download, none once installed: "
-            f"no architecture takes more than {format_bytes(max(archs.values()))}"
+            f"no GPU has more than {format_bytes(max(gpus.values()))} of its own"
         )

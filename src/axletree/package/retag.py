@@ -49,7 +49,9 @@ def change_name(name: WheelName, wishes: Wishes) -> WheelName:
     }
     if wishes.build and not _BUILD.fullmatch(wishes.build):
         message = f"{wishes.build!r} is no build tag"
-        problems.append(Problem(key="build", message=message, hint="it begins with a digit and has no dash: 1, 2local"))
+        problems.append(
+            Problem(key="--build", message=message, hint="it begins with a digit and has no dash: 1, 2local")
+        )
     version = _change_local(name.version, wishes.local, problems)
     if problems:
         raise UsageError(*problems)
@@ -108,15 +110,15 @@ def _change_tags(old: str, wish: str | None, field: str, problems: list[Problem]
     tags = text.lower().split(".")
     if bad := [tag for tag in tags if not _TAG.fullmatch(tag)]:
         hint = "tags are letters, digits and _, with dots between them: cp311.cp312"
-        problems.append(Problem(key=field, message=f"{bad[0]!r} in {wish!r} is no tag", hint=hint))
+        problems.append(Problem(key=f"--{field}", message=f"{bad[0]!r} in {wish!r} is no tag", hint=hint))
         return old
     present = old.split(".")
     if sign == "-":
         if missing := [tag for tag in tags if tag not in present]:
             message = f"can't remove {missing[0]}: it has {', '.join(present)}"
-            problems.append(Problem(key=field, message=message))
+            problems.append(Problem(key=f"--{field}", message=message))
         elif set(present) <= set(tags):
-            problems.append(Problem(key=field, message=f"removing {text} leaves no tag"))
+            problems.append(Problem(key=f"--{field}", message=f"removing {text} leaves no tag"))
         return ".".join(tag for tag in present if tag not in tags)
     return ".".join(sorted({*present, *tags} if sign == "+" else set(tags)))
 
@@ -129,5 +131,5 @@ def _change_local(version: str, label: str | None, problems: list[Problem]) -> s
         return str(Version(f"{public}+{label}" if label else public))
     except InvalidVersion:
         hint = "it is letters and digits with dots between them: cu130, torch.2.14.cpu"
-        problems.append(Problem(key="local", message=f"{label!r} is no local label", hint=hint))
+        problems.append(Problem(key="--local", message=f"{label!r} is no local label", hint=hint))
         return version
