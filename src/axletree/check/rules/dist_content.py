@@ -20,15 +20,24 @@ _NOTABLE = 1 << 20
 _COPY = 1 << 16
 _TEST = re.compile(r"(?i:(?:^|[-_])(?:tests?|benchmarks?)(?:$|[-_.])|^(?:lib)?g(?:test|mock))|[a-z0-9]Tests?$")
 _TEST_LIBRARY = re.compile(r"lib(?:gtest|gmock)(?:_main)?[-.]\S*|lib\S*_tests?\.so")
-_LINK = re.compile(r"\.(?:a|la|lib|o|obj|debug|dwo|dwp|pdb)$", re.IGNORECASE)
+_LINK = (".a", ".la", ".lib", ".o", ".obj", ".debug", ".dwo", ".dwp", ".pdb")
 _BYTECODE = re.compile(r"(?:^|/)__pycache__/[^/]+?(?:\.cpython-(\d+))?(?:\.opt-\d)?\.py[co]$")
-_LITTER = re.compile(
-    r"(?:^|/)(?:\.DS_Store|Thumbs\.db|desktop\.ini|__MACOSX|\.idea|\.vscode|\.hg|\.svn|CVS|\.ipynb_checkpoints|\.tox"
-    r"|\.pytest_cache|\.mypy_cache|\.ruff_cache|\.coverage|\.eggs|CMakeFiles|CMakeCache\.txt|\.ninja_(?:log|deps))(?:/|$)"
-    r"|(?<!package\.json)\.(?:orig|rej)$|\.sw[op]$|[^/]~$"
+_LITTER = frozenset(
+    {
+        *(".DS_Store", "Thumbs.db", "desktop.ini", "__MACOSX", ".idea", ".vscode", ".hg", ".svn", "CVS", ".tox"),
+        *(".ipynb_checkpoints", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".coverage", ".eggs"),
+        *("CMakeFiles", "CMakeCache.txt", ".ninja_log", ".ninja_deps"),
+    }
 )
-_PRIVATE = re.compile(
-    r"(?:^|/)(?:\.git|\.aws|\.ssh|\.gnupg)/|(?:^|/)(?:\.pypirc|\.netrc|\.htpasswd|id_(?:rsa|dsa|ecdsa|ed25519)|\.git-credentials)$"
+_LITTER_ENDS = (".orig", ".rej", ".swo", ".swp", "~")
+_NO_LITTER = ("package.json.orig", "package.json.rej", "/~")
+"""What ends like it; a file may be called just ``~``."""
+_PRIVATE_FOLDERS = frozenset({".git", ".aws", ".ssh", ".gnupg"})
+_PRIVATE = frozenset(
+    {
+        *(".pypirc", ".netrc", ".htpasswd", ".git-credentials"),
+        *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+    }
 )
 
 
@@ -44,18 +53,18 @@ def _total(sizes: Mapping[str, int], *, least: int, what: str, facts: DistFacts)
 
 
 def _test_programs(facts: DistFacts) -> Iterator[Found]:
-    sizes = {member.path: member.size for member in facts.wheel.members}
-    found: dict[str, int] = {}
+    paths: set[str] = set()
     for path, elf in facts.elfs.items():
         name = path.rpartition("/")[2]
         program = elf.interpreter is not None and _TEST.search(name) is not None
         if program or (not elf.python_modules and _TEST_LIBRARY.match(name)):
-            found[path] = sizes.get(path, 0)
+            paths.add(path)
+    found = {member.path: member.size for member in facts.wheel.members if member.path in paths}
     yield from _total(found, least=_NOTABLE, what="that only tests run or load", facts=facts)
 
 
 def _link_files(facts: DistFacts) -> Iterator[Found]:
-    sizes = {member.path: member.size for member in facts.wheel.members if _LINK.search(member.path)}
+    sizes = {member.path: member.size for member in facts.wheel.members if member.path.lower().endswith(_LINK)}
     yield from _total(sizes, least=_NOTABLE, what="that only linkers and debuggers read", facts=facts)
 
 
@@ -63,7 +72,7 @@ def _bytecode(facts: DistFacts) -> Iterator[Found]:
     python = re.fullmatch(r"cp(\d+)", facts.wheel.name.python)
     foreign, sizes = 0, {}
     for member in facts.wheel.members:
-        found = _BYTECODE.search(member.path)
+        found = _BYTECODE.search(member.path) if member.path.endswith((".pyc", ".pyo")) else None
         if found is not None:
             sizes[member.path] = member.size
             foreign += bool(python and found[1] and found[1] != python[1])
@@ -72,16 +81,27 @@ def _bytecode(facts: DistFacts) -> Iterator[Found]:
 
 
 def _litter(facts: DistFacts) -> Iterator[Found]:
-    sizes = {member.path: member.size for member in facts.wheel.members if _LITTER.search(member.path)}
+    sizes = {member.path: member.size for member in facts.wheel.members if _is_litter(member.path)}
     yield from _total(sizes, least=0, what="left over from editors, systems or builds", facts=facts)
 
 
+def _is_litter(path: str) -> bool:
+    if not _LITTER.isdisjoint(path.split("/")):
+        return True
+    return path.endswith(_LITTER_ENDS) and not path.endswith(_NO_LITTER) and path != "~"
+
+
 def _private(facts: DistFacts) -> Iterator[Found]:
-    found = sorted(member.path for member in facts.wheel.members if _PRIVATE.search(member.path))
+    found = sorted(member.path for member in facts.wheel.members if _is_private(member.path))
     if found:
         number = "it belongs" if len(found) == 1 else f"it and {len(found) - 1} more belong"
         message = f"{number} to a repository or a home folder and may hold secrets"
         yield Found(where=found[0], message=message, evidence=listing(found))
+
+
+def _is_private(path: str) -> bool:
+    *folders, name = path.split("/")
+    return name in _PRIVATE or not _PRIVATE_FOLDERS.isdisjoint(folders)
 
 
 def _copies(facts: DistFacts) -> Iterator[Found]:

@@ -27,6 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u20
 _WINDOWS = re.compile(
     r"[<>:\"|?*\\]|[. ](?:/|$)|(?:^|/)(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.[^/]*)?(?:/|$)", re.IGNORECASE
 )
+_REFUSED = "Windows can't have a file of this name, or stores it under another"
 _COMMON = frozenset(
     {
         *("test", "tests", "testing", "doc", "docs", "example", "examples", "sample", "samples", "demo", "demos"),
@@ -67,6 +68,7 @@ def _too_long(facts: DistFacts) -> Iterator[Found]:
     sizes = {
         member.path: max(len(part.encode("utf-8", "surrogateescape")) for part in member.path.split("/"))
         for member in facts.wheel.members
+        if len(member.path.encode("utf-8", "surrogateescape")) > _NAME_BYTES
     }
     text = f"a part of its path has {{}} bytes, more than the {_NAME_BYTES} that file systems take"
     yield from _together({path: text.format(size) for path, size in sizes.items() if size > _NAME_BYTES})
@@ -121,27 +123,33 @@ def _awkward(facts: DistFacts) -> Iterator[Found]:
     found: dict[str, str] = {}
     for member in facts.wheel.members:
         path = member.path
-        if _CONTROL.search(path):
+        if path.isascii() and path.isprintable():
+            if windows and _WINDOWS.search(path):
+                found[path] = _REFUSED
+        elif _CONTROL.search(path):
             found[ascii(path)[1:-1]] = "its name has control or invisible characters"
         elif unicodedata.normalize("NFC", path) != path:
             found[path] = "its name is not in Unicode's composed form (NFC)"
         elif windows and _WINDOWS.search(path):
-            found[path] = "Windows can't have a file of this name, or stores it under another"
+            found[path] = _REFUSED
     yield from _together(found)
 
 
 def _claimed(facts: DistFacts) -> Iterator[Found]:
     own = facts.wheel.name.project.replace("-", "_")
-    tops: dict[str, list[str]] = {}
+    all_tops: dict[str, list[str]] = {}
     for path in _installed(facts):
-        top = path.partition("/")[0]
-        if top.lower() != own and (top.lower() in _COMMON or ("/" not in path and _PAPERS.fullmatch(top))):
-            tops.setdefault(top, []).append(path)
+        all_tops.setdefault(path.partition("/")[0], []).append(path)
+    tops = {top: paths for top, paths in all_tops.items() if top.lower() != own and _is_common(top, paths)}
     if tops:
         names = sorted(tops)
         message = f"it puts {', '.join(names)} right into site-packages, a place that all distributions share"
         evidence = tuple(f"{name}: {len(tops[name])} file{'s' if len(tops[name]) > 1 else ''}" for name in names)
         yield Found(where=tops[names[0]][0], message=message, evidence=evidence if len(names) > 1 else ())
+
+
+def _is_common(top: str, paths: list[str]) -> bool:
+    return top.lower() in _COMMON or (top in paths and _PAPERS.fullmatch(top) is not None)
 
 
 _WIN = "demo-1.0-cp311-cp311-win_amd64.whl"
