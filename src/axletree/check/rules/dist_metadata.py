@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import parse_tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.check.engine import Case, Found, Rule, listing
 from axletree.check.rules.dist_sample import CORE, sample
-from axletree.package.metadata import create_metadata
+from axletree.package.metadata import create_metadata, parse_metadata
 from axletree.package.record import RecordIssue
 from axletree.package.wheel_info import WheelInfo
 
@@ -49,6 +50,23 @@ def _same_version(one: str, other: str) -> bool:
         return one == other
 
 
+def _requirements_invalid(facts: DistFacts) -> Iterator[Found]:
+    metadata = facts.wheel.metadata
+    wrong = [text for text in (metadata.requires if metadata is not None else ()) if not _is_requirement(text)]
+    if wrong:
+        more = f", and {len(wrong) - 1} more like it" if len(wrong) > 1 else ""
+        message = f"METADATA requires {wrong[0][:120]!r}, which is no requirement (PEP 508){more}"
+        yield Found(where=facts.wheel.filename, message=message, evidence=listing(wrong))
+
+
+def _is_requirement(text: str) -> bool:
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        return False
+    return True
+
+
 def _tags_differ(facts: DistFacts) -> Iterator[Found]:
     wheel = facts.wheel
     if wheel.wheel_info is None:
@@ -85,6 +103,16 @@ def _record_wrong(facts: DistFacts) -> Iterator[Found]:
         yield Found(where=first.path, message=f"it {first.detail}{others}", evidence=evidence)
 
 
+def _requiring(*requirements: str) -> DistFacts:
+    lines = [
+        "Metadata-Version: 2.1",
+        "Name: demo",
+        "Version: 1.0",
+        *(f"Requires-Dist: {text}" for text in requirements),
+    ]
+    return sample(wheel={"metadata": parse_metadata("\n".join(lines).encode())})
+
+
 _OTHER_NAME = create_metadata(name="other", version="1.0")
 _OTHER_VERSION = create_metadata(name="demo", version="1.1")
 _ISSUE = RecordIssue(kind="hash", path=CORE, detail="has sha256=b, but sha256=a is listed")
@@ -119,6 +147,25 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
                 facts=sample(wheel={"dist_info": "Demo-1.0.0.dist-info"}),
                 fires=False,
             ),
+        ),
+    ),
+    Rule(
+        id="dist/requirement-invalid",
+        severity="error",
+        title="A requirement of METADATA can't be read",
+        why="pip refuses the whole wheel since its version 24.1 (`has invalid metadata`), and so does uv unless it can "
+        "guess what is meant.",
+        fix="correct the project's dependencies and build it again: `numpy>=2`, markers behind a semicolon",
+        check=_requirements_invalid,
+        cases=(
+            Case(title="words without a comma", facts=_requiring("numpy scipy"), fires=True),
+            Case(title="a star behind >=", facts=_requiring("numpy>=1.0.*"), fires=True),
+            Case(
+                title="the older form with brackets",
+                facts=_requiring("numpy (>=1.0)", "tqdm; extra == 'all'"),
+                fires=False,
+            ),
+            Case(title="no requirements", facts=sample(), fires=False),
         ),
     ),
     Rule(
