@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
-from axletree.package.conda.tar import BLOCK, END, padding, tar_header
+from axletree.package.conda.tar import BLOCK, END, byte_sum, padding, tar_header
 from axletree.package.conda.untar import TarEntry, read_tar
 
 NAME = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0/\\"), min_size=1, max_size=120).filter(
@@ -133,3 +133,12 @@ def test_any_changed_byte_gives_an_answer(at: int, value: int) -> None:
     except IntegrityError:
         return
     assert [entry.path for entry, _ in found] == ["a"]
+
+
+@given(st.binary(min_size=BLOCK, max_size=BLOCK))
+def test_the_sum_of_a_header_is_that_of_its_bytes(block: bytes) -> None:
+    assert byte_sum(block) == sum(block)
+
+
+def test_the_sum_of_a_header_does_not_overflow() -> None:
+    assert byte_sum(b"\xff" * BLOCK) == 255 * BLOCK

@@ -66,11 +66,12 @@ def write_conda_file(
     path = folder / f"{package.stem}.conda"
     temporary = folder / f".{secrets.token_hex(8)}.tmp"
     try:
-        with temporary.open("xb") as sink, ThreadPoolExecutor(max_workers=1) as pool:
+        with temporary.open("xb") as sink, ThreadPoolExecutor(max_workers=2) as pool:
             written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)
             sink.flush()
             synced = pool.submit(os.fsync, sink.fileno())  # reading back needs the processor, this the disk
-            facts, sha256 = _verify(temporary, path.name, written)
+            sha256 = pool.submit(_digest, temporary)
+            facts = _verify(temporary, path.name, written)
             synced.result()
         temporary.replace(path)
         _sync_folder(folder)
@@ -79,7 +80,7 @@ def write_conda_file(
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    return CondaPackageFile(path=path, size=written.size, sha256=sha256, written=written, facts=facts)
+    return CondaPackageFile(path=path, size=written.size, sha256=sha256.result(), written=written, facts=facts)
 
 
 def read_conda(path: Path) -> CondaFacts:
@@ -92,15 +93,19 @@ def read_conda(path: Path) -> CondaFacts:
     return scan_conda(map_file(path), filename=path.name)
 
 
-def _verify(path: Path, filename: str, written: WrittenConda) -> tuple[CondaFacts, Digest]:
-    """Read the whole package back as a stranger would; returns what it is, and the digest of the file."""
+def _digest(path: Path) -> Digest:
+    with path.open("rb") as file:
+        return Digest(hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def _verify(path: Path, filename: str, written: WrittenConda) -> CondaFacts:
+    """Read the whole package back as a stranger would."""
     facts = scan_conda(map_file(path), filename=filename)
     trouble = [f"{issue.path} {issue.detail}".strip() for issue in check_conda(facts)]
     if facts.paths != written.paths or facts.size != written.size or trouble:
         detail = f": {trouble[0]}" if trouble else ""
         raise IntegrityError(Problem(file=filename, message=f"what was written does not read back{detail}"))
-    with path.open("rb") as file:
-        return facts, Digest(hashlib.file_digest(file, "sha256").hexdigest())
+    return facts
 
 
 def tree_files(folder: Path, *, below: str = "") -> tuple[CondaFile, ...]:

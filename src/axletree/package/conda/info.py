@@ -16,7 +16,7 @@ _SYSTEMS = {"win": "win32"}
 _MACHINES = {"64": "x86_64", "32": "x86", "arm64": "arm64"}
 
 
-class PathEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PathEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A line of ``paths.json``: what lies at a path of the package."""
 
     path: str = msgspec.field(name="_path")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import IO, TYPE_CHECKING, Literal, TypeVar, cast
 
@@ -13,6 +12,7 @@ import zstandard
 
 from axletree.binary.mapped import FORGET_EVERY, forget
 from axletree.binary.zips import STORED, ZipEntry, read_directory
+from axletree.package.ahead import made_ahead
 from axletree.package.conda.info import IndexJson, PathEntry, PathsJson
 from axletree.package.conda.model import FileMode, RunExports
 from axletree.package.conda.names import parse_conda_name
@@ -29,10 +29,12 @@ MAX_WINDOW = 1 << 27
 MAX_INFO = 256 << 20
 """Most bytes of ``info/`` together that are kept."""
 _PIECE = 1 << 20
+_AHEAD = 8
+"""Pieces that are unpacked before they are hashed: small files take Python's time, large ones the libraries'."""
 _LISTED = ("index.json", "paths.json", "run_exports.json", "about.json", "hash_input.json", "link.json", "files")
 
 
-class CondaMember(msgspec.Struct, frozen=True, kw_only=True):
+class CondaMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What lies at a path of a package."""
 
     path: str
@@ -137,7 +139,7 @@ def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Generator[b
         raise tar_damaged(filename, "compresses what is compressed already; such members must be stored")
     _check_format(view, entries["metadata.json"], filename)
     for name in wanted[1:]:
-        yield _unpack_zstd(view, entries[name], filename)
+        yield made_ahead(_unpack_zstd(view, entries[name], filename), most=_AHEAD)
 
 
 def _check_format(view: memoryview, entry: ZipEntry, filename: str) -> None:
@@ -171,13 +173,8 @@ def _unpack_zstd(view: memoryview, entry: ZipEntry, filename: str) -> Generator[
     try:
         expected = zstandard.frame_content_size(bytes(view[entry.data : entry.data + min(entry.compressed, 32)]))
         total = 0
-        with (
-            unpacker.stream_reader(cast("IO[bytes]", _Feed(view, entry)), read_across_frames=True) as stream,
-            ThreadPoolExecutor(max_workers=1) as pool,
-        ):
-            ahead = pool.submit(stream.read, _PIECE)  # the next piece is unpacked while this one is hashed
-            while piece := ahead.result():
-                ahead = pool.submit(stream.read, _PIECE)
+        with unpacker.stream_reader(cast("IO[bytes]", _Feed(view, entry)), read_across_frames=True) as stream:
+            while piece := stream.read(_PIECE):
                 total += len(piece)
                 yield piece
     except zstandard.ZstdError as error:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 
+from zlib_ng import zlib_ng
+
 BLOCK = 512
 END = bytes(2 * BLOCK)
 """What closes an archive."""
@@ -62,6 +64,12 @@ def whole_blocks(size: int) -> int:
     return size + -size % BLOCK
 
 
+def byte_sum(block: bytes) -> int:
+    """The sum of the 512 bytes of a header. Adler-32 has it in its lower half, where that is below 65,521."""
+    half = BLOCK // 2
+    return (zlib_ng.adler32(block[:half], 0) & 0xFFFF) + (zlib_ng.adler32(block[half:], 0) & 0xFFFF)
+
+
 def _split(name: bytes) -> tuple[bytes, bytes] | None:
     """(prefix, name) for the two fields of a header; ``None`` where they can't hold the name."""
     if not name.isascii():
@@ -98,4 +106,4 @@ def _block(split: tuple[bytes, bytes], mode: int, size: int, mtime: int, kind: b
         prefix,
     ]
     block = _HEADER.pack(*fields)
-    return block[:148] + b"%06o\0 " % sum(block) + block[156:]
+    return block[:148] + b"%06o\0 " % byte_sum(block) + block[156:]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.conda.tar import BLOCK
+from axletree.package.conda.tar import BLOCK, byte_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ _KINDS: dict[bytes, Literal["file", "hardlink", "link", "folder"]] = {
 }
 
 
-class TarEntry(msgspec.Struct, frozen=True, kw_only=True):
+class TarEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What stands before a content."""
 
     path: str
@@ -145,7 +145,7 @@ def _content(pieces: _Pieces, size: int) -> Iterator[bytes | memoryview]:
 def _check_header(header: bytes, archive: str) -> int:
     """The size that a header declares, once its checksum was found true."""
     declared = _number(header[148:156], archive)
-    if declared != sum(header) - sum(header[148:156]) + 8 * 0x20:
+    if declared != byte_sum(header) - sum(header[148:156]) + 8 * 0x20:
         raise tar_damaged(archive, "holds a header with a wrong checksum")
     return _number(header[124:136], archive)
 

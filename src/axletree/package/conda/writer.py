@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
@@ -21,6 +22,7 @@ from zlib_ng import zlib_ng
 from axletree.binary.members import iter_member
 from axletree.binary.zips import STORED, ZipEntry
 from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.package.ahead import made_ahead
 from axletree.package.conda.info import OWN, PathEntry, info_files
 from axletree.package.conda.model import CondaFile, CondaPackage, Late, check_description, link_place
 from axletree.package.conda.prefix import MIN_BINARY, PrefixSearch
@@ -30,7 +32,7 @@ from axletree.package.writer import Packed
 from axletree.package.zip_records import EARLIEST, Written, central_header, dos_time, end_records, local_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 LEVELS = range(1, 20)
 """Levels of Zstandard; higher ones ask more than 8 MiB of memory of whoever unpacks."""
@@ -41,6 +43,8 @@ COMPRESSOR = f"zstd {'.'.join(map(str, zstandard.ZSTD_VERSION))}"
 """What the bytes of an archive depend on besides its content and level."""
 
 _FEED = 1 << 20
+_AHEAD = 32
+"""Pieces that are read and hashed before they are compressed: compressing goes on while many small files are read."""
 _NOTHING = hashlib.sha256().hexdigest()
 
 
@@ -274,9 +278,10 @@ class _Zip:
             level, source_size=size, threads=max(1, threads), write_checksum=True, write_content_size=True
         )
         packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj(size=size)
-        for chunk in _coalesced(chunks):
-            if packed := packer.compress(chunk):
-                self._grow(member, packed)
+        with closing(made_ahead(_coalesced(chunks), most=_AHEAD)) as pieces:
+            for piece in pieces:
+                if packed := packer.compress(piece):
+                    self._grow(member, packed)
         self._grow(member, packer.flush())
         self._finish(member)
 
@@ -310,7 +315,7 @@ class _Zip:
         self._sink.seek(self._position)
 
 
-def _coalesced(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+def _coalesced(chunks: Iterable[bytes | memoryview]) -> Generator[bytes | memoryview, None, None]:
     """The same bytes in pieces that are worth a call: headers and small files together."""
     waiting: list[bytes | memoryview] = []
     size = 0
