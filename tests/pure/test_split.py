@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import zipfile
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,7 @@ from packaging.version import Version
 from axletree.binary.elf import read_elf
 from axletree.core.errors import IntegrityError
 from axletree.package.metadata import Metadata, create_metadata
+from axletree.package.providers import Provider
 from axletree.package.split import Part, SplitPlan, plan_split
 from axletree.package.split_metadata import part_metadata, share_requirements, split_version
 from axletree.package.split_proof import ReadPart, prove_split
@@ -100,14 +104,19 @@ METADATA = demo_metadata(
     requires=["numpy>=2", 'nvidia-x==1; platform_system == "Linux"', "toolkit[a,b]==3", 'yaml; extra == "yaml"']
 )
 TAG = "cp311-cp311-manylinux_2_28_x86_64"
+VERSION = "1.0+cu130.split.1"
 
 
 def split(
-    files: dict[str, bytes] = FILES, text: str = RULES, metadata: Metadata = METADATA, tag: str = TAG
+    files: dict[str, bytes] = FILES,
+    text: str = RULES,
+    metadata: Metadata = METADATA,
+    tag: str = TAG,
+    **options: Any,
 ) -> tuple[bytes, SplitPlan]:
     data = wheel_bytes(files, tag=tag, metadata=metadata)
     source = read_split_source(data, filename=f"demo-1.0-{tag}.whl")
-    return data, plan_split(source, parse_split_rules(text, filename="demo.toml"))
+    return data, plan_split(source, parse_split_rules(text, filename="demo.toml"), **options)
 
 
 def written(part: Part) -> tuple[bytes, ReadPart]:
@@ -136,6 +145,7 @@ def test_each_file_is_where_the_rules_say() -> None:
         "libdemo": [
             f"libdemo-{version}.data/headers/y.h",
             f"libdemo-{version}.dist-info/licenses/LICENSE",
+            f"libdemo-{version}.dist-info/sboms/axletree.cdx.json",
             "libdemo/include/x.h",
             "libdemo/lib/libcore.so",
             "libdemo/parts/libdemo.json",
@@ -144,16 +154,18 @@ def test_each_file_is_where_the_rules_say() -> None:
             "libdemo/lib/libgpu.so",
             "libdemo/parts/libdemo-gpu.json",
             f"libdemo_gpu-{version}.dist-info/licenses/LICENSE",
+            f"libdemo_gpu-{version}.dist-info/sboms/axletree.cdx.json",
         ],
         "demo": [
             f"demo-{version}.dist-info/entry_points.txt",
             f"demo-{version}.dist-info/licenses/LICENSE",
+            f"demo-{version}.dist-info/sboms/axletree.cdx.json",
             "demo/_C.so",
             "demo/__init__.py",
             "demo/paths.py",
             "demo/version.py",
         ],
-        "demo-split": [],
+        "demo-split": [f"demo_split-{version}.dist-info/sboms/axletree.cdx.json"],
     }
 
 
@@ -172,7 +184,59 @@ def test_what_does_not_change_is_copied_without_inflating_it() -> None:
                 if ".dist-info" not in path:
                     assert member.data.crc == crcs[path]
             else:
-                assert member.path in changed or member.path.startswith("libdemo/parts/")
+                assert member.path in changed or member.path.startswith("libdemo/parts/") or "/sboms/" in member.path
+
+
+def bill(contents: dict[str, bytes]) -> dict[str, Any]:
+    (data,) = (data for path, data in contents.items() if path.endswith("/sboms/axletree.cdx.json"))
+    document: dict[str, Any] = json.loads(data)
+    return document
+
+
+def test_each_part_has_a_bill_of_what_it_holds_of_others() -> None:
+    library = make_elf(soname="libgomp.so.1")
+    licence = "demo-1.0.dist-info/licenses/third_party/fmt-11.2.0/LICENSE"
+    files = FILES | {"demo/lib/libgomp.so.1": library, licence: b"MIT\n"}
+    providers = [Provider(name="demo", distributions=("demo",), sonames=("libcore.so",), copies=("libgomp.so.1",))]
+    _, plan = split(files, providers=providers)
+    found = contents(plan)
+    assert [
+        (each["name"], each.get("version", ""), each["properties"][0]["value"], each.get("evidence", {}))
+        for each in bill(found["libdemo"])["components"]
+    ] == [
+        ("libgomp.so.1", "", "bundled", {"occurrences": [{"location": "libdemo/lib/libgomp.so.1"}]}),
+        (
+            "fmt",
+            "11.2.0",
+            "vendored",
+            {"occurrences": [{"location": licence.replace("demo-1.0", f"libdemo-{VERSION}")}]},
+        ),
+        ("nvidia-x", "1", "required", {}),
+    ]
+    digest = hashlib.sha256(library).hexdigest()
+    assert bill(found["libdemo"])["components"][0]["hashes"] == [{"alg": "SHA-256", "content": digest}]
+    assert bill(found["demo"])["metadata"]["component"]["purl"] == f"pkg:pypi/demo@{VERSION.replace('+', '%2B')}"
+    assert "fmt" in [each["name"] for each in bill(found["demo"])["components"]]  # _C.so may hold it
+    assert {each["properties"][0]["value"] for each in bill(found["demo-split"])["components"]} == {"required"}
+
+
+def test_bills_of_the_original_stay_in_the_main_part() -> None:
+    sboms = "demo-1.0.dist-info/sboms"
+    files = FILES | {f"{sboms}/axletree.cdx.json": b'{"old": 1}', f"{sboms}/other.spdx.json": b"{}"}
+    _, plan = split(files)
+    found = contents(plan)
+    bills = {path.rpartition("/")[2]: data for path, data in found["demo"].items() if "/sboms/" in path}
+    assert bills.keys() == {"axletree.cdx.json", "demo-1.0.cdx.json", "other.spdx.json"}
+    assert bills["demo-1.0.cdx.json"] == b'{"old": 1}'
+    assert [path for path in found["libdemo"] if "/sboms/" in path] == [
+        f"libdemo-{VERSION}.dist-info/sboms/axletree.cdx.json"
+    ]
+
+
+def test_the_date_of_a_bill_does_not_change_what_a_part_is() -> None:
+    first, second = (split(epoch=epoch)[1] for epoch in (1_600_000_000, 1_700_000_000))
+    assert [part.identity for part in first.parts] == [part.identity for part in second.parts]
+    assert bill(contents(first)["demo"]) != bill(contents(second)["demo"])
 
 
 def test_files_that_know_where_others_lie_are_edited() -> None:

@@ -25,17 +25,10 @@ from axletree.package.names import dist_info_folder, render_wheel_name
 from axletree.package.policy import Policy, broken_needs, lowest_policy, symbol_needs
 from axletree.package.providers import required_names
 from axletree.package.repack import packed_members, renamed_members
-from axletree.package.sbom import (
-    SBOM_NAME,
-    Component,
-    render_sbom,
-    required_components,
-    vendored_components,
-    wheel_purl,
-)
+from axletree.package.sbom import SBOM_NAME, Component, wheel_sbom
 from axletree.package.tags import single_machine
 from axletree.package.wheel import WheelScan, scan_wheel
-from axletree.package.wheel_info import GENERATOR
+from axletree.package.wheel_info import GENERATOR, carry_dist_info
 from axletree.package.writer import Member
 from axletree.package.zip_records import EARLIEST
 
@@ -45,6 +38,7 @@ if TYPE_CHECKING:
     from axletree.binary.elf import ElfFacts
     from axletree.binary.source import Source
     from axletree.package.graft import Find, Grafting
+    from axletree.package.metadata import Metadata
 
 MAX_GRAFT = 64_000_000
 """Bytes of one library from which on taking it in is more likely a mistake than a wish."""
@@ -282,10 +276,9 @@ def _unchanged(given: _Input, edited: Mapping[str, Member], *, without: str) -> 
     return packed_members(given.view, kept, wheel.record or (), folder=wheel.dist_info, archive=wheel.filename)
 
 
-def _sbom(given: _Input, grafts: Sequence[Graft], epoch: int) -> bytes:
-    wheel = given.scan.wheel
-    name, version = wheel.name.project, wheel.name.version
-    subject = Component(name=name, version=version, origin="bundled", purl=wheel_purl(name, version))
+def _sbom(given: _Input, metadata: Metadata, grafts: Sequence[Graft], epoch: int) -> bytes:
+    source = given.scan.wheel.dist_info
+    folder = dist_info_folder(metadata.name, metadata.version)
     bundled = [
         Component(
             name=graft.library.soname,
@@ -298,9 +291,8 @@ def _sbom(given: _Input, grafts: Sequence[Graft], epoch: int) -> bytes:
         )
         for graft in grafts
     ]
-    vendored = vendored_components(given.entries, dist_info=wheel.dist_info)
-    required = required_components(wheel.metadata) if wheel.metadata else ()
-    return render_sbom(subject, [*bundled, *vendored, *required], epoch=epoch)
+    paths = carry_dist_info(given.entries, source=source, target=folder).values()
+    return wheel_sbom(metadata, paths, dist_info=folder, bundled=bundled, epoch=epoch)
 
 
 def _write(
@@ -313,7 +305,7 @@ def _write(
     sbom = f"{wheel.dist_info}/sboms/{SBOM_NAME}"
     members = [*edited.values()]
     if grafting.grafts or sbom not in given.entries:  # a bill of an earlier repair stays true where nothing is added
-        members.append(Member(path=sbom, data=_sbom(given, grafting.grafts, epoch)))
+        members.append(Member(path=sbom, data=_sbom(given, wheel.metadata, grafting.grafts, epoch)))
         members += _unchanged(given, edited, without=sbom)
     else:
         members += _unchanged(given, edited, without="")

@@ -14,6 +14,7 @@ from axletree.app.index_root import StagedFile, add_to_root, digest_file, stagin
 from axletree.app.shipped import recipes_folder
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
+from axletree.host.providers import read_providers
 from axletree.package.split import plan_split
 from axletree.package.split_report import SplitReport
 from axletree.package.split_rules import SplitRules, parse_split_rules
@@ -71,7 +72,7 @@ def split_wheel(
         HostError: a file can't be read or written.
     """
     source = read_split_source(map_file(path), filename=path.name)
-    plan = plan_split(source, rules)
+    plan = plan_split(source, rules, providers=read_providers(), epoch=epoch)
     if dry_run:
         return SplitOutcome(report=plan.report)
     with staging(out) as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -171,7 +172,6 @@ def _index_conda(out: Path) -> tuple[str, ...]:
 
 def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor) -> tuple[str, ...]:
     from axletree.host.policies import read_policies  # noqa: PLC0415 (not paid for by who wants no proof)
-    from axletree.host.providers import read_providers  # noqa: PLC0415
     from axletree.package.split_proof import ReadPart, prove_split  # noqa: PLC0415
     from axletree.package.wheel import scan_wheel  # noqa: PLC0415
 

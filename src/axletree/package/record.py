@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import binascii
 import csv
 import hashlib
@@ -64,6 +65,12 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 def encode_hash(digest: bytes, algorithm: str = "sha256") -> str:
     """A digest as RECORD writes it."""
     return f"{algorithm}={binascii.b2a_base64(digest, newline=False).translate(_URL_SAFE, b'=').decode()}"
+
+
+def decode_hash(text: str) -> bytes:
+    """The digest in a hash field that :func:`encode_hash` could have written."""
+    encoded = text.partition("=")[2].rstrip("=")
+    return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
 
 
 def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...]:

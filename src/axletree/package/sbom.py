@@ -91,6 +91,25 @@ def required_components(metadata: Metadata) -> tuple[Component, ...]:
     return tuple(sorted(components, key=lambda component: (component.name, component.note)))
 
 
+def wheel_sbom(
+    metadata: Metadata, paths: Iterable[str], *, dist_info: str, bundled: Sequence[Component] = (), epoch: int
+) -> bytes:
+    """The bill of materials of a wheel, for ``.dist-info/sboms``.
+
+    Args:
+        metadata: name, version and requirements.
+        paths: what the wheel holds; its licence files tell of vendored sources. For a wheel without compiled code,
+            which no such source went into, give none.
+        dist_info: the metadata folder in these paths.
+        bundled: libraries of others that it holds.
+        epoch: date of the document, seconds since 1970.
+    """
+    name = canonicalize_name(metadata.name)
+    subject = Component(name=name, version=metadata.version, origin="bundled", purl=wheel_purl(name, metadata.version))
+    vendored = vendored_components(paths, dist_info=dist_info)
+    return render_sbom(subject, [*bundled, *vendored, *required_components(metadata)], epoch=epoch)
+
+
 def render_sbom(subject: Component, components: Sequence[Component], *, epoch: int) -> bytes:
     """A CycloneDX 1.6 document in JSON, the same bytes for the same evidence.
 

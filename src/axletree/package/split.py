@@ -16,11 +16,14 @@ import msgspec
 from axletree.binary.elf import ElfFacts
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.values import canonical_json, digest_of
+from axletree.package.bundled import is_bundled
 from axletree.package.metadata import Metadata
 from axletree.package.names import WheelName, dist_info_folder, render_wheel_name, stem
 from axletree.package.part_check import marker_path, render_check, render_marker
-from axletree.package.record import encode_hash
+from axletree.package.record import decode_hash, encode_hash
 from axletree.package.repack import packed_members
+from axletree.package.sbom import SBOM_NAME, Component, wheel_sbom
+from axletree.package.sbom_read import FOLDER as SBOM_FOLDER
 from axletree.package.split_assign import assign_files
 from axletree.package.split_changes import change_files, with_check
 from axletree.package.split_metadata import part_metadata, share_requirements, split_version
@@ -28,15 +31,18 @@ from axletree.package.split_report import SplitFile, SplitReport, report_files, 
 from axletree.package.split_source import NATIVE
 from axletree.package.wheel_info import WheelInfo, carry_dist_info
 from axletree.package.writer import Member, Packed
+from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from axletree.package.providers import Provider
     from axletree.package.split_assign import Place
     from axletree.package.split_changes import Changed
     from axletree.package.split_rules import Package, SplitRules
     from axletree.package.split_source import SplitSource
 
+_LARGE = 64 << 20
 _LICENCE = re.compile(r"licenses/.+|(LICEN[CS]E|COPYING|NOTICE|AUTHORS)[^/]*", re.IGNORECASE)
 
 
@@ -66,8 +72,16 @@ class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Path in a part -> facts of a relocated file, as it was in the original."""
 
 
-def plan_split(source: SplitSource, rules: SplitRules) -> SplitPlan:
-    """Plan the parts of a wheel.
+def plan_split(
+    source: SplitSource, rules: SplitRules, *, providers: Sequence[Provider] = (), epoch: int = EARLIEST
+) -> SplitPlan:
+    """Plan the parts of a wheel. Each gets a bill of materials (PEP 770) beside those that the original has.
+
+    Args:
+        source: the wheel.
+        rules: what goes where.
+        providers: who owns which libraries: tells what the wheel bundles of others.
+        epoch: date of the bills.
 
     Raises:
         IntegrityError: the rules are for another distribution, leave a file without a place, give two the same one, or
@@ -76,15 +90,17 @@ def plan_split(source: SplitSource, rules: SplitRules) -> SplitPlan:
     if source.name.project != rules.name:
         message = f"is {source.name.project}, but these rules split {rules.name}"
         raise IntegrityError(Problem(file=source.filename, message=message))
-    return _Planner(source, rules).plan()
+    return _Planner(source, rules, tuple(providers), epoch).plan()
 
 
 class _Planner:
     """One wheel and its rules, and what follows from both."""
 
-    def __init__(self, source: SplitSource, rules: SplitRules) -> None:
+    def __init__(self, source: SplitSource, rules: SplitRules, providers: tuple[Provider, ...], epoch: int) -> None:
         self.source = source
         self.rules = rules
+        self.providers = providers
+        self.epoch = epoch
         module = rules.version_module
         text = (
             source.read(module).decode("utf-8", "replace") if module is not None and module in source.entries else None
@@ -167,7 +183,7 @@ class _Planner:
             name=name,
             metadata=metadata,
             wheel_info=WheelInfo(tags=name.tags, purelib=package.meta or self.source.wheel_info.purelib),
-            members=(*members, *self.marker(package, identity)),
+            members=(*members, *self.marker(package, identity), self.sbom(package, metadata, members)),
             siblings=siblings,
             independent=package.independent,
             identity=identity,
@@ -210,9 +226,37 @@ class _Planner:
         """What of the metadata folder a package gets: the main one all, the others the licences."""
         folder = dist_info_folder(package.name, self.version)
         source = self.source.dist_info
+        own = f"{folder}/{SBOM_FOLDER}/{SBOM_NAME}"
         for path, target in carry_dist_info(self.info, source=source, target=folder).items():
             if package.name == self.rules.name or (not package.meta and _LICENCE.fullmatch(path[len(source) + 1 :])):
-                yield msgspec.structs.replace(self.members[path], path=target)
+                # A bill of an earlier repair stays beside the new one.
+                kept = f"{folder}/{SBOM_FOLDER}/{source.removesuffix('.dist-info')}.cdx.json"
+                yield msgspec.structs.replace(self.members[path], path=kept if target == own else target)
+
+    def sbom(self, package: Package, metadata: Metadata, members: Sequence[Member]) -> Member:
+        """The bill of materials of a package: sources whose licences travel are in what is compiled."""
+        folder = dist_info_folder(package.name, self.version)
+        compiled = any(NATIVE.search(member.path) for member in members)
+        data = wheel_sbom(
+            metadata,
+            [member.path for member in members] if compiled else (),
+            dist_info=folder,
+            bundled=tuple(self.bundled(package)),
+            epoch=self.epoch,
+        )
+        return Member(path=f"{folder}/{SBOM_FOLDER}/{SBOM_NAME}", data=data)
+
+    def bundled(self, package: Package) -> Iterator[Component]:
+        """The libraries of others in a package; large ones are not inflated for their SONAME."""
+        for path, _, _, target in self.by_package.get(package.name, ()):
+            if is_bundled(path, project=self.rules.name, providers=self.providers):
+                name = self.source.soname(path) if self.source.entries[path].size <= _LARGE else None
+                yield Component(
+                    name=name or path.rpartition("/")[2],
+                    origin="bundled",
+                    sha256=decode_hash(_hash(self.members[path])).hex(),
+                    paths=(target,),
+                )
 
     def marker(self, package: Package, identity: str) -> Iterator[Member]:
         """The file that the check at import knows a package by: none for the main one, and for those without files."""

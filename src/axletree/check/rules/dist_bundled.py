@@ -9,9 +9,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from axletree.check.engine import Case, Found, Rule, listing
-from axletree.check.files import is_grafted
 from axletree.check.rules.dist_sample import plain_library, sample
 from axletree.core.errors import IntegrityError
+from axletree.package.bundled import is_grafted
 from axletree.package.metadata import create_metadata
 from axletree.package.sbom_read import FOLDER, read_sbom
 

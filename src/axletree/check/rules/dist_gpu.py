@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing, subject
-from axletree.check.files import is_grafted
 from axletree.check.gpu import gpu_libraries, named_files, promised_gpus
 from axletree.check.rules.dist_gpu_sample import gpu_library, gpu_sample
 from axletree.check.rules.dist_sample import plain_library, sample
 from axletree.core.units import format_bytes
 from axletree.package.arch import order, parse_code, runs
+from axletree.package.bundled import is_grafted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
