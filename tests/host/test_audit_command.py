@@ -16,6 +16,7 @@ from axletree.app.audit import audit_paths
 from axletree.cli.audit import command
 from axletree.core.errors import AxletreeError, HostError, UsageError
 from axletree.host.policies import read_policies
+from support.conda import PREFIX, demo, put, text
 from support.inputs import wheel as input_wheel
 from support.wheels import demo_metadata, local_wheels, make_elf, wheel_bytes
 
@@ -53,6 +54,44 @@ def run(*arguments: str | Path) -> tuple[int, str]:
     if done.exception is not None:
         raise done.exception
     return done.return_value, SIZE.sub("SIZE", done.output)  # the size depends on the version of zlib
+
+
+def put_conda(folder: Path) -> Path:
+    package = demo(placeholder=PREFIX, depends=("__glibc >=2.17,<3.0.a0",))
+    return put(folder, package, [text("lib/libdemo.so", b"\x7fELF"), text("etc/demo", PREFIX.encode())]).path
+
+
+def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
+    path = put_conda(tmp_path)
+    code, output = run(path)
+    assert code == 0
+    lines = output.splitlines()
+    assert lines[0] == "demo-1.0-h1234567_0.conda"
+    assert lines[1].startswith("  2 files, 1 of them ELF, ")
+    assert lines[2:] == ["  platform: a conda package for linux-64, glibc >=2.17,<3.0.a0", "  nothing to say"]
+    assert json.loads(run("--json", path.parent)[1])["file"] == path.name  # the folder that it lies in
+    renamed = path.rename(path.with_name("other-1.0-h1234567_0.conda"))
+    with zipfile.ZipFile(renamed) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(renamed, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name.replace("demo-1.0", "other-1.0"), data)
+    code, output = run(renamed)
+    assert code == 1
+    assert "error name: is 'demo' in info/index.json, but 'other' in the file's name [conda/name]" in output
+
+
+@pytest.mark.parametrize("damage", ["cut off", "no archive", "no name"])
+def test_a_conda_package_that_is_refused(tmp_path: Path, damage: str) -> None:
+    path = put_conda(tmp_path)
+    data = path.read_bytes()
+    if damage == "no name":
+        path = path.rename(path.with_name("demo.conda"))
+    path.write_bytes({"cut off": data[: len(data) // 2], "no archive": b"junk"}.get(damage, data))
+    code, output = run(path)
+    assert code == 1
+    assert "[archive/refused]" in output
+    assert json.loads(run("--json", path)[1])["findings"][0]["rule"] == "archive/refused"
 
 
 def audit_wheel(path: Path) -> AuditReport:
@@ -139,7 +178,7 @@ def test_a_tree_without_metadata_is_judged_by_what_is_in_it(tmp_path: Path) -> N
     assert [(finding.rule, finding.where) for finding in report.findings] == [("dist/program-cut-off", "bin/tool")]
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(UsageError, match="has neither wheels nor machine code in it"):
+    with pytest.raises(UsageError, match="has neither wheels, conda packages nor machine code in it"):
         list(audit_paths([empty]))
 
 

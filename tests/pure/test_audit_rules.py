@@ -11,13 +11,14 @@ from axletree.check.audit import audit_buffer
 from axletree.check.document import render_rules
 from axletree.check.engine import Case, Rule, apply_rules
 from axletree.check.rules.archive import ARCHIVE_RULES
+from axletree.check.rules.conda import CONDA_RULES
 from axletree.check.rules.dist import DIST_RULES
 from axletree.check.rules.dist_sample import CORE, POLICIES, library, sample
 from axletree.core.errors import IntegrityError
 from axletree.package.record import RecordIssue
 from support.wheels import demo_metadata, make_elf, wheel_bytes
 
-RULES: list[Rule[Any]] = [*ARCHIVE_RULES, *DIST_RULES]
+RULES: list[Rule[Any]] = [*ARCHIVE_RULES, *DIST_RULES, *CONDA_RULES]
 CASES = [pytest.param(rule, case, id=f"{rule.id}: {case.title}") for rule in RULES for case in rule.cases]
 TAG = "cp311-cp311-manylinux_2_17_x86_64"
 NAME = f"demo-1.0-{TAG}.whl"
@@ -35,7 +36,7 @@ def test_case(rule: Rule[Any], case: Case[Any]) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_rule_is_complete(rule: Rule[Any]) -> None:
-    assert re.fullmatch(r"(dist|archive)/[a-z-]+", rule.id)
+    assert re.fullmatch(r"(dist|archive|conda)/[a-z-]+", rule.id)
     assert {case.fires for case in rule.cases} == {True, False}
     assert rule.title
     assert rule.why.endswith(".")
@@ -43,7 +44,7 @@ def test_rule_is_complete(rule: Rule[Any]) -> None:
 
 
 def test_ids_are_unique() -> None:
-    assert len({rule.id for rule in DIST_RULES}) == len(DIST_RULES)
+    assert len({rule.id for rule in RULES}) == len(RULES)
 
 
 def test_a_silent_case_breaks_no_other_rule() -> None:

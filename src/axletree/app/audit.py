@@ -1,4 +1,4 @@
-"""Audit wheels and unpacked trees that lie on disk."""
+"""Audit wheels, conda packages and unpacked trees that lie on disk."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Promises(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iterator[AuditReport]:
-    """Audit wheels, each in one pass and without unpacking it, and unpacked trees.
+    """Audit wheels and conda packages, each in one pass and without unpacking it, and unpacked trees.
 
     Args:
-        paths: wheels; folders that hold wheels, all of which are audited; folders that hold machine code.
-        promises: what they are held to beside their tags.
+        paths: wheels, conda packages; folders that hold some, all of which are audited; folders that hold machine code.
+        promises: what wheels and trees are held to beside their tags.
 
-    A wheel that is damaged or unsafe is not opened; its report says so, as a finding that names the member at fault.
+    An archive that is damaged or unsafe is not opened; its report says so, as a finding that names the member at fault.
 
     Raises:
         HostError: a file can't be read.
@@ -60,15 +60,17 @@ def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iter
     promises = promises or Promises()
     torch = None if promises.torch is None else exports_of_torch(promises.torch)
     for path in paths:
-        wheels = sorted(path.glob("*.whl")) if path.is_dir() else [path]
-        for wheel in wheels:
-            yield _audit_wheel(wheel, promises, torch)
-        if not wheels:
+        archives = sorted([*path.glob("*.whl"), *path.glob("*.conda")]) if path.is_dir() else [path]
+        for archive in archives:
+            yield _audit_archive(archive, promises, torch)
+        if not archives:
             yield _audit_folder(path, promises)
 
 
-def _audit_wheel(path: Path, promises: Promises, torch: TorchExports | None) -> AuditReport:
+def _audit_archive(path: Path, promises: Promises, torch: TorchExports | None) -> AuditReport:
     try:
+        if path.name.endswith((".conda", ".tar.bz2")):
+            return _audit_conda(path)
         return audit_buffer(
             map_file(path),
             filename=path.name,
@@ -85,11 +87,18 @@ def _audit_wheel(path: Path, promises: Promises, torch: TorchExports | None) -> 
         return refused_report(path.name, error)
 
 
+def _audit_conda(path: Path) -> AuditReport:
+    from axletree.check.conda_audit import audit_conda  # noqa: PLC0415 (not paid for by who audits wheels)
+    from axletree.host.conda import read_conda  # noqa: PLC0415
+
+    return audit_conda(read_conda(path))
+
+
 def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
     files = list_files(folder)
     scan = scan_tree(find_code(folder, files))
     if not (scan.elfs or scan.damaged_elfs or scan.others):
-        raise UsageError(Problem(file=str(folder), message="has neither wheels nor machine code in it"))
+        raise UsageError(Problem(file=str(folder), message="has neither wheels, conda packages nor machine code in it"))
     policies = read_all_policies()
     machines = [elf.facts.architecture for elf in scan.elfs if elf.facts.architecture]
     return audit_tree(

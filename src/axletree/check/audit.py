@@ -35,12 +35,13 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an audit found."""
 
     file: str
-    """File name of the wheel, or the folder."""
+    """File name of the wheel or conda package, or the folder."""
     project: str
     version: str
     tags: tuple[str, ...]
+    """Of a conda package its build string."""
     size: int
-    """Bytes of the wheel; 0 for a folder."""
+    """Bytes of the archive; 0 for a folder."""
     files: int
     elf_files: int
     floors: dict[str, str]
@@ -115,7 +116,7 @@ def audit_buffer(
 
 
 def refused_report(filename: str, error: IntegrityError) -> AuditReport:
-    """The report about a wheel that can't be opened: its findings name the members at fault."""
+    """The report about an archive that can't be opened: its findings name the members at fault."""
     return AuditReport(
         file=filename,
         project="",

@@ -1,4 +1,4 @@
-"""``axletree audit``: check wheels and say what is wrong, worst first."""
+"""``axletree audit``: check wheels and conda packages and say what is wrong, worst first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="WHEEL_OR_FOLDER..."
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="FILE_OR_FOLDER..."
 )
 @click.option(
     "--policy", metavar="NAME", help="Platform that the wheels should fit, such as manylinux_2_28 or a full tag."
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--glibc", metavar="VERSION", help="Highest glibc version that the wheels may need, such as 2.28.")
 @click.option("--hashes", is_flag=True, help="Compare the hashes of files of more than 64 MiB with RECORD too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each wheel, one a line.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each file, one a line.")
 def command(
     paths: tuple[Path, ...],
     policy: str | None,
@@ -53,7 +53,8 @@ def command(
     """Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code.
 
     Each wheel is read once and not unpacked. Of a folder all wheels are checked; where it has none, it is taken as an
-    unpacked tree, and its machine code is checked. Exit code 1 means that there are findings of severity error.
+    unpacked tree, and its machine code is checked. Conda packages are compared with their own lists: paths, hashes,
+    links, prefixes, compiled files. Exit code 1 means that there are findings of severity error.
     """
     if glibc is not None and parse_glibc(glibc) is None:
         raise UsageError(f"--glibc: {glibc!r} is no version", hint="write it as 2.28")

@@ -47,6 +47,8 @@ class CondaMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where a link points, as written."""
     prefix: FileMode | None = None
     """How the prefix stands in it, if it does: the one that ``paths.json`` names for it, or for others."""
+    elf: bool = False
+    """Whether it begins as an ELF file."""
 
 
 class CondaFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +218,9 @@ def _member(entry: TarEntry, content: Iterable[bytes | memoryview], paths: Mappi
     digest = hashlib.sha256()
     declared = paths.get(entry.path) or paths.get("")
     search = PrefixSearch(declared.prefix_placeholder.encode()) if declared and declared.prefix_placeholder else None
+    head = b""
     for chunk in content:
+        head = head or bytes(chunk[:4])
         digest.update(chunk)
         if search:
             search.feed(chunk)
@@ -228,6 +232,7 @@ def _member(entry: TarEntry, content: Iterable[bytes | memoryview], paths: Mappi
         executable=entry.executable,
         target=entry.target,
         prefix=search.mode if search else None,
+        elf=head == b"\x7fELF",
     )
 
 
