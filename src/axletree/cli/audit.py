@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "NVIDIA's, AMD's and Intel's wheels and of drivers are known.",
 )
 @click.option("--glibc", metavar="VERSION", help="Highest glibc version that the wheels may need, such as 2.28.")
-@click.option("--hashes", is_flag=True, help="Compare the hashes of files of more than 64 MiB with RECORD too.")
+@click.option("--hashes", is_flag=True, help="Compare the hashes of files of more than 16 MiB with RECORD too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each file, one a line.")
 def command(
     paths: tuple[Path, ...],

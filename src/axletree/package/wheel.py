@@ -14,7 +14,7 @@ from axletree.binary.mapped import FORGET_EVERY, forget
 from axletree.binary.members import SMALL, PassingMember, read_member
 from axletree.binary.zips import MAX_TOTAL, ZipEntry, read_directory
 from axletree.core.errors import IntegrityError
-from axletree.package.formats import HEAD, CodeFormat, code_format
+from axletree.package.formats import HEAD, MAGICS, CodeFormat, code_format
 from axletree.package.metadata import Metadata, parse_metadata
 from axletree.package.names import WheelName, dist_info_folder, parse_wheel_name
 from axletree.package.record import (
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 MAX_METADATA = 64 << 20
 """Most bytes of a file in ``.dist-info`` that is read as a whole."""
-LARGEST_SMALL = 64 << 20
+LARGEST_SMALL = 16 << 20
 """Largest member that ``hashes="small"`` takes the hash of."""
 
 
@@ -48,6 +48,8 @@ class WheelMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     compressed: int
     sha256: str
     """Hexadecimal digest of the content; empty where it was not taken (see ``scan_wheel``)."""
+    crc: int = 0
+    """CRC-32 of the content, 0 where it is not known."""
     executable: bool = False
     format: CodeFormat = ""
     """Kind of machine code by its first bytes."""
@@ -119,7 +121,7 @@ def scan_wheel(
         buffer: the archive, in memory or mapped.
         filename: its name without folders.
         only_metadata: read ``.dist-info`` only; RECORD is then not compared with the content.
-        hashes: ``small``: don't take the hash of members of more than 64 MiB, a third of the work for a wheel that has
+        hashes: ``small``: don't take the hash of members of more than 16 MiB, a third of the work for a wheel that has
             them. Sizes and CRCs are checked for all.
 
     Raises:
@@ -156,7 +158,7 @@ def scan_wheel(
 
 def _scan_small(entry: ZipEntry, found: _Pass) -> None:
     content = read_member(found.buffer, entry, archive=found.archive, limit=SMALL)
-    kind = code_format(content[:HEAD])
+    kind = code_format(content[:HEAD]) if content.startswith(MAGICS) else ""
     if kind == "elf":
         try:
             found.elfs.append(ElfMember(path=entry.name, facts=read_elf(content, name=entry.name)))
@@ -224,6 +226,7 @@ def _add_member(entry: ZipEntry, found: _Pass, kind: CodeFormat, digests: list[h
             size=entry.size,
             compressed=entry.compressed,
             sha256=sha256,
+            crc=entry.crc,
             executable=entry.executable,
             format=kind,
         )

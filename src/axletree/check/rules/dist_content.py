@@ -105,10 +105,11 @@ def _is_private(path: str) -> bool:
 
 
 def _copies(facts: DistFacts) -> Iterator[Found]:
-    groups: dict[tuple[str, int], list[str]] = {}
+    groups: dict[tuple[str | int, int], list[str]] = {}
     for member in facts.wheel.members:
-        if member.sha256 and member.size >= _COPY:
-            groups.setdefault((member.sha256, member.size), []).append(member.path)
+        content = member.sha256 or member.crc  # large files may have no hash; their size and CRC tell as well
+        if content and member.size >= _COPY:
+            groups.setdefault((content, member.size), []).append(member.path)
     copies = {paths[0]: (size * (len(paths) - 1), paths) for (_, size), paths in groups.items() if len(paths) > 1}
     total = sum(size for size, _ in copies.values())
     if total >= _NOTABLE:
@@ -125,11 +126,11 @@ def _sample(*files: str, filename: str = FILENAME) -> DistFacts:
     return sample(filename=filename, elfs={}, files=files)
 
 
-def _with_copies(first: str, second: str) -> DistFacts:
+def _with_copies(first: str, second: str, *, crcs: tuple[int, int] = (0, 0)) -> DistFacts:
     facts = sample(elfs={})
     members = tuple(
-        WheelMember(path=path, size=2 << 20, compressed=1 << 20, sha256=digest * 64)
-        for path, digest in (("demo/bin/tool-1.2", first), ("demo/bin/tool", second))
+        WheelMember(path=path, size=2 << 20, compressed=1 << 20, sha256=digest * 64, crc=crc)
+        for path, digest, crc in (("demo/bin/tool-1.2", first, crcs[0]), ("demo/bin/tool", second, crcs[1]))
     )
     return sample(elfs={}, wheel={"members": (*facts.wheel.members[:1], *members)})
 
@@ -219,7 +220,9 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         check=_copies,
         cases=(
             Case(title="a program under two names", facts=_with_copies("a", "a"), fires=True),
+            Case(title="a large one, without a hash", facts=_with_copies("", "", crcs=(7, 7)), fires=True),
             Case(title="two programs of one size", facts=_with_copies("a", "b"), fires=False),
+            Case(title="two large ones of one size", facts=_with_copies("", "", crcs=(7, 8)), fires=False),
         ),
     ),
 )
