@@ -103,13 +103,19 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         split_wheel(wheel, load_split_rules("torch", wheel=wheel), folder / index)
         if index == "b":
             wheel.unlink()
-    for name, version, needs in (("nvidia-nccl-cu13", "2.30.7", []), ("vision", "1.0", ["torch==2.14.1"])):
+    circle = [
+        (f"circle-{name}", version, [f"circle-{other}=={version}"])
+        for name, other in ("ab", "ba")
+        for version in ("1.0", "2.0")
+    ]
+    others = [("nvidia-nccl-cu13", "2.30.7", []), ("vision", "1.0", ["torch==2.14.1"])]
+    for name, version, needs in (*others, *circle):
         tag = WheelName(project=name, version=version, python="py3", abi="none", platform="any")
         (folder / "others").mkdir(exist_ok=True)
         write_wheel_file(
             folder / "others",
             tag,
-            [Member(path=f"{name.partition('-')[0]}/x.py", data=b"")],
+            [Member(path=f"{name.replace('-', '_')}/x.py", data=b"")],
             metadata=create_metadata(name=name, version=version, requires=needs),
             wheel_info=WheelInfo(tags=tag.tags, purelib=True),
         )
@@ -231,6 +237,15 @@ def test_the_command_of_the_message_repairs(site: Site) -> None:
     install("a", *words)(site)
     site.check()
     assert site.installed()["libtorch"] == A
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_clients_accept_pins_in_a_circle(site: Site) -> None:
+    install("a", "circle-a==1.0")(site)
+    assert site.installed() == {"circle-a": "1.0", "circle-b": "1.0"}
+    install("a", "--upgrade", "circle-b")(site)
+    assert site.installed() == {"circle-a": "2.0", "circle-b": "2.0"}
+    uninstall("circle-a", "circle-b")(site)
 
 
 def test_libtorch_stays_usable_alone(site: Site) -> None:

@@ -21,16 +21,12 @@ from axletree.app.split import load_split_rules, split_wheel
 from axletree.cli.split import command
 from axletree.core.errors import HostError, IntegrityError, PublishError, RecipeError, UsageError
 from axletree.host.conda import read_conda
-from axletree.package.conda.check import check_siblings, clobbers
 from axletree.package.split_rules import parse_split_rules
-from support.conda import install, put_python, solve
 from support.inputs import wheel
 from support.small_torch import make_small_torch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from axletree.app.split import SplitOutcome
 
 UV = str(Path(sys.executable).with_name("uv"))
 RULES = Path(__file__).parents[2] / "recipes" / "split" / "torch.toml"
@@ -198,98 +194,6 @@ def test_rules_are_found_by_the_project_or_named(tmp_path: Path) -> None:
         load_split_rules(str(tmp_path / "x.toml"), wheel=Path("x.whl"))
 
 
-VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-def conda_split(wheel: Path, out: Path) -> SplitOutcome:
-    return split_wheel(wheel, load_split_rules(None, wheel=wheel), out, formats=["conda"], verify=False)
-
-
-def test_conda_packages_install_together(small: Path, tmp_path: Path) -> None:
-    outcome = conda_split(small, tmp_path / "out")
-    version = "2.14.1+cu130.split.1"
-    channel = tmp_path / "out" / "conda"
-    assert sorted(path.name.partition(f"-{version}-")[0] for path in outcome.files) == [
-        "libtorch", "libtorch-cuda", "libtorch-cuda-linalg", "pytorch", "torch-split"
-    ]  # fmt: skip
-    assert {path.parent for path in outcome.files} == {channel / "linux-64"}
-    assert not list((tmp_path / "out").glob("*.whl"))
-    facts = [read_conda(path) for path in outcome.files]
-    assert (*check_siblings(facts), *clobbers(facts)) == ()
-    listed = json.loads((channel / "linux-64" / "repodata.json").read_text())["packages.conda"]
-    assert sorted(listed) == sorted(path.name for path in outcome.files)
-    (torch,) = (entry for entry in listed.values() if entry["name"] == "pytorch")
-    assert torch["run_exports"]["weak"] == [
-        "libtorch >=2.14.1,<2.15.0a0",
-        "libtorch-cuda >=2.14.1,<2.15.0a0",
-        "libtorch-cuda-linalg >=2.14.1,<2.15.0a0",
-        "pytorch >=2.14.1,<2.15.0a0",
-    ]
-    put_python(channel, VERSION)
-    prefix = tmp_path / "prefix"
-    names = install(channel, prefix, "torch-split", cache=tmp_path / "cache")
-    assert {"libtorch", "libtorch-cuda", "libtorch-cuda-linalg", "pytorch", "torch-split"} < set(names)
-    assert not [path for path in prefix.rglob("*") if "__clobber" in path.name]
-    site = prefix / "lib" / f"python{VERSION}" / "site-packages"
-    compiled = list((site / "torch").rglob("*.pyc"))
-    assert {path.name.split(".")[1] for path in compiled} == {sys.implementation.cache_tag}
-    assert len(compiled) == len(list((site / "torch").rglob("*.py")))
-    code = "import torch; print(torch.value(), torch.__cached__)"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], env={"PYTHONPATH": str(site)}, text=True, capture_output=True, check=False
-    )
-    assert done.stdout.split() == ["28", str(site / "torch" / "__pycache__" / compiled_name("__init__"))], done.stderr
-
-
-def compiled_name(module: str) -> str:
-    return f"{module}.{sys.implementation.cache_tag}.pyc"
-
-
-def test_a_sibling_of_another_split_is_never_installed_with_it(small: Path, tmp_path: Path) -> None:
-    newer = make_small_torch(tmp_path / "newer", version="2.14.2", answer=9)
-    for path in (small, newer):
-        conda_split(path, tmp_path / "out")
-    channel = tmp_path / "out" / "conda"
-    put_python(channel, VERSION)
-    records = solve(channel, "pytorch ==2.14.1+cu130.split.1")
-    ours = {str(record.version) for record in records if "torch" in record.name.normalized}
-    assert ours == {"2.14.1+cu130.split.1"}
-    for one, other in (("pytorch", "libtorch"), ("libtorch-cuda", "libtorch"), ("torch-split", "pytorch")):
-        with pytest.raises(Exception, match="Cannot solve"):
-            solve(channel, f"{one} ==2.14.1+cu130.split.1", f"{other} ==2.14.2+cu130.split.1")
-
-
-def test_conda_packages_for_a_python_that_is_not_here(small: Path, tmp_path: Path) -> None:
-    other = make_small_torch(tmp_path / "other", python="cp34", requires=["filelock", "strange>=2"])
-    conda_split(small, tmp_path / "out")
-    outcome = conda_split(other, tmp_path / "out")
-    libraries, *_ = (part for part in outcome.report.conda if part.name == "libtorch")
-    assert (tmp_path / "out" / libraries.filename).is_file()  # the same for both
-    (torch,) = (part for part in outcome.report.conda if part.name == "pytorch")
-    assert torch.compiled == 0
-    assert torch.guessed == ("strange",)
-    assert "filelock" in torch.depends
-    assert outcome.report.notes[0].startswith(
-        "conda: pytorch has no compiled files, since this machine has no Python 3.4"
-    )
-    assert "no known package of strange" in outcome.report.notes[1]
-
-
-def test_without_rattler_a_note_says_how_to_index(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    outcome = conda_split(small, tmp_path / "out")
-    assert outcome.report.notes[-1].startswith("conda: the channel has no index yet: run `conda index ")
-    assert not list((tmp_path / "out" / "conda").rglob("repodata.json"))
-
-
-def test_a_damaged_package_in_the_channel(small: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "out" / "conda" / "linux-64" / "x-1-0.conda"
-    bad.parent.mkdir(parents=True)
-    bad.write_bytes(b"junk")
-    with pytest.raises(HostError, match="can't be indexed"):
-        conda_split(small, tmp_path / "out")
-
-
 NUMPY = """\
 name = "numpy"
 label = "split.1"
@@ -398,6 +302,29 @@ def test_the_official_cpu_wheel(tmp_path: Path) -> None:
     assert run(python, "-c", SMOKE).strip() == cmake
     run(UV, "pip", "uninstall", "-q", "--python", python, "torch-split", "torch", "libtorch")
     assert not [each for name in ("torch", "libtorch", "functorch", "torchgen") for each in site.glob(f"{name}/**/*")]
+
+
+@pytest.mark.proof
+def test_pip_installs_the_split_over_the_official_cpu_wheel_and_back(tmp_path: Path) -> None:
+    path = wheel("torch==2.13.0+cpu")
+    outcome = split_wheel(path, load_split_rules(None, wheel=path), tmp_path / "out", verify=False)
+    python = make_env(tmp_path / "env")
+    site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    index = ["--extra-index-url", (tmp_path / "out" / "simple").as_uri()]
+    official: list[str | Path] = ["--no-deps", "--force-reinstall", path]
+    steps: list[list[str | Path]] = [official, [*index, outcome.report.install], official, [*index, outcome.report.install]]
+    for number, step in enumerate(steps):
+        run(*pip, "install", "-q", *step)
+        if not number:
+            run(UV, "pip", "install", "-q", "--python", python, path)  # what it requires
+        folder = "torch" if step is official else "libtorch"
+        assert run(python, "-c", SMOKE).strip() == str(site / folder / "share" / "cmake")
+        check = subprocess.run([*pip, "check"], text=True, capture_output=True, check=False)
+        print(f"step {number + 1}, {folder}: {check.stdout.strip()}")  # noqa: T201 (docs/proof/split.md shows it)
+    run(*pip, "uninstall", "-q", "-y", "torch-split", "torch", "libtorch")
+    left = [each for name in ("torch", "libtorch", "functorch", "torchgen") for each in site.glob(f"{name}/**/*")]
+    assert [each for each in left if each.is_file()] == []
 
 
 @pytest.mark.proof

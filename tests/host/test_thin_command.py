@@ -26,6 +26,7 @@ from support.wheels import demo_metadata, make_elf, wheel_bytes
 
 TAG = "py3-none-linux_x86_64"
 LIBRARY = "demo/libk.so"
+SBOM = "demo-1.0.dist-info/sboms/axletree.cdx.json"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def wheel(tmp_path: Path, library: Path) -> Path:
     path = tmp_path / "in" / f"demo-1.0-{TAG}.whl"
     path.parent.mkdir()
     metadata = demo_metadata(requires=("nvidia-cuda-runtime==13.0.96",))
-    files = {"demo/__init__.py": b"x = 1\n" * 99, LIBRARY: library.read_bytes()}
+    files = {"demo/__init__.py": b"x = 1\n" * 99, LIBRARY: library.read_bytes(), SBOM: b'{"bomFormat": "CycloneDX"}'}
     path.write_bytes(wheel_bytes(files, tag=TAG, metadata=metadata))
     return path
 
@@ -57,7 +58,8 @@ def test_each_architecture_becomes_a_variant(tmp_path: Path, wheel: Path) -> Non
     assert sorted(path.name for path in out.iterdir()) == [*names, "demo-1.0-variants.json"]
     with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(out / names[1]) as after:
         assert after.testzip() is None
-        assert after.read("demo/__init__.py") == before.read("demo/__init__.py")
+        for unchanged in ("demo/__init__.py", SBOM):
+            assert after.read(unchanged) == before.read(unchanged)
         assert after.getinfo(LIBRARY).file_size == before.getinfo(LIBRARY).file_size
         assert after.getinfo(LIBRARY).compress_size < before.getinfo(LIBRARY).compress_size
         folder = "demo-1.0.dist-info"
