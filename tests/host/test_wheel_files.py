@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,9 @@ import pytest
 from axletree.core.errors import HostError, IntegrityError
 from axletree.host import archive
 from axletree.host.archive import WheelFile, map_file, write_wheel_file
+from axletree.host.wheels import open_wheel
 from axletree.package import writer
+from axletree.package.repack import packed_members
 from axletree.package.writer import Member
 from support.wheels import demo_info, demo_metadata, demo_name
 
@@ -133,3 +137,16 @@ def test_files_that_can_not_be_mapped(tmp_path: Path) -> None:
         map_file(tmp_path / "empty.whl")
     with pytest.raises(HostError, match="can't be read: No such file"):
         map_file(tmp_path / "none.whl")
+
+
+def test_the_digest_taken_on_the_way_is_that_of_the_file(tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes((8 << 20) + 1)  # more than is copied at once
+    members = [*MEMBERS, Member(path="demo/noise", data=noise)]
+    options = {"metadata": demo_metadata(VERSION), "wheel_info": demo_info(), "digest": True}
+    first = write_wheel_file(tmp_path, demo_name(version=VERSION), members, **options)  # type: ignore[arg-type]
+    made = open_wheel(first.path)
+    taken = packed_members(made.view, made.entries, made.record, folder=made.folder)
+    copy = write_wheel_file(tmp_path / "copy", demo_name(version=VERSION), taken, **options)  # type: ignore[arg-type]
+    assert first.digest is None  # headers were written over
+    assert copy.digest == copy.sha256 == hashlib.sha256(copy.path.read_bytes()).hexdigest()
+    assert first.sha256 == copy.sha256

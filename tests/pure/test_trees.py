@@ -12,6 +12,7 @@ from axletree.core.errors import IntegrityError
 from axletree.core.trees import (
     Entry,
     Tree,
+    all_safe_paths,
     decode_tree,
     encode_tree,
     is_safe_link,
@@ -165,3 +166,13 @@ def test_a_tree_is_a_value_whatever_the_order_of_its_entries(names: list[str], d
 
 def test_an_empty_tree_is_a_tree() -> None:
     assert decode_tree(encode_tree(make_tree([]))) == Tree(entries=())
+
+
+@given(st.lists(st.text(st.sampled_from("a./\\\n\0\ud800é"), max_size=6), max_size=4))
+def test_paths_that_are_safe_together_are_safe_each(paths: list[str]) -> None:
+    if all_safe_paths(paths):
+        assert all(map(is_safe_path, paths))
+
+
+def test_plain_paths_are_safe_together() -> None:
+    assert all_safe_paths(["a", "a.b/..c/d..", "é/x y"])

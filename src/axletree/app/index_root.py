@@ -16,6 +16,7 @@ import msgspec
 
 from axletree.core.errors import HostError
 from axletree.core.values import Digest
+from axletree.host.archive import digest_file
 from axletree.package.index import IndexFile, merge_files, read_index, render_index
 
 if TYPE_CHECKING:
@@ -56,12 +57,6 @@ def staging(out: Path) -> Iterator[Path]:
                 yield Path(folder)
     except OSError as error:
         raise _unwritable(out, error) from error
-
-
-def digest_file(path: Path) -> Digest:
-    """SHA-256 of a file's content."""
-    with path.open("rb") as stream:  # read, not mapped: pages of a mapping count as memory of ours
-        return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tuple[Path, ...]:

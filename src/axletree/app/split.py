@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.app.index_root import StagedFile, add_to_root, digest_file, staging
+from axletree.app.index_root import StagedFile, add_to_root, staging
 from axletree.app.shipped import recipes_folder
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
@@ -19,6 +19,7 @@ from axletree.package.split import plan_split
 from axletree.package.split_report import SplitReport
 from axletree.package.split_rules import SplitRules, parse_split_rules
 from axletree.package.split_source import read_split_source
+from axletree.package.writer import Packed
 from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def split_wheel(
     with staging(out) as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         # Most of the work is the kernel's and the libraries' that hash and inflate: it runs beside Python.
         wanted = plan.parts if verify or "wheel" in formats else ()  # the proof reads wheels
-        files = tuple(pool.map(partial(_write, folder, epoch=epoch), wanted))
+        files = _write_parts(folder, wanted, epoch, pool)
         report = plan.report
         if verify:
             report = msgspec.structs.replace(report, notes=_prove(source, plan, [file for file, _ in files], pool))
@@ -134,6 +135,20 @@ def _read(path: Path) -> str:
         raise UsageError(f"{path} is no UTF-8 text") from error
 
 
+def _write_parts(
+    folder: Path, parts: Sequence[Part], epoch: int, pool: Executor
+) -> tuple[tuple[WheelFile, StagedFile], ...]:
+    """Write the wheels of parts side by side, the largest first: what is begun last is done soon."""
+    largest_first = sorted(parts, key=_bytes, reverse=True)
+    written = pool.map(partial(_write, folder, epoch=epoch), largest_first)
+    files = {part.name: file for part, file in zip(largest_first, written, strict=True)}
+    return tuple(files[part.name] for part in parts)
+
+
+def _bytes(part: Part) -> int:
+    return sum(len(member.data.data) for member in part.members if isinstance(member.data, Packed))
+
+
 def _write(folder: Path, part: Part, *, epoch: int) -> tuple[WheelFile, StagedFile]:
     file = write_wheel_file(
         folder,
@@ -143,11 +158,12 @@ def _write(folder: Path, part: Part, *, epoch: int) -> tuple[WheelFile, StagedFi
         wheel_info=part.wheel_info,
         epoch=epoch,
         verify=False,  # all parts are read back together, once, when what they need of each other is known
+        digest=True,
     )
     return file, StagedFile(
         path=file.path,
         size=file.size,
-        sha256=digest_file(file.path),
+        sha256=file.sha256,
         metadata=file.written.metadata,
         requires_python=part.metadata.get("Requires-Python"),
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.binary.mapped import forget
 from axletree.binary.members import SMALL, iter_member, read_member
 from axletree.binary.zips import read_directory
 from axletree.core.errors import HostError, IntegrityError, Problem
@@ -40,12 +41,13 @@ class WheelFile(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     size: int
     written: WrittenWheel
+    digest: Digest | None = None
+    """SHA-256 of the whole file, where it was taken while that was written."""
 
     @property
     def sha256(self) -> Digest:
-        """Of the whole file, which is read for it."""
-        with self.path.open("rb") as stream:
-            return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
+        """Of the whole file, which is read for it where that is still to be done."""
+        return self.digest or digest_file(self.path)
 
 
 _FILES: weakref.WeakKeyDictionary[mmap.mmap, int] = weakref.WeakKeyDictionary()
@@ -55,6 +57,8 @@ _MOST_PROBLEMS = 20
 _PER_MEMBER = 20_000
 """Bytes of content that a member costs as much as, beside them."""
 _BUFFER = 1 << 18
+_STEP = 8 << 20
+"""Bytes that are copied, hashed and then leave memory; so many that threads seldom wait for each other."""
 _COPY_FROM = 1 << 18
 """Bytes from which on asking the kernel to copy costs less than copying."""
 
@@ -79,11 +83,18 @@ def map_file(path: Path) -> memoryview:
     return memoryview(mapped)
 
 
+def digest_file(path: Path) -> Digest:
+    """SHA-256 of a file's content."""
+    with path.open("rb") as stream:  # read, not mapped: pages of a mapping count as memory of ours
+        return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
+
+
 class _Output:
     """A new file that an archive is written into: buffered, and with a short way from a mapped file to it."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, digest: bool) -> None:
         self._descriptor = descriptor
+        self._sha256 = hashlib.sha256() if digest else None
         self._waiting: list[bytes | memoryview] = []
         self._size = 0
 
@@ -93,27 +104,39 @@ class _Output:
         if self._size >= _BUFFER:
             self.flush()
 
+    @property
+    def digest(self) -> Digest | None:
+        """SHA-256 of what was written, if it was wanted and nothing was written over."""
+        return None if self._sha256 is None else Digest(self._sha256.hexdigest())
+
     def seek(self, offset: int) -> None:
         self.flush()
+        self._sha256 = None
         os.lseek(self._descriptor, offset, os.SEEK_SET)
 
     def flush(self) -> None:
         data = memoryview(b"".join(self._waiting)) if len(self._waiting) != 1 else memoryview(self._waiting[0])
         self._waiting, self._size = [], 0
+        if self._sha256 is not None:
+            self._sha256.update(data)
         while data:
             data = data[os.write(self._descriptor, data) :]
 
     def copy_range(self, data: bytes | memoryview, offset: int) -> bool:
-        """Let the kernel copy a part of a mapped file; the pages of the mapping stay untouched."""
+        """Let the kernel copy a part of a mapped file; its pages are touched for the digest only."""
         mapped = data.obj if isinstance(data, memoryview) else None
         if offset < 0 or len(data) < _COPY_FROM or not isinstance(mapped, mmap.mmap) or mapped not in _FILES:
             return False
         self.flush()
-        source, end = _FILES[mapped], offset + len(data)
+        source, end, whole = _FILES[mapped], offset + len(data), memoryview(mapped)
+        step = end - offset if self._sha256 is None else _STEP
         while offset < end:
-            sent = os.sendfile(self._descriptor, source, offset, end - offset)
+            sent = os.sendfile(self._descriptor, source, offset, min(end - offset, step))
             if not sent:
                 raise OSError(errno.EIO, "the file that is copied from became shorter")
+            if self._sha256 is not None:
+                self._sha256.update(whole[offset : offset + sent])
+                forget(whole, offset, offset + sent)
             offset += sent
         return True
 
@@ -129,6 +152,7 @@ def write_wheel_file(
     level: int = LEVEL,
     threads: int = 1,
     verify: bool = True,
+    digest: bool = False,
 ) -> WheelFile:
     """Write a wheel into a folder under its normalised name; what was there under that name is replaced.
 
@@ -143,6 +167,7 @@ def write_wheel_file(
         threads: how many compress at once.
         verify: read the whole wheel back before it gets its name, and bring it to the disk. Without, it costs little
             more than copying what it is made of; a loss of power can then take it.
+        digest: take the SHA-256 of the file on the way where that can be done; it costs less than reading it again.
 
     Raises:
         IntegrityError: the members can't make a wheel, or what was written does not read back as such.
@@ -153,7 +178,7 @@ def write_wheel_file(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb", buffering=0) as sink:
-            output = _Output(sink.fileno())
+            output = _Output(sink.fileno(), digest=digest)
             written = write_wheel(
                 output, members, metadata=metadata, wheel_info=wheel_info, epoch=epoch, level=level, threads=threads
             )
@@ -170,7 +195,7 @@ def write_wheel_file(
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    return WheelFile(path=path, size=written.size, written=written)
+    return WheelFile(path=path, size=written.size, written=written, digest=output.digest)
 
 
 def read_contents(

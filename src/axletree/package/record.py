@@ -98,9 +98,13 @@ def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...
 
 def render_record(entries: Iterable[RecordEntry]) -> bytes:
     """The bytes of a RECORD file, lines in the given order."""
-    return "".join(
-        f"{_quote(entry.path)},{_quote(entry.hash)},{'' if entry.size is None else entry.size}\n" for entry in entries
-    ).encode()
+    entries = tuple(entries)
+    text = "".join([f"{entry.path},{entry.hash},{'' if entry.size is None else entry.size}\n" for entry in entries])
+    if '"' in text or "\r" in text or text.count(",") != 2 * len(entries) or text.count("\n") != len(entries):
+        # Some field needs quotes; looking at each for that takes longer than all the rest.
+        lines = ((_quote(entry.path), _quote(entry.hash), entry.size) for entry in entries)
+        text = "".join(f"{path},{digest},{'' if size is None else size}\n" for path, digest, size in lines)
+    return text.encode()
 
 
 def _rows(text: str) -> Iterator[list[str]]:

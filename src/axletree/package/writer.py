@@ -17,19 +17,21 @@ from zlib_ng import zlib_ng
 
 from axletree.binary.zips import DEFLATED, STORED
 from axletree.core.errors import IntegrityError, Problem
-from axletree.core.trees import is_safe_path, paths_above_others
+from axletree.core.trees import all_safe_paths, is_safe_path, paths_above_others
 from axletree.package.deflate import BLOCK, LEVEL, Block, cut, deflate
 from axletree.package.metadata import Metadata, render_metadata
 from axletree.package.names import dist_info_folder
 from axletree.package.record import SIGNATURES, RecordEntry, encode_hash, render_record
 from axletree.package.wheel_info import WheelInfo, render_wheel_info
-from axletree.package.zip_records import EARLIEST, Written, central_header, dos_time, end_records, local_header
+from axletree.package.zip_records import EARLIEST, Written, both_headers, dos_time, end_records, local_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Future
 
-_SMALL = 64 << 10
+_MAX_PATH = 0xFFFF
+_LONG = _MAX_PATH // 4
+"""Characters up to which a path can't have too many bytes."""
 _BATCH = 1 << 20
 _ITEM = 1 << 10
 """Bytes of content that an item costs as much as, beside compressing."""
@@ -169,20 +171,22 @@ def write_wheel(
 
 
 def _check(members: Sequence[Member], folder: str) -> None:
-    problems: list[Problem] = []
-    seen: set[str] = set()
+    paths = [member.path for member in members]
+    seen = set(paths)
     reserved = {f"{folder}/{name}" for name in ("RECORD", *SIGNATURES)}
-    for member in members:
-        path = member.path
-        if not is_safe_path(path) or len(path.encode()) > 0xFFFF:
-            problems.append(Problem(key=path[:200], message="no path for a member of a wheel"))
-        if path in seen:
-            problems.append(Problem(key=path, message="is in the wheel twice"))
-        seen.add(path)
-        if path in reserved:
-            problems.append(Problem(key=path, message="only the writer makes RECORD, and nobody signs it"))
-        if not isinstance(member.data, bytes | Packed) and member.size is None:
-            problems.append(Problem(key=path, message="comes in chunks and needs a size"))
+    problems: list[Problem] = []
+    if (
+        len(seen) < len(paths)
+        or not all_safe_paths(paths)
+        or max(map(len, paths)) > _LONG
+        or not reserved.isdisjoint(seen)
+    ):
+        problems += _path_problems(paths, reserved)
+    problems += (
+        Problem(key=member.path, message="comes in chunks and needs a size")
+        for member in members
+        if member.size is None and not isinstance(member.data, bytes | Packed)
+    )
     both = "is both a file and a folder in the wheel"
     problems += (Problem(key=path, message=both) for path in paths_above_others(seen))
     others = {top for path in seen if (top := path.partition("/")[0]).endswith(".dist-info")} - {folder}
@@ -191,22 +195,39 @@ def _check(members: Sequence[Member], folder: str) -> None:
         raise IntegrityError(*dict.fromkeys(problems))
 
 
+def _path_problems(paths: Iterable[str], reserved: set[str]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for path in paths:
+        if not is_safe_path(path) or len(path.encode()) > _MAX_PATH:
+            yield Problem(key=path[:200], message="no path for a member of a wheel")
+        if path in seen:
+            yield Problem(key=path, message="is in the wheel twice")
+        seen.add(path)
+        if path in reserved:
+            yield Problem(key=path, message="only the writer makes RECORD, and nobody signs it")
+
+
 def _items(members: Iterable[Member]) -> Iterator[_Piece | _Copy]:
-    """Read and hash members block by block; what is compressed already stays as it is."""
+    """What is to be done for members, in order; what is compressed already stays as it is."""
     for member in members:
         data = member.data
         if isinstance(data, Packed):
             yield _Copy(member, data)
             continue
-        digest = _Digest()
-        if isinstance(data, bytes) and len(data) <= BLOCK:
-            digest.add(data)
-            yield _Piece(member, digest, Block(data, b"", last=True), first=True)
-            continue
-        first = True
-        for block in cut(digest.watch((data,) if isinstance(data, bytes) else data())):
-            yield _Piece(member, digest, block, first)
-            first = False
+        yield from _pieces(member, data)
+
+
+def _pieces(member: Member, data: bytes | Callable[[], Iterable[bytes]]) -> Iterator[_Piece]:
+    """Read and hash a member block by block."""
+    digest = _Digest()
+    if isinstance(data, bytes) and len(data) <= BLOCK:
+        digest.add(data)
+        yield _Piece(member, digest, Block(data, b"", last=True), first=True)
+        return
+    first = True
+    for block in cut(digest.watch((data,) if isinstance(data, bytes) else data())):
+        yield _Piece(member, digest, block, first)
+        first = False
 
 
 def _batches(items: Iterable[_Piece | _Copy]) -> Iterator[list[_Piece | _Copy]]:
@@ -225,8 +246,13 @@ def _batches(items: Iterable[_Piece | _Copy]) -> Iterator[list[_Piece | _Copy]]:
 def _fill(archive: _Archive, members: Iterable[Member], *, level: int, threads: int) -> None:
     """Compress and append members; with several threads, a few batches are compressed while one is written."""
     if threads <= 1 or not level:
-        for item in _items(members):
-            archive.put(item, _pack(item, level))
+        for member in members:
+            data = member.data
+            if isinstance(data, Packed):
+                archive.copy(member, data)
+            else:
+                for piece in _pieces(member, data):
+                    archive.put(piece, _pack(piece, level))
         return
     waiting: deque[tuple[list[_Piece | _Copy], Future[list[bytes]]]] = deque()
     with ThreadPoolExecutor(max_workers=threads) as pool:
@@ -255,29 +281,27 @@ class _Archive:
         self._stamp = stamp
         self._stored = stored
         self._position = 0
-        self._written: list[Written] = []
+        self._current: Written | None = None
+        self._directory: list[bytes] = []
         self.record: list[RecordEntry] = []
 
     def put_all(self, batch: list[_Piece | _Copy], packed: Future[list[bytes]]) -> None:
         """Append a batch once it is compressed."""
         for item, data in zip(batch, packed.result(), strict=True):
-            self.put(item, data)
-
-    def put(self, item: _Piece | _Copy, packed: bytes) -> None:
-        """Append a block, or a member that was compressed already."""
-        if isinstance(item, _Copy):
-            self._copy(*item)
-        else:
-            self._put(item, packed)
+            if isinstance(item, _Copy):
+                self.copy(*item)
+            else:
+                self.put(item, data)
 
     def close(self) -> int:
         """Write the central directory; returns the bytes of the archive."""
-        directory = b"".join(central_header(written, self._stamp) for written in self._written)
-        end = end_records(entries=len(self._written), size=len(directory), offset=self._position)
+        directory = b"".join(self._directory)
+        end = end_records(entries=len(self._directory), size=len(directory), offset=self._position)
         self._append(directory + end)
         return self._position
 
-    def _copy(self, member: Member, packed: Packed) -> None:
+    def copy(self, member: Member, packed: Packed) -> None:
+        """Append a member that was compressed already."""
         data, size = packed.data, packed.size
         written = Written(
             path=member.path,
@@ -288,23 +312,23 @@ class _Archive:
             crc=packed.crc,
             compressed=len(data),
         )
-        self._written.append(written)
+        header, entry = both_headers(written, self._stamp)
+        self._directory.append(entry)
         self.record.append(RecordEntry(path=member.path, hash=packed.hash, size=size))
-        header = local_header(written, self._stamp)
-        if len(data) < _SMALL:
-            self._append(b"".join((header, data)))
-            return
         self._append(header)
         if self._copy_range is not None and self._copy_range(data, packed.offset):
             self._position += len(data)
         else:
             self._append(data)
 
-    def _put(self, piece: _Piece, packed: bytes) -> None:
+    def put(self, piece: _Piece, packed: bytes) -> None:
+        """Append a block of a member; the blocks of one follow each other."""
         block, member = piece.block, piece.member
         if piece.first:
-            self._begin(piece, stored=self._stored or (block.last and len(packed) >= len(block.data)))
-        written = self._written[-1]
+            stored = self._stored or (block.last and len(packed) >= len(block.data))
+            self._current = self._begin(member, stored=stored)
+        written = self._current
+        assert written is not None  # noqa: S101 (a member begins with its first block)
         content = block.data if written.method == STORED else packed
         written.compressed += len(content)
         if block.last:
@@ -312,25 +336,26 @@ class _Archive:
             written.crc = piece.digest.crc
             digest = encode_hash(piece.digest.sha256.digest())
             self.record.append(RecordEntry(path=member.path, hash=digest, size=written.size))
+            header, entry = both_headers(written, self._stamp)
+            self._directory.append(entry)
+        else:
+            header = local_header(written, self._stamp)
         if piece.first:
-            self._append(local_header(written, self._stamp))
+            self._append(header)
         self._append(content)
         if block.last and not piece.first:  # only now the header's values are known
             self._sink.seek(written.offset)
-            self._sink.write(local_header(written, self._stamp))
+            self._sink.write(header)
             self._sink.seek(self._position)
 
-    def _begin(self, piece: _Piece, *, stored: bool) -> None:
-        member = piece.member
+    def _begin(self, member: Member, *, stored: bool) -> Written:
         size = len(member.data) if isinstance(member.data, bytes) else member.size or 0
-        self._written.append(
-            Written(
-                path=member.path,
-                method=STORED if stored else DEFLATED,
-                executable=member.executable,
-                offset=self._position,
-                size=size,
-            )
+        return Written(
+            path=member.path,
+            method=STORED if stored else DEFLATED,
+            executable=member.executable,
+            offset=self._position,
+            size=size,
         )
 
     @staticmethod

@@ -77,6 +77,21 @@ def central_header(member: Written, stamp: tuple[int, int]) -> bytes:
     return _CENTRAL.pack(b"PK\x01\x02", *values, len(name), len(extra), 0, 0, 0, mode, offset) + name + extra
 
 
+def both_headers(member: Written, stamp: tuple[int, int]) -> tuple[bytes, bytes]:
+    """(local, central) header of a member of which all is known."""
+    name = member.path.encode()
+    size, compressed, offset, length = member.size, member.compressed, member.offset, len(name)
+    if member.large or max(compressed, offset) >= _MAX_32:
+        return local_header(member, stamp), central_header(member, stamp)
+    flags = 0 if name.isascii() else _UTF8
+    common = (_VERSION, flags, member.method, *stamp, member.crc, compressed, size, length, 0)
+    mode = _EXECUTABLE if member.executable else _PLAIN
+    return (
+        _LOCAL.pack(b"PK\x03\x04", *common) + name,
+        _CENTRAL.pack(b"PK\x01\x02", _UNIX << 8 | _VERSION, *common, 0, 0, 0, mode, offset) + name,
+    )
+
+
 def end_records(*, entries: int, size: int, offset: int) -> bytes:
     """What closes an archive, for a central directory of so many entries and bytes at an offset."""
     end = struct.pack(
