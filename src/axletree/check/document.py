@@ -29,8 +29,8 @@ def _table(rules: Iterable[Rule[Any]]) -> list[str]:
 
 
 def _section(rule: Rule[Any]) -> list[str]:
-    fires = [case.title for case in rule.cases if case.fires]
-    silent = [case.title for case in rule.cases if not case.fires]
+    fires = [case.title for case in rule.cases() if case.fires]
+    silent = [case.title for case in rule.cases() if not case.fires]
     return [
         f"## {rule.id} {{ #{_anchor(rule)} }}",
         "",

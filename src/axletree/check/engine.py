@@ -59,7 +59,8 @@ class Rule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     fix: str
     """What to do."""
     check: Callable[[F], Iterable[Found]]
-    cases: tuple[Case[F], ...]
+    cases: Callable[[], tuple[Case[F], ...]]
+    """Made when they are asked for: tests and pages need the samples, and an audit should not wait for them."""
 
 
 def apply_rules(rules: Sequence[Rule[F]], facts: F) -> tuple[Finding, ...]:

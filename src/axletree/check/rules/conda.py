@@ -84,7 +84,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "package needs or check what was unpacked.",
         fix="build the package again with a tool that writes format 2 packages (CEP 34)",
         check=partial(_found, kinds=("unreadable",)),
-        cases=(
+        cases=lambda: (
             Case(title="no `info/paths.json`", facts=_sample(paths=None), fires=True),
             Case(
                 title="an `index.json` that is no JSON",
@@ -102,7 +102,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "pins and removals miss the package.",
         fix="name it NAME-VERSION-BUILD.conda, as `info/index.json` has them",
         check=partial(_found, kinds=("name",)),
-        cases=(
+        cases=lambda: (
             Case(title="another version inside", facts=_sample(version="1.1"), fires=True),
             Case(title="the same", facts=_sample(), fires=False),
         ),
@@ -115,7 +115,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "a symbolic link of the package all can.",
         fix="do not install it; get it again from where it was made",
         check=partial(_found, kinds=("unsafe",)),
-        cases=(
+        cases=lambda: (
             Case(title="`../x`", facts=_sample((_member("../x"),), (_line("../x"),)), fires=True),
             Case(title="a file below the prefix", facts=_sample((_member("bin/x"),), (_line("bin/x"),)), fires=False),
         ),
@@ -128,7 +128,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "a hard link to what is not there can't be unpacked.",
         fix="make links relative, to a place below the prefix",
         check=partial(_found, kinds=("link",)),
-        cases=(
+        cases=lambda: (
             Case(
                 title="an absolute link",
                 facts=_sample(
@@ -154,7 +154,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         why="Which of the two is installed depends on the installer, and the recorded hash fits one of them at most.",
         fix="pack each file once",
         check=partial(_found, kinds=("twice",)),
-        cases=(
+        cases=lambda: (
             Case(title="two lines for one path", facts=_sample((_member("bin/x"),), (_line("bin/x"),) * 2), fires=True),
             Case(title="each path once", facts=_sample(), fires=False),
         ),
@@ -166,7 +166,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         why="macOS and Windows keep one of the two and say nothing.",
         fix="rename one of them",
         check=partial(_found, kinds=("case",)),
-        cases=(
+        cases=lambda: (
             Case(
                 title="`Lib/x` and `lib/x` for Windows",
                 facts=_sample((_member("Lib/x"), _member("lib/x")), (_line("Lib/x"), _line("lib/x")), index=_WINDOWS),
@@ -186,7 +186,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         why="Installers link what is listed, and stop in the middle where it is not there.",
         fix="build the package again",
         check=partial(_found, kinds=("missing",)),
-        cases=(
+        cases=lambda: (
             Case(title="listed only", facts=_sample((), (_line("bin/x"),)), fires=True),
             Case(title="listed and there", facts=_sample(), fires=False),
         ),
@@ -199,7 +199,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "is installed for some users and left behind by removals.",
         fix="build the package again, so that both lists are made from its content",
         check=partial(_found, kinds=("extra", "files")),
-        cases=(
+        cases=lambda: (
             Case(title="not in `paths.json`", facts=_sample((_member("bin/x"),)), fires=True),
             Case(title="not in `info/files`", facts=_sample(files=()), fires=True),
             Case(title="in both", facts=_sample(files=(f"{_SITE}/demo.py",)), fires=False),
@@ -213,7 +213,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "else. Installers that verify refuse it.",
         fix="do not install it; get it again from where it was made, or build it again",
         check=partial(_found, kinds=("size", "hash", "type")),
-        cases=(
+        cases=lambda: (
             Case(
                 title="another hash",
                 facts=_sample((_member("bin/x", sha256="0" * 64),), (_line("bin/x"),)),
@@ -231,7 +231,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "Binaries treated as text change their length and break.",
         fix="build again with a tool that detects prefixes in texts and binaries, or make the file relocatable",
         check=partial(_found, kinds=("prefix",)),
-        cases=(
+        cases=lambda: (
             Case(
                 title="a binary with the prefix, listed as text",
                 facts=_sample(
@@ -258,7 +258,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         "`noarch: python` packages the installer compiles.",
         fix="compile with the Python that the package is for, in a clean build folder",
         check=partial(_found, kinds=("pyc",)),
-        cases=(
+        cases=lambda: (
             Case(
                 title="Python 3.14's file for Python 3.11",
                 facts=_sample(

@@ -141,7 +141,7 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         why="Programs that ask the package take decisions for a release that is not installed.",
         fix="write both from one source, such as the tag of the repository",
         check=_other_version,
-        cases=(
+        cases=lambda: (
             Case(title="0.9 in version.py, 1.0 in METADATA", facts=_states("0.9"), fires=True),
             Case(title="1.0.dev0 in version.py", facts=_states("1.0.dev0"), fires=True),
             Case(title="the same in another spelling", facts=_states("1.0.0"), fires=False),
@@ -157,7 +157,7 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         "them apart.",
         fix="nothing, where an index root is for one build only; else put the label into METADATA as well",
         check=_hidden_label,
-        cases=(
+        cases=lambda: (
             Case(title="1.0+cu130 in version.py, 1.0 in METADATA", facts=_states("1.0+cu130"), fires=True),
             Case(title="the label in both", facts=_states("1.0+cu130", metadata="1.0+cu130"), fires=False),
             Case(title="no label", facts=_states("1.0"), fires=False),
@@ -170,7 +170,7 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         why="A scanner can't tell that a vulnerable version of a library lies inside (PEP 770).",
         fix="`axletree repair` writes one into `.dist-info/sboms`, from the evidence that the wheel holds",
         check=_no_sbom,
-        cases=(
+        cases=lambda: (
             Case(title="a grafted library", facts=sample(elfs={_VENDORED: plain_library()}), fires=True),
             Case(
                 title="a grafted library, and CycloneDX",
@@ -187,7 +187,7 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         why="Scanners pass it over, so the wheel counts as having none.",
         fix="write CycloneDX or SPDX",
         check=_sbom_unreadable,
-        cases=(
+        cases=lambda: (
             Case(title="JSON that was cut off", facts=_with_sbom(b'{"bomFormat": "Cyclo'), fires=True),
             Case(title="JSON of another kind", facts=_with_sbom(b'{"name": "demo"}'), fires=True),
             Case(title="CycloneDX", facts=_with_sbom(b'{"bomFormat": "CycloneDX"}'), fires=False),
@@ -201,7 +201,7 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         why="Who publishes the wheel redistributes them, and is bound by their terms.",
         fix="require the owner's own distribution instead, or check the terms and let their texts go with the wheel",
         check=_restricted,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a CUDA runtime under a hashed name",
                 facts=sample(elfs={"demo.libs/libcudart.faf08d9a.so.13": plain_library()}),

@@ -144,7 +144,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         "which spoils the platform tag of the whole wheel.",
         fix="install them under another component, or drop them when the wheel is packed",
         check=_test_programs,
-        cases=(
+        cases=lambda: (
             Case(title="bin/test_api", facts=sample(elfs={"demo/bin/test_api": _PROGRAM}), fires=True),
             Case(title="libgtest.so", facts=sample(elfs={"demo/lib/libgtest.so": plain_library()}), fires=True),
             Case(title="bin/protoc", facts=sample(elfs={"demo/bin/protoc": _PROGRAM}), fires=False),
@@ -163,7 +163,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         why="No program reads them when it runs. Who builds against the package may need them; all download them.",
         fix="put them into a development package, or drop them when the wheel is packed",
         check=_link_files,
-        cases=(
+        cases=lambda: (
             Case(title="a static library of 1 MB", facts=_sample("demo/lib/libdemo.a"), fires=True),
             Case(title="a program database", facts=_sample("demo/_core.pdb"), fires=True),
             Case(title="Python files", facts=_sample("demo/a.py", "demo/pda.json"), fires=False),
@@ -176,7 +176,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         why="Installers compile on their own and replace these. Files for another Python are never read.",
         fix="delete `__pycache__` before packing",
         check=_bytecode,
-        cases=(
+        cases=lambda: (
             Case(title="for the wheel's Python", facts=_sample("demo/__pycache__/a.cpython-311.pyc"), fires=True),
             Case(title="for another Python", facts=_sample("demo/__pycache__/a.cpython-39.opt-1.pyc"), fires=True),
             Case(title="a module without source", facts=_sample("demo/secret.pyc"), fires=False),
@@ -189,7 +189,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         why="They say nothing to users, and something about the machine that the wheel was built on.",
         fix="build from a clean checkout; list package data by pattern instead of taking whole folders",
         check=_litter,
-        cases=(
+        cases=lambda: (
             Case(title=".DS_Store", facts=_sample("demo/.DS_Store"), fires=True),
             Case(title="a backup of an editor", facts=_sample("demo/core.py~"), fires=True),
             Case(title="what a patch left", facts=_sample("demo/core.py.orig"), fires=True),
@@ -205,7 +205,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         why="A repository's configuration has addresses and sometimes tokens in it; a wheel can't be called back.",
         fix="remove them, and replace every secret that they held",
         check=_private,
-        cases=(
+        cases=lambda: (
             Case(title="a git repository", facts=_sample("demo/.git/config", "demo/.git/HEAD"), fires=True),
             Case(title=".pypirc", facts=_sample("demo/.pypirc"), fires=True),
             Case(title=".gitignore and certificates", facts=_sample("demo/.gitignore", "demo/cacert.pem"), fires=False),
@@ -218,7 +218,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         why="A wheel has no symbolic links, so what was a link to a library or a program becomes a whole copy.",
         fix="keep the name that is used (of a library: its SONAME)",
         check=_copies,
-        cases=(
+        cases=lambda: (
             Case(title="a program under two names", facts=_with_copies("a", "a"), fires=True),
             Case(title="a large one, without a hash", facts=_with_copies("", "", crcs=(7, 7)), fires=True),
             Case(title="two programs of one size", facts=_with_copies("a", "b"), fires=False),

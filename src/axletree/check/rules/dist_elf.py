@@ -73,7 +73,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         why="No loader takes it; it was cut off or changed by a tool that does not know the format.",
         fix="build the file again; if a tool changed it, compare with `readelf -a` before and after",
         check=_damaged,
-        cases=(
+        cases=lambda: (
             Case(title="a file that was cut off", facts=sample(damaged=((_LIB, "cut off"),)), fires=True),
             Case(title="files that can be read", facts=sample(), fires=False),
         ),
@@ -86,7 +86,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         "it takes a protection from the whole process. A file without the mark counts as asking for it.",
         fix="give assembly sources a `.note.GNU-stack` section, or link with `-z noexecstack`",
         check=_executable_stack,
-        cases=(
+        cases=lambda: (
             Case(title="marked executable", facts=sample(elfs={CORE: library(stack="executable")}), fires=True),
             Case(title="not marked", facts=sample(elfs={CORE: library(stack="unmarked")}), fires=True),
             Case(
@@ -105,7 +105,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         "Tools that edit search paths in place have written such files.",
         fix="link the file again with room for the search path, and edit it with a tool that verifies what it wrote",
         check=_misaligned,
-        cases=(
+        cases=lambda: (
             Case(
                 title="offset and address differ",
                 facts=sample(elfs={CORE: library(misaligned=("segment 3: offset 0x10, address 0x2000",))}),
@@ -122,7 +122,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         "files.",
         fix="link the program again, or edit it with a tool that keeps its first segment",
         check=_writable_start,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a program that was edited",
                 facts=sample(elfs={"demo/tool": plain_library(first_load_writable=True, interpreter="/lib64/ld.so")}),
@@ -144,7 +144,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         fix="compile all of it with `-fPIC`, assembly and static libraries included; with `-z text` the linker says "
         "what is not",
         check=_text_relocations,
-        cases=(
+        cases=lambda: (
             Case(title="marked so", facts=sample(elfs={CORE: library(text_relocations=True)}), fires=True),
             Case(title="position-independent code", facts=sample(), fires=False),
         ),
@@ -156,7 +156,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         why="They are for debuggers; no loader reads them.",
         fix="link with `-s`, or run `strip --strip-unneeded` before packing; keep the unstripped files elsewhere",
         check=_never_loaded,
-        cases=(
+        cases=lambda: (
             Case(title="90 MB of .symtab", facts=sample(elfs={CORE: library(symbol_table=90_000_000)}), fires=True),
             Case(title="a few KB of .symtab", facts=sample(elfs={CORE: library(symbol_table=28_000)}), fires=False),
         ),

@@ -121,7 +121,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         "not found, or the process ends.",
         fix="link the library again; if a tool changed it, compare with `cuobjdump --list-elf` before and after",
         check=_damaged,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a container that is longer than its section",
                 facts=gpu_sample(gpu_library("sm_90", damaged="container 3 reaches beyond the section")),
@@ -139,7 +139,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         fix="build the library for that architecture as well (`TORCH_CUDA_ARCH_LIST`, `PYTORCH_ROCM_ARCH`), or correct "
         "the promise",
         check=_missing,
-        cases=(
+        cases=lambda: (
             Case(
                 title="sm_90 promised, one of two libraries without",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90"), gpu_library("sm_80"), archs=("90",)),
@@ -176,7 +176,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         why="Whoever chooses the wheel for its GPU downloads and installs code that never runs there.",
         fix="keep only what the promised GPUs run: `axletree thin WHEEL --arch ...`",
         check=_unpromised,
-        cases=(
+        cases=lambda: (
             Case(
                 title="sm_90 in variant.json, sm_80 code as well",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90"), wheel=_VARIANT),
@@ -198,7 +198,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         why="The wheel as a whole works only on the GPUs that all of them cover; on others some functions fail.",
         fix="build all libraries for one list of architectures, or say which functions need which GPU",
         check=_differ,
-        cases=(
+        cases=lambda: (
             Case(
                 title="sm_75 in one of two libraries",
                 facts=gpu_sample(gpu_library("sm_75", "sm_80"), gpu_library("sm_80")),
@@ -229,7 +229,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         why="Binary code runs within one generation only. GPUs of a later one need PTX, which the driver compiles.",
         fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs shall work",
         check=_no_ptx,
-        cases=(
+        cases=lambda: (
             Case(title="sm_80 to sm_120, no PTX", facts=gpu_sample(gpu_library("sm_80", "sm_120")), fires=True),
             Case(title="PTX of an older generation", facts=gpu_sample(gpu_library("sm_120", "compute_80")), fires=True),
             Case(title="PTX of the newest", facts=gpu_sample(gpu_library("sm_120", "compute_120")), fires=False),

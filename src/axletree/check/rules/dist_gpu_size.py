@@ -84,7 +84,7 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         "they are dead weight, or the library lacks that GPU by mistake.",
         fix="build libraries and files for one list of architectures",
         check=_stray_files,
-        cases=(
+        cases=lambda: (
             Case(
                 title="gfx1100 files beside a gfx90a library",
                 facts=gpu_sample(gpu_library("gfx90a"), files=("demo/library/Kernels.so-000-gfx1100.hsaco",)),
@@ -109,7 +109,7 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         why=_COMPRESSION,
         fix=_COMPRESS,
         check=_uncompressed,
-        cases=(
+        cases=lambda: (
             Case(
                 title="20 MB of plain code",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
@@ -130,7 +130,7 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         why=_COMPRESSION,
         fix=_COMPRESS,
         check=_uncompressed_some,
-        cases=(
+        cases=lambda: (
             Case(title="4 MB of plain code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=True),
             Case(
                 title="20 MB, which the rule above tells",
@@ -147,7 +147,7 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         why="Everybody downloads it, few have that GPU: a variant of its own would shrink the wheel for all others.",
         fix="ship that architecture as a variant: `axletree thin WHEEL --arch-each`",
         check=_one_arch,
-        cases=(
+        cases=lambda: (
             Case(
                 title="70 MB of 90 MB for sm_90",
                 facts=gpu_sample(

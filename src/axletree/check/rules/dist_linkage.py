@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from axletree.check.engine import Found, Rule, listing, subject
 from axletree.check.rules.dist_linkage_cases import (
-    DRIVER_CASES,
-    HOST_CASES,
-    LIBPYTHON_CASES,
-    OPTIONAL_CASES,
-    SIBLING_CASES,
-    STALE_CASES,
-    UNCERTAIN_CASES,
-    UNDECLARED_CASES,
-    UNRESOLVED_CASES,
+    driver_cases,
+    host_cases,
+    libpython_cases,
+    optional_cases,
+    sibling_cases,
+    stale_cases,
+    uncertain_cases,
+    undeclared_cases,
+    unresolved_cases,
 )
 from axletree.package.demand import find_roots
 from axletree.package.linkage import is_loader, library_paths
@@ -175,7 +175,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         fix="put the library into the wheel (`axletree repair`), or name the distribution that brings it "
         "(`--provided-by`, `provided-by`) and require that",
         check=_unresolved,
-        cases=UNRESOLVED_CASES,
+        cases=unresolved_cases,
     ),
     Rule(
         id="dist/provider-undeclared",
@@ -185,7 +185,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         "whatever version.",
         fix="add the distribution to the package's requirements",
         check=_undeclared,
-        cases=UNDECLARED_CASES,
+        cases=undeclared_cases,
     ),
     Rule(
         id="dist/needed-uncertain",
@@ -195,7 +195,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         "forgotten.",
         fix="put the library into the wheel, or leave the file out of it",
         check=_uncertain,
-        cases=UNCERTAIN_CASES,
+        cases=uncertain_cases,
     ),
     Rule(
         id="dist/driver-needed",
@@ -206,7 +206,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         fix="open the driver's library by name when it is first used, or put what needs it into a library that is "
         "opened then, as `libcaffe2_nvrtc.so` is",
         check=_driver,
-        cases=DRIVER_CASES,
+        cases=driver_cases,
     ),
     Rule(
         id="dist/libpython",
@@ -216,7 +216,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         "(PEP 513). Extension modules find CPython's symbols in the running process.",
         fix="link extension modules without libpython (in CMake: `Python::Module` instead of `Python::Python`)",
         check=_libpython,
-        cases=LIBPYTHON_CASES,
+        cases=libpython_cases,
     ),
     Rule(
         id="dist/versions-stale",
@@ -225,7 +225,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         why="A tool renamed the needed library but not its version table; the loader stops with an assertion.",
         fix="rename both with a tool that knows of version tables (`axletree repair` does), or link again",
         check=_stale_versions,
-        cases=STALE_CASES,
+        cases=stale_cases,
     ),
     Rule(
         id="dist/needed-optional",
@@ -235,7 +235,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         "it: who wants it must install the library.",
         fix="name what brings it in an extra of the package, so that users can ask for it",
         check=_optional,
-        cases=OPTIONAL_CASES,
+        cases=optional_cases,
     ),
     Rule(
         id="dist/needed-sibling",
@@ -244,7 +244,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         why="The search path leads into a folder of that distribution, so the import works if the library is there.",
         fix="to be sure, audit that distribution too, and name it with `--provided-by`",
         check=_sibling,
-        cases=SIBLING_CASES,
+        cases=sibling_cases,
     ),
     Rule(
         id="dist/needed-host",
@@ -254,6 +254,6 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         "as in small containers, what needs them can't be loaded.",
         fix="name the system's packages in the installation guide",
         check=_host,
-        cases=HOST_CASES,
+        cases=host_cases,
     ),
 )

@@ -90,7 +90,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         why="Installers take the wheel on machines that can load nothing of it, and not on those that could.",
         fix="tag the wheel for the machine that it was built for",
         check=_wrong_machine,
-        cases=(
+        cases=lambda: (
             Case(title="an aarch64 module under x86_64", facts=sample(elfs={CORE: library(machine=183)}), fires=True),
             Case(
                 title="a 32-bit ARM module under armv6l, which ELF headers do not tell from ARMv7",
@@ -114,7 +114,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         why="It can't be loaded where the wheel is installed; at best it is dead weight.",
         fix="leave the file out, or tag the wheel for its machine",
         check=_other_machine,
-        cases=(
+        cases=lambda: (
             Case(
                 title="an aarch64 module beside one for x86_64",
                 facts=sample(elfs={CORE: library(), "demo/_b.so": library(machine=183, python_modules=("_b",))}),
@@ -131,7 +131,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         why="They are dead weight for whoever does not pass them on to such a machine.",
         fix="if nobody needs them, leave them out",
         check=_carried,
-        cases=(
+        cases=lambda: (
             Case(
                 title="programs for two machines under `any`",
                 facts=sample(
@@ -150,7 +150,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         why="Mach-O and PE files are recognised but not read: libraries that they need are not checked.",
         fix="check it with that system's tools (delocate, delvewheel)",
         check=_unchecked,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a wheel for macOS",
                 facts=sample(
@@ -170,7 +170,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         why="Each further platform costs a download, and a build, of the same bytes.",
         fix="tag the wheel `any`, if its Python files fit all systems",
         check=_needless,
-        cases=(
+        cases=lambda: (
             Case(title="no machine code under manylinux", facts=sample(elfs={}), fires=True),
             Case(title="an extension module under manylinux", facts=sample(), fires=False),
             Case(

@@ -125,7 +125,7 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         why="Installers refuse such a wheel, some only after they have resolved everything else.",
         fix="build or pack the wheel again",
         check=_unreadable,
-        cases=(
+        cases=lambda: (
             Case(title="no WHEEL file", facts=sample(wheel={"unreadable": ("WHEEL is missing",)}), fires=True),
             Case(title="all three are there", facts=sample(), fires=False),
         ),
@@ -138,7 +138,7 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         "another version without a word.",
         fix="rename the wheel to what METADATA says, or pack it again",
         check=_names_differ,
-        cases=(
+        cases=lambda: (
             Case(title="METADATA has another name", facts=sample(wheel={"metadata": _OTHER_NAME}), fires=True),
             Case(title="METADATA has another version", facts=sample(wheel={"metadata": _OTHER_VERSION}), fires=True),
             Case(title="the folder is another's", facts=sample(wheel={"dist_info": "x-1.0.dist-info"}), fires=True),
@@ -157,7 +157,7 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         "guess what is meant.",
         fix="correct the project's dependencies and build it again: `numpy>=2`, markers behind a semicolon",
         check=_requirements_invalid,
-        cases=(
+        cases=lambda: (
             Case(title="words without a comma", facts=_requiring("numpy scipy"), fires=True),
             Case(title="a star behind >=", facts=_requiring("numpy>=1.0.*"), fires=True),
             Case(
@@ -175,7 +175,7 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         why="The file name decides who installs the wheel; the WHEEL file is what tools read once it is installed.",
         fix="write both from one source: pack the wheel again instead of renaming it",
         check=_tags_differ,
-        cases=(
+        cases=lambda: (
             Case(
                 title="renamed to a manylinux tag by hand",
                 facts=sample(wheel={"wheel_info": WheelInfo(tags=("cp311-cp311-linux_x86_64",), purelib=False)}),
@@ -195,7 +195,7 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         why="Installers check hashes against RECORD, and uninstalling removes what it lists.",
         fix="change files before packing, never inside a finished wheel",
         check=_record_wrong,
-        cases=(
+        cases=lambda: (
             Case(title="a file was changed", facts=sample(wheel={"record_issues": (_ISSUE,)}), fires=True),
             Case(title="each file is listed with its hash", facts=sample(), fires=False),
         ),

@@ -169,7 +169,7 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         "installed.",
         fix="shorten the name",
         check=_too_long,
-        cases=(
+        cases=lambda: (
             Case(title="a name of 300 characters", facts=_sample(f"demo/{'x' * 300}.py"), fires=True),
             Case(title="a name of 200 characters", facts=_sample(f"demo/{'x' * 200}.py"), fires=False),
         ),
@@ -182,7 +182,7 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         "file.",
         fix="shorten folders and names, or leave the file (often test data) out of the wheel",
         check=_long,
-        cases=(
+        cases=lambda: (
             Case(
                 title="200 characters in a wheel for any system", facts=_sample(f"demo/{'x/' * 95}a.json"), fires=True
             ),
@@ -206,7 +206,7 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         why="On Windows and macOS the second overwrites the first, and uninstalling fails.",
         fix="rename one of them",
         check=_collide,
-        cases=(
+        cases=lambda: (
             Case(title="Makefile and makefile", facts=_sample("demo/Makefile", "demo/makefile"), fires=True),
             Case(title="folders A and a", facts=_sample("demo/A/x.py", "demo/a/y.py"), fires=True),
             Case(title="a file and a folder", facts=_sample("demo/a", "demo/a-b", "demo/A/y.py"), fires=True),
@@ -226,7 +226,7 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         "and RECORD disagree on decomposed Unicode; invisible characters mislead those who read a listing.",
         fix="rename the file",
         check=_awkward,
-        cases=(
+        cases=lambda: (
             Case(title="aux.py", facts=_sample("demo/aux.py"), fires=True),
             Case(title="a dot at the end", facts=_sample("demo/notes."), fires=True),
             Case(title="a colon", facts=_sample("demo/a:b.txt"), fires=True),
@@ -249,7 +249,7 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         "one breaks the other. `import tests` then finds a stranger's.",
         fix="move the files below the import package, leave them out, or put papers into `.dist-info/licenses`",
         check=_claimed,
-        cases=(
+        cases=lambda: (
             Case(title="tests", facts=_sample("tests/__init__.py", "tests/test_a.py"), fires=True),
             Case(title="LICENSE", facts=_sample("LICENSE"), fires=True),
             Case(title="lib and include", facts=_sample("lib/x.txt", "include/x.h"), fires=True),

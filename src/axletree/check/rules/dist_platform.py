@@ -135,7 +135,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         "found``.",
         fix="tag the wheel for what it needs, or build it with an older toolchain or sysroot",
         check=_above_tag,
-        cases=(
+        cases=lambda: (
             Case(
                 title="GLIBC_2.34 under manylinux_2_17",
                 facts=sample(elfs={CORE: library(versions_needed=glibc("2.34"))}),
@@ -180,7 +180,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         why="The recipe (`glibc`) or `--glibc` names the oldest system that must work.",
         fix="build with an older toolchain or sysroot, or raise the promise",
         check=_above_promise,
-        cases=(
+        cases=lambda: (
             Case(
                 title="GLIBC_2.34, promised 2.28",
                 facts=sample(
@@ -201,7 +201,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         why="`--policy` names the systems that must be able to load the wheel.",
         fix="build it with an older toolchain or sysroot, or ask for a newer policy",
         check=_above_wanted,
-        cases=(
+        cases=lambda: (
             Case(
                 title="GLIBC_2.34, asked for manylinux_2_28",
                 facts=sample(
@@ -226,7 +226,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         why="glibc and musl can't stand in for each other: the loader finds neither the library nor its symbols.",
         fix="build in an image of the tag's family (manylinux or musllinux), or correct the tag",
         check=_other_libc,
-        cases=(
+        cases=lambda: (
             Case(title="glibc under musllinux", facts=sample(filename=_MUSL_NAME), fires=True),
             Case(
                 title="musl under manylinux",
@@ -259,7 +259,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         "on systems that are too old for it.",
         fix="tag it for the lowest manylinux policy that its files allow",
         check=_unportable,
-        cases=(
+        cases=lambda: (
             Case(title="linux_x86_64", facts=sample(filename="demo-1.0-cp311-cp311-linux_x86_64.whl"), fires=True),
             Case(
                 title="linux_armv7l", facts=sample(filename="demo-1.0-py3-none-linux_armv7l.whl", elfs={}), fires=False

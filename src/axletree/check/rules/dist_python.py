@@ -75,7 +75,7 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
         "further Python then costs a build and a download of the same bytes.",
         fix="tag the wheel py3-none, if its Python files fit other versions",
         check=_over_tagged,
-        cases=(
+        cases=lambda: (
             Case(title="cp311 without CPython symbols", facts=sample(elfs={_LIB: plain_library()}), fires=True),
             Case(title="cp311 with CPython symbols", facts=sample(), fires=False),
         ),
@@ -88,7 +88,7 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
         "under the Python that its file name has.",
         fix="build it with the Python of the tag; for abi3 with `py_limited_api=True`, which names it `.abi3.so`",
         check=_other_python,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a module for 3.11 under cp39",
                 facts=sample(filename="demo-1.0-cp39-cp39-manylinux_2_17_x86_64.whl"),
@@ -124,7 +124,7 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
         why="Importing the module fails, or crashes, under any Python but the one it was built for.",
         fix="tag the wheel for the Python that it was built for, or build against the stable ABI (abi3)",
         check=_under_tagged,
-        cases=(
+        cases=lambda: (
             Case(
                 title="py3-none with PyInit_ and CPython symbols",
                 facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),

@@ -98,7 +98,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         "`cudaErrorInvalidResourceHandle`, often far from the cause.",
         fix="leave libcudart to the distribution that brings it for all (`axletree repair` does), and require that",
         check=_cuda,
-        cases=(
+        cases=lambda: (
             Case(
                 title="one from NVIDIA's wheel, one vendored",
                 facts=sample(
@@ -147,7 +147,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         "pairs an abort (`OMP: Error #15`) or a deadlock after fork.",
         fix="link all files to one runtime; what is linked to torch should use torch's",
         check=_openmp,
-        cases=(
+        cases=lambda: (
             Case(
                 title="libgomp and libiomp5",
                 facts=sample(
@@ -193,7 +193,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         "crash.",
         fix="compile all of it with the same `_GLIBCXX_USE_CXX11_ABI`",
         check=_strings,
-        cases=(
+        cases=lambda: (
             Case(
                 title="an old library under a new module",
                 facts=sample(

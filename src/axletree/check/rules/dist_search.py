@@ -175,7 +175,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         "does. No other file of the wheel has the library loaded either.",
         fix="link the file with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`",
         check=_library_cut_off,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a library in another folder, no search path",
                 facts=sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library()}),
@@ -223,7 +223,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         why="The loader resolves what a program needs before anything of it runs, from its search path alone.",
         fix="link the program with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`, or drop it",
         check=_program_cut_off,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a program in bin, its library in lib, no search path",
                 facts=sample(
@@ -255,7 +255,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         why="The library is found only where something else has loaded it before.",
         fix="add the folder to the RPATH",
         check=_out_of_reach,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a way to torch/lib, none to nvidia/cu13/lib",
                 facts=sample(
@@ -290,7 +290,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         "was built with.",
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_absolute,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a toolkit of the system",
                 facts=sample(elfs={CORE: library(runpath=("/usr/local/cuda/lib64",))}),
@@ -315,7 +315,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         "program is started: who can put a file there runs code in it.",
         fix="remove the entry; an empty one comes from a colon too many",
         check=_relative,
-        cases=(
+        cases=lambda: (
             Case(title="an empty entry", facts=sample(elfs={CORE: library(runpath=("$ORIGIN", ""))}), fires=True),
             Case(title="lib", facts=sample(elfs={CORE: library(runpath=("lib",))}), fires=True),
             Case(title="$ORIGIN/lib", facts=sample(elfs={CORE: library(rpath=("${ORIGIN}/lib",))}), fires=False),
@@ -328,7 +328,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         why="A loader that knows DT_RUNPATH does not look at DT_RPATH of the same file (gABI).",
         fix="keep one of them, with all entries",
         check=_ignored,
-        cases=(
+        cases=lambda: (
             Case(
                 title="an entry of DT_RPATH only",
                 facts=sample(elfs={CORE: library(rpath=("$ORIGIN/lib",), runpath=("$ORIGIN",))}),
@@ -349,7 +349,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         "a few system calls for each library.",
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_leftover,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=True
             ),
@@ -363,7 +363,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         why="The entry finds nothing; each costs the loader a few system calls for each library.",
         fix="correct the entry, add the missing files, or remove it",
         check=_dead,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a folder that the package lacks",
                 facts=sample(elfs={CORE: library(runpath=("$ORIGIN/lib",))}),

@@ -86,7 +86,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
         why="Importing fails with `cannot open shared object file`: a wheel built for CUDA meets a torch for CPUs.",
         fix="build it against this torch, or name the build of torch that it is for",
         check=_absent,
-        cases=(
+        cases=lambda: (
             Case(
                 title="libtorch_cuda.so on a CPU build",
                 facts=sample(
@@ -107,7 +107,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
         "gained an argument is another symbol.",
         fix="build it against this torch, or against torch's stable interface (`torch/csrc/stable`)",
         check=_missing,
-        cases=(
+        cases=lambda: (
             Case(
                 title="a function that this release changed",
                 facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=85, missing=(_CHECK,))),
@@ -124,7 +124,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
         why="Neither can be loaded where the other works, and their symbols can't be compared.",
         fix="name a torch for the wheel's machine",
         check=_other_machine,
-        cases=(
+        cases=lambda: (
             Case(
                 title="an x86_64 wheel with a torch for aarch64",
                 facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=0, other_machine=(CORE,))),
