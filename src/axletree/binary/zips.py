@@ -281,12 +281,16 @@ def _plainly_safe(entries: tuple[ZipEntry, ...]) -> bool:
     if not all_safe_paths([entry.name.removesuffix("/") for entry in entries]):
         return False
     return not any(
-        len(entry.name) > _MAX_DEPTH
+        (len(entry.name) > _MAX_DEPTH and _too_long(entry.name))
         or entry.name[1:2] == ":"
         or entry.mode & _TYPE == stat.S_IFLNK
         or (entry.size and entry.directory)
         for entry in entries
     )
+
+
+def _too_long(name: str) -> bool:
+    return len(name.encode(errors="replace")) > _MAX_PATH or name.count("/") >= _MAX_DEPTH
 
 
 def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
@@ -296,7 +300,7 @@ def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
         name = entry.name.removesuffix("/")
         if not is_safe_path(name) or name[1:2] == ":":
             yield Problem(file=archive, key=repr(entry.name)[1:-1], message="its path leaves the folder, or is no path")
-        elif len(name.encode()) > _MAX_PATH or name.count("/") >= _MAX_DEPTH:
+        elif _too_long(name):
             message = f"its path has more than {_MAX_PATH} bytes or {_MAX_DEPTH} parts"
             yield Problem(file=archive, key=f"{name[:100]}...", message=message)
         elif stat.S_ISLNK(entry.mode):
