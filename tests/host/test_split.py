@@ -313,8 +313,8 @@ def test_pip_installs_the_split_over_the_official_cpu_wheel_and_back(tmp_path: P
     pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
     index = ["--extra-index-url", (tmp_path / "out" / "simple").as_uri()]
     official: list[str | Path] = ["--no-deps", "--force-reinstall", path]
-    steps: list[list[str | Path]] = [official, [*index, outcome.report.install], official, [*index, outcome.report.install]]
-    for number, step in enumerate(steps):
+    split: list[str | Path] = [*index, outcome.report.install]
+    for number, step in enumerate([official, split, official, split]):
         run(*pip, "install", "-q", *step)
         if not number:
             run(UV, "pip", "install", "-q", "--python", python, path)  # what it requires

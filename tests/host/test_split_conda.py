@@ -9,8 +9,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 from axletree.app.split import load_split_rules, split_wheel
+from axletree.cli.split import command
 from axletree.core.errors import HostError
 from axletree.host.conda import read_conda
 from axletree.package.conda.check import check_siblings, clobbers
@@ -74,6 +76,15 @@ def test_conda_packages_install_together(small: Path, tmp_path: Path) -> None:
 
 def compiled_name(module: str) -> str:
     return f"{module}.{sys.implementation.cache_tag}.pyc"
+
+
+def test_the_command_names_the_channel(small: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, [str(small), "--out", str(tmp_path), "--format", "conda"])
+    assert result.exit_code == 0, result.output
+    lines = [line.strip() for line in result.output.splitlines()]
+    (torch,) = (line for line in lines if line.startswith("conda/linux-64/pytorch-"))
+    assert torch.endswith(" compiled files")
+    assert lines[-1] == f"conda channel: {(tmp_path / 'conda').as_uri()}"
 
 
 def test_a_sibling_of_another_split_is_never_installed_with_it(small: Path, tmp_path: Path) -> None:
@@ -160,8 +171,8 @@ def test_the_official_cpu_wheel_as_conda_packages(tmp_path: Path) -> None:
     assert not [each for each in prefix.rglob("*") if "__clobber" in each.name]
     pure = tmp_path / "pure"
     uv = os.path.join(os.path.dirname(sys.executable), "uv")  # noqa: PTH118, PTH120
-    command = [uv, "pip", "install", "-q", "--python", sys.executable, "--target", str(pure), *STUBS]
-    subprocess.run(command, check=True)
+    words = [uv, "pip", "install", "-q", "--python", sys.executable, "--target", str(pure), *STUBS]
+    subprocess.run(words, check=True)
     site = prefix / "lib" / f"python{VERSION}" / "site-packages"
     done = subprocess.run(
         [sys.executable, "-S", "-c", f"PREFIX = {str(prefix)!r}\n{SMOKE}"],

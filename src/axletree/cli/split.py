@@ -84,6 +84,9 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
         written = f", a wheel of {sizes[package.filename]}" if package.filename in sizes else ""
         counts = f"{package.files:6} files, {format_bytes(package.size)}{written}"
         yield f"  {package.name:{width}}  {counts if package.files else 'requires the others'}"
+    for part in report.conda:
+        compiled = f", {part.compiled} compiled files" if part.compiled else ""
+        yield f"  {part.filename}: {sizes[part.filename.rpartition('/')[2]]}{compiled}"
     for rule in report.dropped:
         yield click.style(f"  dropped: {rule.files} files, {format_bytes(rule.size)}: {rule.drop}", fg="yellow")
     for note in report.notes[:_NOTES]:
@@ -98,3 +101,5 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
     if sizes.keys() & {package.filename for package in report.packages}:
         url = (out.absolute() / "simple").as_uri()
         yield f"  install them with: pip install --extra-index-url {url} {report.install}"
+    if report.conda:
+        yield f"  conda channel: {(out.absolute() / 'conda').as_uri()}"
