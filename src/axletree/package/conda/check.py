@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.core.trees import is_safe_path
+from axletree.core.trees import all_safe_paths, is_safe_path
 from axletree.package.conda.model import link_place, wrong_pyc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from axletree.package.conda.info import PathEntry
     from axletree.package.conda.reader import CondaFacts, CondaMember
@@ -139,16 +139,17 @@ def _safety(facts: CondaFacts) -> Iterator[_Found]:
     counts = Counter(member.path for member in facts.members)
     links = {member.path for member in facts.members if member.kind == "link"}
     cases: dict[str, str] = {}
+    safe = all_safe_paths([member.path for member in facts.members])
     for member in facts.members:
         path = member.path
-        if not is_safe_path(path):
+        if not (safe or is_safe_path(path)):
             yield "unsafe", repr(path)[1:-1][:300], "is no path inside of the prefix"
             continue
         if counts[path] > 1:
             yield "twice", path, "is in the archive twice"
         if member.kind == "link" and link_place(path, member.target) is None:
             yield "link", path, f"leads out of the prefix, to {member.target[:200]!r}"
-        if any(parent in links for parent in _parents(path)):
+        if links and any(parent in links for parent in _parents(path)):
             yield "unsafe", path, "lies below a symbolic link of the package"
         other = cases.setdefault(path.lower(), path)
         if other != path and not (facts.index and (facts.index.subdir or "").startswith("linux")):
@@ -164,11 +165,12 @@ def _parents(path: str) -> Iterator[str]:
         parent = parent.rpartition("/")[0]
 
 
-def _listing(facts: CondaFacts, paths: Iterable[PathEntry]) -> Iterator[_Found]:
+def _listing(facts: CondaFacts, paths: Sequence[PathEntry]) -> Iterator[_Found]:
     members = {member.path: member for member in facts.members}
     listed: set[str] = set()
+    safe = all_safe_paths([entry.path for entry in paths])
     for entry in paths:
-        if not is_safe_path(entry.path):
+        if not (safe or is_safe_path(entry.path)):
             yield "unsafe", repr(entry.path)[1:-1][:300], "is listed, but is no path inside of the prefix"
         elif entry.path in listed:
             yield "twice", entry.path, "is listed twice"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.core.trees import is_safe_link, is_safe_path, paths_above_others
+from axletree.core.trees import all_safe_paths, is_safe_link, is_safe_path, paths_above_others
 from axletree.package.writer import Packed
 
 if TYPE_CHECKING:
@@ -147,11 +147,12 @@ def _name_problems(package: CondaPackage) -> Iterator[Problem]:
         yield Problem(key="placeholder", message=f"{package.placeholder!r} is no absolute path")
 
 
-def _path_problems(files: Iterable[CondaFile], *, root: str = "") -> Iterator[Problem]:
+def _path_problems(files: Sequence[CondaFile], *, root: str = "") -> Iterator[Problem]:
     leaves: set[str] = set()
+    safe = all_safe_paths([file.path for file in files])
     for file in files:
         key = posixpath.join(root, file.path)[:300]
-        if not is_safe_path(file.path) or max(map(len, file.path.encode(errors="replace").split(b"/"))) > _MAX_PART:
+        if not (safe or is_safe_path(file.path)) or _has_long_part(file.path):
             yield Problem(key=key, message="no path for a file of a package")
         if file.path in leaves:
             yield Problem(key=key, message="is in the package twice")
@@ -168,6 +169,12 @@ def _path_problems(files: Iterable[CondaFile], *, root: str = "") -> Iterator[Pr
             yield Problem(key=key, message="comes in chunks and needs a size")
     for path in paths_above_others(leaves):
         yield Problem(key=posixpath.join(root, path), message="is both a file and a folder in the package")
+
+
+def _has_long_part(path: str) -> bool:
+    if len(path) <= _MAX_PART and path.isascii():
+        return False
+    return max(map(len, path.encode(errors="replace").split(b"/"))) > _MAX_PART
 
 
 def link_place(path: str, target: str) -> str | None:
