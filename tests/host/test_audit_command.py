@@ -56,9 +56,22 @@ def run(*arguments: str | Path) -> tuple[int, str]:
     return done.return_value, SIZE.sub("SIZE", done.output)  # the size depends on the version of zlib
 
 
-def put_conda(folder: Path) -> Path:
+def put_conda(folder: Path, library: bytes = b"") -> Path:
     package = demo(placeholder=PREFIX, depends=("__glibc >=2.17,<3.0.a0",))
-    return put(folder, package, [text("lib/libdemo.so", b"\x7fELF"), text("etc/demo", PREFIX.encode())]).path
+    files = [text("lib/libdemo.so", library or make_elf()), text("etc/demo", PREFIX.encode())]
+    return put(folder, package, files).path
+
+
+def test_libraries_of_a_conda_package_are_read(tmp_path: Path) -> None:
+    code, output = run(put_conda(tmp_path, make_elf(stack=7)))
+    assert code == 1
+    assert "error lib/libdemo.so: " in output
+    assert "[dist/stack-executable]" in output
+    code, output = run(put_conda(tmp_path, b"\x7fELF"))
+    assert code == 1
+    assert "error lib/libdemo.so: " in output
+    assert "[dist/elf-damaged]" in output
+    assert "NOBODY" not in output
 
 
 def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:

@@ -89,9 +89,10 @@ def _audit_archive(path: Path, promises: Promises, torch: TorchExports | None) -
 
 def _audit_conda(path: Path) -> AuditReport:
     from axletree.check.conda_audit import audit_conda  # noqa: PLC0415 (not paid for by who audits wheels)
-    from axletree.host.conda import read_conda  # noqa: PLC0415
+    from axletree.host.conda_code import read_conda_code  # noqa: PLC0415
 
-    return audit_conda(read_conda(path))
+    facts, code = read_conda_code(path)
+    return audit_conda(facts, code, policies=read_all_policies())
 
 
 def _audit_folder(folder: Path, promises: Promises) -> AuditReport:

@@ -5,18 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.check.audit import AuditReport
-from axletree.check.engine import apply_rules
+from axletree.check.engine import apply_rules, worst_first
 from axletree.check.rules.conda import CONDA_RULES, observe_conda
+from axletree.check.tree import RULES_OF_CODE, audit_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from axletree.package.conda.reader import CondaFacts
+    from axletree.package.policy import Policy
+    from axletree.package.tree_scan import TreeScan
 
 
-def audit_conda(facts: CondaFacts) -> AuditReport:
-    """The report about a conda package, ``.conda`` or ``.tar.bz2``: whether it is what it says.
+def audit_conda(facts: CondaFacts, code: TreeScan, *, policies: Sequence[Policy]) -> AuditReport:
+    """The report about a conda package: whether it is what it says, and how its machine code is made.
 
     What its libraries need is not judged: other packages of the prefix bring that.
+
+    Args:
+        facts: of the package.
+        code: its machine code.
+        policies: policies of platform tags, oldest first: who knows them can name the versions that files need.
     """
+    files = [member.path for member in facts.members]
+    tree = audit_tree(code, label=facts.filename, files=files, policies=policies, rules=RULES_OF_CODE)
     index = facts.index
     subdir = (index and index.subdir) or "a platform that it does not name"
     glibc = next(
@@ -31,9 +43,9 @@ def audit_conda(facts: CondaFacts) -> AuditReport:
         files=sum(member.kind != "folder" for member in facts.members),
         elf_files=sum(member.elf for member in facts.members),
         floors={},
-        glibc=None,
-        versions={},
+        glibc=tree.glibc,
+        versions=tree.versions,
         verdict=f"a conda package for {subdir}" + (f", glibc {glibc}" if glibc else ""),
         needs=(),
-        findings=apply_rules(CONDA_RULES, observe_conda(facts)),
+        findings=worst_first((*apply_rules(CONDA_RULES, observe_conda(facts)), *tree.findings)),
     )

@@ -77,4 +77,9 @@ def apply_rules(rules: Sequence[Rule[F]], facts: F) -> tuple[Finding, ...]:
         for rule in rules
         for found in rule.check(facts)
     ]
+    return worst_first(findings)
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings by severity; within one in the order that they are given."""
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))

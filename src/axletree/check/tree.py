@@ -40,6 +40,10 @@ _RULES: tuple[Rule[DistFacts], ...] = (*LINKAGE_RULES, *SEARCH_RULES, *RUNTIME_R
 _RULES_OF_TAGS: tuple[Rule[DistFacts], ...] = (*PLATFORM_RULES, *MACHINE_RULES, *PYTHON_RULES)
 
 
+RULES_OF_CODE: tuple[Rule[DistFacts], ...] = (*ELF_RULES, *GPU_RULES)
+"""Those that need to know nothing of what else is installed."""
+
+
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     """A ``.dist-info`` folder of a tree."""
 
@@ -58,6 +62,7 @@ def audit_tree(
     provided_by: dict[str, tuple[str, ...]] | None = None,
     wanted: str | None = None,
     glibc: str | None = None,
+    rules: Sequence[Rule[DistFacts]] | None = None,
 ) -> AuditReport:
     """Audit the machine code of a tree that is laid out like site-packages.
 
@@ -71,6 +76,7 @@ def audit_tree(
         provided_by: distribution -> patterns of SONAMEs that it brings.
         wanted: a platform tag that it should fit.
         glibc: highest glibc version that it may need.
+        rules: else all that a tree can be asked, those about tags where it has some.
     """
     name = _name(scan, label, distributions)
     wheel = WheelFacts(
@@ -90,8 +96,10 @@ def audit_tree(
         wanted=wanted,
         glibc=glibc,
     )
-    tagged = len(distributions) == 1 and distributions[0].wheel_info is not None
-    return report_facts(facts, rules=(*_RULES, *(_RULES_OF_TAGS if tagged or wanted or glibc else ())))
+    if rules is None:
+        tagged = len(distributions) == 1 and distributions[0].wheel_info is not None
+        rules = (*_RULES, *(_RULES_OF_TAGS if tagged or wanted or glibc else ()))
+    return report_facts(facts, rules=rules)
 
 
 def _name(scan: TreeScan, label: str, distributions: Sequence[Distribution]) -> WheelName:

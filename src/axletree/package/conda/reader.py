@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import hashlib
 from contextlib import closing
-from typing import IO, TYPE_CHECKING, Literal, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
 import msgspec
 import zstandard
@@ -28,6 +28,7 @@ MAX_WINDOW = 1 << 27
 """Most memory that an archive may ask for unpacking it: what other readers give as well."""
 MAX_INFO = 256 << 20
 """Most bytes of ``info/`` together that are kept."""
+_ELF = b"\x7fELF"
 _PIECE = 1 << 20
 _AHEAD = 8
 """Pieces that are unpacked before they are hashed: small files take Python's time, large ones the libraries'."""
@@ -76,12 +77,23 @@ class CondaFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is missing or damaged in ``info/``, one sentence each."""
 
 
-def scan_conda(buffer: bytes | memoryview, *, filename: str) -> CondaFacts:
+class CodeSink(Protocol):
+    """Takes the content of the ELF files of a package, one after the other."""
+
+    def write(self, chunk: bytes | memoryview) -> None:
+        """The next piece of the file."""
+
+    def end(self, path: str) -> None:
+        """The file is complete; it lies at this path."""
+
+
+def scan_conda(buffer: bytes | memoryview, *, filename: str, code: CodeSink | None = None) -> CondaFacts:
     """Read a package: each file is unpacked in pieces and hashed, nothing is kept.
 
     Args:
         buffer: the archive, in memory or mapped.
         filename: its name without folders.
+        code: who wants the content of its ELF files.
 
     Raises:
         IntegrityError: the name is none of a conda package; the archive is damaged, ambiguous or unsafe. Trouble in
@@ -104,7 +116,7 @@ def scan_conda(buffer: bytes | memoryview, *, filename: str) -> CondaFacts:
                 elif entry.path not in {"info", "."}:
                     if paths is None and "paths.json" in info:
                         paths = _paths(info)
-                    members.append(_member(entry, content, paths or {}))
+                    members.append(_member(entry, content, paths or {}, code))
     unreadable: list[str] = []
     paths_json = _decode(info, "paths.json", PathsJson, unreadable)
     return CondaFacts(
@@ -214,16 +226,22 @@ def _keep(entry: TarEntry, content: Iterable[bytes | memoryview], info: dict[str
     info[path] = b"".join(content)
 
 
-def _member(entry: TarEntry, content: Iterable[bytes | memoryview], paths: Mapping[str, PathEntry]) -> CondaMember:
+def _member(
+    entry: TarEntry, content: Iterable[bytes | memoryview], paths: Mapping[str, PathEntry], code: CodeSink | None
+) -> CondaMember:
     digest = hashlib.sha256()
     declared = paths.get(entry.path) or paths.get("")
     search = PrefixSearch(declared.prefix_placeholder.encode()) if declared and declared.prefix_placeholder else None
     head = b""
     for chunk in content:
         head = head or bytes(chunk[:4])
+        if code is not None and head == _ELF:
+            code.write(chunk)
         digest.update(chunk)
         if search:
             search.feed(chunk)
+    if code is not None and head == _ELF:
+        code.end(entry.path)
     return CondaMember(
         path=entry.path,
         kind=entry.kind,
@@ -232,7 +250,7 @@ def _member(entry: TarEntry, content: Iterable[bytes | memoryview], paths: Mappi
         executable=entry.executable,
         target=entry.target,
         prefix=search.mode if search else None,
-        elf=head == b"\x7fELF",
+        elf=head == _ELF,
     )
 
 

@@ -1,0 +1,65 @@
+"""Facts of the libraries in a conda package, read while the package goes by."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from typing import IO, TYPE_CHECKING
+
+from axletree.binary.elf import read_elf
+from axletree.binary.source import BufferSource
+from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.host.archive import map_file
+from axletree.package.conda.reader import scan_conda
+from axletree.package.tree_scan import TreeScan
+from axletree.package.wheel import ElfMember
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.package.conda.reader import CondaFacts
+
+
+def read_conda_code(path: Path) -> tuple[CondaFacts, TreeScan]:
+    """Read a package on disk, and the headers and tables of its ELF files.
+
+    A compressed archive can't be read at any place, so each ELF file lies in a temporary file meanwhile, one at a time.
+
+    Raises:
+        IntegrityError: it is no conda package, or its archive is damaged, ambiguous or unsafe.
+        HostError: it can't be read, or there is no room for its largest library where temporary files go.
+    """
+    try:
+        with tempfile.TemporaryFile() as file:
+            reader = _Reader(file)
+            facts = scan_conda(map_file(path), filename=path.name, code=reader)
+    except OSError as error:
+        where = tempfile.gettempdir()
+        message = f"a library of {path.name} can't be written there: {error.strerror}"
+        raise HostError(Problem(file=where, message=message), hint="name a folder with more room in TMPDIR") from error
+    return facts, TreeScan(elfs=tuple(reader.elfs), damaged_elfs=tuple(reader.damaged))
+
+
+class _Reader:
+    """Takes the content of ELF files, one after the other."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.elfs: list[ElfMember] = []
+        self.damaged: list[tuple[str, str]] = []
+
+    def write(self, chunk: bytes | memoryview) -> None:
+        self._file.write(chunk)
+
+    def end(self, path: str) -> None:
+        self._file.flush()
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            view = memoryview(content)
+            try:
+                self.elfs.append(ElfMember(path=path, facts=read_elf(BufferSource(view), name=path)))
+            except IntegrityError as error:
+                self.damaged.append((path, error.problems[0].message))
+            finally:
+                view.release()
+        self._file.seek(0)
+        self._file.truncate()
