@@ -74,6 +74,13 @@ def test_libraries_of_a_conda_package_are_read(tmp_path: Path) -> None:
     assert "NOBODY" not in output
 
 
+def test_a_library_that_would_fill_the_disk_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("axletree.host.conda_code.LARGEST", 100)
+    code, output = run(put_conda(tmp_path))
+    assert code == 1
+    assert "bytes: files of more than 100 are not read [dist/elf-damaged]" in output
+
+
 def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
     path = put_conda(tmp_path)
     code, output = run(path)

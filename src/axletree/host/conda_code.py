@@ -40,19 +40,35 @@ def read_conda_code(path: Path) -> tuple[CondaFacts, TreeScan]:
     return facts, TreeScan(elfs=tuple(reader.elfs), damaged_elfs=tuple(reader.damaged))
 
 
+LARGEST = 8 << 30
+"""Bytes of one ELF file from which on it is no library, but an attempt to fill the disk."""
+
+
 class _Reader:
     """Takes the content of ELF files, one after the other."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._size = 0
         self.elfs: list[ElfMember] = []
         self.damaged: list[tuple[str, str]] = []
 
     def write(self, chunk: bytes | memoryview) -> None:
-        self._file.write(chunk)
+        self._size += len(chunk)
+        if self._size <= LARGEST:
+            self._file.write(chunk)
 
     def end(self, path: str) -> None:
         self._file.flush()
+        if self._size > LARGEST:
+            self.damaged.append((path, f"has {self._size} bytes: files of more than {LARGEST} are not read"))
+        else:
+            self._read(path)
+        self._size = 0
+        self._file.seek(0)
+        self._file.truncate()
+
+    def _read(self, path: str) -> None:
         with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             view = memoryview(content)
             try:
@@ -61,5 +77,3 @@ class _Reader:
                 self.damaged.append((path, error.problems[0].message))
             finally:
                 view.release()
-        self._file.seek(0)
-        self._file.truncate()
