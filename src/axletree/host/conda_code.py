@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from axletree.package.conda.reader import CondaFacts
 
 
+LARGEST = 8 << 30
+"""Bytes of one ELF file from which on it is no library, but an attempt to fill the disk."""
+
+
 def read_conda_code(path: Path) -> tuple[CondaFacts, TreeScan]:
     """Read a package on disk, and the headers and tables of its ELF files.
 
@@ -38,10 +42,6 @@ def read_conda_code(path: Path) -> tuple[CondaFacts, TreeScan]:
         message = f"a library of {path.name} can't be written there: {error.strerror}"
         raise HostError(Problem(file=where, message=message), hint="name a folder with more room in TMPDIR") from error
     return facts, TreeScan(elfs=tuple(reader.elfs), damaged_elfs=tuple(reader.damaged))
-
-
-LARGEST = 8 << 30
-"""Bytes of one ELF file from which on it is no library, but an attempt to fill the disk."""
 
 
 class _Reader:
