@@ -99,7 +99,7 @@ def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """An installed backend; the list holds each search for such."""
     searched: list[str] = []
 
-    def entry_points(*, group: str) -> tuple[Point, ...]:
+    def entry_points(group: str) -> tuple[Point, ...]:
         searched.append(group)
         return (Point(),)
 

@@ -8,7 +8,6 @@ import mmap
 import os
 import secrets
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -213,6 +212,8 @@ def read_contents(
     groups = share_out([entry for entry in entries if not entry.directory], threads)
     if len(groups) == 1:
         return dict(read(groups[0]))
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (start-up time: whoever maps a file is here)
+
     with ThreadPoolExecutor(max_workers=threads) as pool:
         return dict(pair for pairs in pool.map(read, groups) for pair in pairs)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -255,6 +254,8 @@ def _fill(archive: _Archive, members: Iterable[Member], *, level: int, threads: 
                     archive.put(piece, _pack(piece, level))
         return
     waiting: deque[tuple[list[_Piece | _Copy], Future[list[bytes]]]] = deque()
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (start-up time: with one thread it is not needed)
+
     with ThreadPoolExecutor(max_workers=threads) as pool:
         for batch in _batches(_items(members)):
             waiting.append((batch, pool.submit(_pack_all, batch, level)))
