@@ -43,7 +43,7 @@ COMPRESSOR = f"zstd {'.'.join(map(str, zstandard.ZSTD_VERSION))}"
 """What the bytes of an archive depend on besides its content and level."""
 
 _FEED = 1 << 20
-_AHEAD = 32
+_AHEAD = 8
 """Pieces that are read and hashed before they are compressed: compressing goes on while many small files are read."""
 _NOTHING = hashlib.sha256().hexdigest()
 
