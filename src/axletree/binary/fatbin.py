@@ -27,7 +27,7 @@ MAGIC = struct.pack("<IHH", 0xBA55ED50, 1, 16)
 HEADER = 16
 ALIGNMENT = 8
 
-_ENTRY = struct.Struct("<HHIQ IIHHIIIQ QQ")
+_ENTRY = struct.Struct("<H2xIQ 12xI 8xQ8xQ")  # kind, header, payload, architecture, flags, uncompressed size
 _SHORTEST, _LONGEST = _ENTRY.size, 1 << 16
 _PTX, _CUBIN, _LTO = 1, 2, 8
 _ZSTD, _LZ4, _EXACT, _FAMILY = 0x8000, 0x2000, 0x100000, 0x200000
@@ -62,7 +62,7 @@ def read_fatbin(offset: int, budget: Budget) -> Reading:
 def _parse(data: bytes, offset: int) -> Entry | None:
     if len(data) < _ENTRY.size:
         return None
-    kind, _, header, payload, _, _, _, _, arch, _, _, flags, _, unpacked = _ENTRY.unpack(data)
+    kind, header, payload, arch, flags, unpacked = _ENTRY.unpack(data)
     if not _SHORTEST <= header <= _LONGEST or not 0 < arch < 10_000:
         return None
     suffix = "a" if flags & _EXACT else "f" if flags & _FAMILY else ""
