@@ -28,6 +28,8 @@ _READERS = {
     hip.MAGIC[:4]: hip.read_bundle,
     hip.PACKED_MAGIC: hip.read_packed_bundle,
 }
+_ALIGNMENTS = {fatbin.MAGIC[:4]: fatbin.ALIGNMENT, hip.MAGIC[:4]: 1, hip.PACKED_MAGIC: hip.ALIGNMENT}
+"""Of what offset a container begins at a multiple."""
 _OVERLAP = 31
 """Bytes of a chunk that are kept while the next begin of a container is looked for: the longest magic less one."""
 _PADDING = 4096
@@ -206,8 +208,9 @@ def read_containers(source: Source, section: Section) -> SectionCode:
     read = _read_ahead(source)
     while position < end:
         magic = read(position, 4)
+        begins = magic in _READERS and position % _ALIGNMENTS[magic] == 0
         container = None
-        if magic in _READERS:
+        if begins:
             if not budget.spend():
                 break
             container = _run(_read(magic, position, budget), read)
@@ -217,9 +220,9 @@ def read_containers(source: Source, section: Section) -> SectionCode:
             if container.damaged:
                 break
             continue
-        if magic in _READERS:
+        if begins:
             budget.spend(_FALSE_COST)
-        following = _search_section(source, position + (magic in _READERS), end)
+        following = _search_section(source, position + begins, end)
         if following is None:
             break
         position = following
