@@ -32,8 +32,8 @@ AXLETREE = str(Path(sys.executable).with_name("axletree"))
 
 INFLATE = """
 import sys
-from axletree.binary.members import iter_member
-from axletree.binary.zips import read_directory
+from axletree.binary.zip.members import iter_member
+from axletree.binary.zip.directory import read_directory
 from axletree.host.archive import map_file
 from pathlib import Path
 view = map_file(Path(sys.argv[1]))
@@ -57,7 +57,7 @@ OUR_TREE = """
 import sys
 from pathlib import Path
 from axletree.host.code_files import find_code
-from axletree.package.tree_scan import scan_tree
+from axletree.package.wheel.tree import scan_tree
 if len(sys.argv) > 2:
     print(len(scan_tree(find_code(Path(sys.argv[1]))).elfs))
 """

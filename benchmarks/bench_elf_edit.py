@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from measure import Usage, best, machine_line, measure
 
-from axletree.binary.elf_edit import ElfChange
-from axletree.binary.elf_layout import read_links
+from axletree.binary.elf.edit import ElfChange
+from axletree.binary.elf.layout import read_links
 from axletree.binary.source import BufferSource
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf

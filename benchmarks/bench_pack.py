@@ -22,8 +22,8 @@ from measure import Usage, best, machine_line, measure
 from axletree.app.pack import pack
 from axletree.app.retag import retag
 from axletree.app.unpack import unpack
-from axletree.package.deflate import COMPRESSOR, LEVEL
-from axletree.package.retag import Wishes
+from axletree.binary.zip.deflate import COMPRESSOR, LEVEL
+from axletree.package.wheel.retag import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

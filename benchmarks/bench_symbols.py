@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 from measure import best, machine_line, measure
 
 from axletree.app.torch_symbols import exports_of_torch
-from axletree.binary.demangle import demangle
-from axletree.binary.members import iter_member
-from axletree.binary.zips import read_directory
+from axletree.binary.cpp.demangle import demangle
+from axletree.binary.zip.directory import read_directory
+from axletree.binary.zip.members import iter_member
 from axletree.host.archive import map_file
-from axletree.package.torch_symbols import LIBRARIES, match_torch
-from axletree.package.wheel import scan_wheel
+from axletree.package.libraries.torch_symbols import LIBRARIES, match_torch
+from axletree.package.wheel.scan import scan_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

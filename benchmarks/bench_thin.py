@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from measure import Usage, best, machine_line, measure
 
-from axletree.app.device import read_file_code
 from axletree.app.thin import ThinRequest, thin
 from axletree.host.sources import FileSource
-from axletree.package.arch import parse_gpu
-from axletree.package.thin_wheel import ThinRules, thin_file
+from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.read import read_file_code
+from axletree.package.gpu.thin import ThinRules, thin_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -115,12 +115,12 @@ print(json.dumps(result))
 EDITS = """
 import sys, time
 from pathlib import Path
-from axletree.binary.device_scan import SECTIONS, Section, read_containers
+from axletree.binary.gpu.scan import SECTIONS, Section, read_containers
 from axletree.binary.edits import EditedSource, iter_source
-from axletree.binary.elf_tables import Reader, read_layout
+from axletree.binary.elf.tables import Reader, read_layout
 from axletree.host.sources import FileSource, write_source
-from axletree.package.arch import parse_gpu
-from axletree.package.thin_wheel import ThinRules, check_thinned, thin_file
+from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.thin import ThinRules, check_thinned, thin_file
 
 source_path, target, arch = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 

@@ -22,7 +22,7 @@ import msgspec
 from axletree.check.document import render_rules
 from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.conda import CONDA_RULES
-from axletree.check.rules.dist import DIST_RULES
+from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.cli.main import COMMANDS
 from axletree.core import events
 from axletree.core.findings import Finding

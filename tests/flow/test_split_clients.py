@@ -19,10 +19,10 @@ import pytest
 
 from axletree.app.split import load_split_rules, split_wheel
 from axletree.host.archive import write_wheel_file
-from axletree.package.metadata import create_metadata
-from axletree.package.names import WheelName, parse_wheel_name
-from axletree.package.wheel_info import WheelInfo
-from axletree.package.writer import Member
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.metadata import create_metadata
+from axletree.package.wheel.names import WheelName, parse_wheel_name
+from axletree.package.wheel.writer import Member
 from support.small_torch import make_small_torch
 
 if TYPE_CHECKING:

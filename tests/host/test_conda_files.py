@@ -15,22 +15,22 @@ from conda_package_handling import api  # type: ignore[import-untyped]
 from conda_package_streaming import package_streaming  # type: ignore[import-untyped]
 from rattler.package_streaming import PackageArchive
 
-from axletree.binary.zips import read_directory
+from axletree.binary.zip import records as zip_records
+from axletree.binary.zip.directory import read_directory
 from axletree.core.errors import AxletreeError, HostError, IntegrityError
 from axletree.host.archive import map_file
 from axletree.host.conda import read_conda, tree_files, write_conda_file
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.interpreters import find_interpreter
-from axletree.package import zip_records
 from axletree.package.conda import tar
 from axletree.package.conda.check import check_conda
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, RunExports
 from axletree.package.conda.names import pin_exact
-from axletree.package.repack import packed_members
-from axletree.package.wheel import scan_wheel
-from axletree.package.wheel_info import WheelInfo
-from axletree.package.writer import Member
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.repack import packed_members
+from axletree.package.wheel.scan import scan_wheel
+from axletree.package.wheel.writer import Member
 from support.conda import PREFIX, demo, install, put, put_python, solve, text
 from support.inputs import wheel
 from support.wheels import demo_metadata

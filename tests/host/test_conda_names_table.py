@@ -2,7 +2,7 @@
 
 from axletree.host.conda_names import read_conda_names
 from axletree.package.conda.requires import Target, convert_requires
-from axletree.package.metadata import create_metadata
+from axletree.package.wheel.metadata import create_metadata
 
 LINUX = Target(subdir="linux-64", python="3.11")
 

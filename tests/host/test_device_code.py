@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.app.device import DeviceFile, is_elf_member, read_file_code, read_member_code
-from axletree.binary.device_scan import summarise
 from axletree.binary.edits import EditedSource, iter_source
+from axletree.binary.gpu.scan import summarise
 from axletree.core.errors import IntegrityError
 from axletree.host.sources import FileSource, write_source
 from axletree.host.wheels import open_wheel
-from axletree.package.arch import parse_gpu
-from axletree.package.thin_wheel import ThinRules, check_thinned, thin_file
+from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.read import DeviceFile, is_elf_member, read_file_code, read_member_code
+from axletree.package.gpu.thin import ThinRules, check_thinned, thin_file
 from support.cuda import build_library, cuobjdump, find_cuobjdump
 from support.inputs import deb, wheel
 

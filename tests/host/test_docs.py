@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from axletree.cli.main import COMMANDS
-from axletree.package.split_rules import parse_split_rules
+from axletree.package.split.rules import parse_split_rules
 from axletree.recipe.model import Recipe
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from axletree.binary.elf_edit import ElfChange
-from axletree.binary.elf_layout import PT_LOAD, read_image
+from axletree.binary.elf.edit import ElfChange
+from axletree.binary.elf.layout import PT_LOAD, read_image
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
 from axletree.host.edit import edit_elf

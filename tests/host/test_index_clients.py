@@ -12,7 +12,7 @@ import pytest
 
 from axletree.host.archive import write_wheel_file
 from axletree.package.index import IndexFile, render_index
-from axletree.package.writer import Member
+from axletree.package.wheel.writer import Member
 from support.index_server import serve
 from support.wheels import demo_info, demo_metadata, demo_name
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from axletree.binary.elf import read_elf
+from axletree.binary.elf.facts import read_elf
 from axletree.host.archive import map_file
 from axletree.host.libraries import find_library, package_of, search_folders
 

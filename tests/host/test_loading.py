@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.binary.elf import ElfFacts, read_elf
-from axletree.binary.elf_edit import ElfChange
+from axletree.binary.elf.edit import ElfChange
+from axletree.binary.elf.facts import ElfFacts, read_elf
 from axletree.host.edit import edit_elf
-from axletree.package.loading import follow_loading
-from axletree.package.relocate import plan_search_paths
+from axletree.package.libraries.loading import follow_loading
+from axletree.package.libraries.relocate import plan_search_paths
 from support.elfs import need, run
 
 if TYPE_CHECKING:

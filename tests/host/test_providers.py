@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from axletree.binary.zips import read_directory
+from axletree.binary.zip.directory import read_directory
 from axletree.host.archive import map_file
 from axletree.host.providers import providers_digest, read_providers
-from axletree.package.providers import find_providers
+from axletree.package.libraries.providers import find_providers
 from support.inputs import wheel
 
 

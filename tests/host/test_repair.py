@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from axletree.app.repair import repair_wheel
-from axletree.binary.elf import read_elf
+from axletree.binary.elf.facts import read_elf
 from axletree.cli.main import cli
 from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.archive import write_wheel_file
-from axletree.package.metadata import create_metadata
-from axletree.package.names import WheelName
-from axletree.package.wheel_info import WheelInfo
-from axletree.package.writer import Member
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.metadata import create_metadata
+from axletree.package.wheel.names import WheelName
+from axletree.package.wheel.writer import Member
 
 TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
 MODULE = """

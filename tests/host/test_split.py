@@ -21,7 +21,7 @@ from axletree.app.split import load_split_rules, split_wheel
 from axletree.cli.split import command
 from axletree.core.errors import HostError, IntegrityError, PublishError, RecipeError, UsageError
 from axletree.host.conda import read_conda
-from axletree.package.split_rules import parse_split_rules
+from axletree.package.split.rules import parse_split_rules
 from support.inputs import wheel
 from support.small_torch import make_small_torch
 

@@ -18,8 +18,8 @@ from variantlib.variants_json import VariantsJson  # type: ignore[import-untyped
 
 from axletree.cli.thin import command
 from axletree.core.errors import IntegrityError, UsageError
-from axletree.package.record import check_record, content_of, parse_record
-from axletree.package.variant import Property, variant_hash
+from axletree.package.gpu.variant import Property, variant_hash
+from axletree.package.wheel.record import check_record, content_of, parse_record
 from support.cuda import build_library
 from support.device import bundle
 from support.wheels import demo_metadata, make_elf, wheel_bytes

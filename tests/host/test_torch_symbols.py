@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from axletree.app.torch_symbols import exports_of_torch
-from axletree.binary.demangle import demangle
+from axletree.binary.cpp.demangle import demangle
 from axletree.check.audit import audit_buffer
 from axletree.core.errors import AxletreeError, UsageError
 from axletree.host.archive import map_file
 from axletree.host.policies import read_all_policies
 from axletree.host.providers import read_providers
-from axletree.package.torch_symbols import TorchExports, TorchMatch, match_torch
-from axletree.package.wheel import scan_wheel
+from axletree.package.libraries.torch_symbols import TorchExports, TorchMatch, match_torch
+from axletree.package.wheel.scan import scan_wheel
 from support.inputs import wheel
 from support.wheels import make_elf
 

@@ -18,7 +18,7 @@ from axletree.app.retag import retag
 from axletree.app.unpack import unpack
 from axletree.cli.main import main
 from axletree.core.errors import HostError, IntegrityError, UsageError
-from axletree.package.retag import Wishes
+from axletree.package.wheel.retag import Wishes
 from support.inputs import wheel
 from support.wheels import make_elf
 

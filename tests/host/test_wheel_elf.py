@@ -16,12 +16,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.sections import SymbolTableSection
 
-from axletree.binary.elf import ElfFacts, read_elf
+from axletree.binary.elf.facts import ElfFacts, read_elf
 from axletree.core.errors import HostError
 from axletree.host.archive import map_file
 from axletree.host.code_files import find_code
-from axletree.package.tree_scan import scan_tree
-from axletree.package.wheel import scan_wheel
+from axletree.package.wheel.scan import scan_wheel
+from axletree.package.wheel.tree import scan_tree
 from support.elfs import compile_library, need
 from support.inputs import wheel
 from support.wheels import make_elf, wheel_bytes
@@ -159,8 +159,8 @@ def test_readelf_sees_the_same_build_ids() -> None:
 
 @pytest.mark.skipif(not FILES, reason="no ELF files in the usual places")
 def test_in_an_archive_they_are_read_in_one_pass_with_the_same_facts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("axletree.package.wheel.SMALL", 0)
-    monkeypatch.setattr("axletree.binary.members.HEAD", 1 << 20)
+    monkeypatch.setattr("axletree.package.wheel.scan.SMALL", 0)
+    monkeypatch.setattr("axletree.binary.zip.members.HEAD", 1 << 20)
     files = {f"demo/{index}.so": path.read_bytes() for index, path in enumerate(FILES[:12])}
     scan = scan_wheel(wheel_bytes(files), filename="demo-1.0-py3-none-any.whl")
     assert {elf.path: elf.facts for elf in scan.elfs} == {path: read_elf(data) for path, data in files.items()}

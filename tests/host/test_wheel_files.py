@@ -17,9 +17,9 @@ from axletree.core.errors import HostError, IntegrityError
 from axletree.host import archive
 from axletree.host.archive import WheelFile, map_file, write_wheel_file
 from axletree.host.wheels import open_wheel
-from axletree.package import writer
-from axletree.package.repack import packed_members
-from axletree.package.writer import Member
+from axletree.package.wheel import writer
+from axletree.package.wheel.repack import packed_members
+from axletree.package.wheel.writer import Member
 from support.wheels import demo_info, demo_metadata, demo_name
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.binary.zips import read_directory
+from axletree.binary.zip.directory import read_directory
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.wheels import open_wheel
-from axletree.package.record import encode_hash
-from axletree.package.repack import packed_members
-from axletree.package.writer import Member, write_wheel
+from axletree.package.wheel.record import encode_hash
+from axletree.package.wheel.repack import packed_members
+from axletree.package.wheel.writer import Member, write_wheel
 from support.wheels import demo_info, demo_metadata, demo_name
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from axletree.core.errors import UsageError
-from axletree.package.arch import choose, gpu_of, order, parse_code, parse_gpu, runs
+from axletree.package.gpu.arch import choose, gpu_of, order, parse_code, parse_gpu, runs
 
 
 @pytest.mark.parametrize(

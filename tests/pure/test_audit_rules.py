@@ -12,10 +12,10 @@ from axletree.check.document import render_rules
 from axletree.check.engine import Case, Rule, apply_rules
 from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.conda import CONDA_RULES
-from axletree.check.rules.dist import DIST_RULES
-from axletree.check.rules.dist_sample import CORE, POLICIES, library, sample
+from axletree.check.rules.wheel.all import DIST_RULES
+from axletree.check.rules.wheel.sample import CORE, POLICIES, library, sample
 from axletree.core.errors import IntegrityError
-from axletree.package.record import RecordIssue
+from axletree.package.wheel.record import RecordIssue
 from support.wheels import demo_metadata, make_elf, wheel_bytes
 
 RULES: list[Rule[Any]] = [*ARCHIVE_RULES, *DIST_RULES, *CONDA_RULES]

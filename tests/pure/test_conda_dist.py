@@ -12,10 +12,10 @@ from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import PLACEHOLDER, CondaFile, CondaPackage
 from axletree.package.conda.pyc import plan_pyc
 from axletree.package.conda.writer import content_chunks
-from axletree.package.metadata import Metadata
-from axletree.package.record import encode_hash
-from axletree.package.wheel_info import WheelInfo
-from axletree.package.writer import Member
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.metadata import Metadata
+from axletree.package.wheel.record import encode_hash
+from axletree.package.wheel.writer import Member
 from support.conda import scanned
 from support.wheels import demo_metadata
 

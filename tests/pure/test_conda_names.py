@@ -13,7 +13,7 @@ from axletree.package.conda.requires import (
     platform_depends,
     python_depends,
 )
-from axletree.package.metadata import create_metadata
+from axletree.package.wheel.metadata import create_metadata
 from support.conda import demo
 
 LINUX = Target(subdir="linux-64", python="3.11")

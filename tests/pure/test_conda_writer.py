@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary.zips import DEFLATED
+from axletree.binary.zip import records as zip_records
+from axletree.binary.zip.directory import DEFLATED
 from axletree.core.errors import IntegrityError, UsageError
-from axletree.package import zip_records
 from axletree.package.conda.check import check_conda
 from axletree.package.conda.model import CondaFile, Late, RunExports
 from axletree.package.conda.prefix import PrefixSearch
 from axletree.package.conda.reader import scan_conda
-from axletree.package.record import encode_hash
-from axletree.package.writer import Packed
+from axletree.package.wheel.record import encode_hash
+from axletree.package.wheel.writer import Packed
 from support.conda import PREFIX, conda_bytes, demo, scanned, text, unpacked
 
 FILES = [

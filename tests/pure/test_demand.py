@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.check.rules.dist_sample import CORE, PROVIDERS, library, plain_library
-from axletree.package.demand import find_misses, find_optional, find_roots
-from axletree.package.linkage import Need, Surroundings, find_owners
-from axletree.package.providers import required_names
+from axletree.check.rules.wheel.sample import CORE, PROVIDERS, library, plain_library
+from axletree.package.libraries.demand import find_misses, find_optional, find_roots
+from axletree.package.libraries.linkage import Need, Surroundings, find_owners
+from axletree.package.libraries.providers import required_names
 
 if TYPE_CHECKING:
-    from axletree.binary.elf import ElfFacts
+    from axletree.binary.elf.facts import ElfFacts
 
 OTHER = "demo/_other.abi3.so"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary.demangle import demangle
+from axletree.binary.cpp.demangle import demangle
 
 PARTS = (
     *(

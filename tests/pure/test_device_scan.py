@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary import device_scan
-from axletree.binary.device import Budget, DeviceSection
-from axletree.binary.device_scan import DeviceScanner, read_device
+from axletree.binary.gpu import scan as device_scan
+from axletree.binary.gpu.code import Budget, DeviceSection
+from axletree.binary.gpu.scan import DeviceScanner, read_device
 from axletree.binary.source import BufferSource
 from support.device import FLAG_LZ4, FLAG_ZSTD, bundle, fat_container, fat_entry, packed_bundle
 

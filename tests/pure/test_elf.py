@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary import elf_tables
-from axletree.binary.elf import VersionNeed, is_elf, read_elf
+from axletree.binary.elf import tables as elf_tables
+from axletree.binary.elf.facts import VersionNeed, is_elf, read_elf
 from axletree.core.errors import IntegrityError
 from support.wheels import make_elf
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.binary.edits import EditedSource, Put
-from axletree.binary.elf import read_elf
-from axletree.binary.elf_edit import ElfChange, edited, plan_edit
-from axletree.binary.elf_layout import read_image, read_links
-from axletree.binary.elf_verify import verify_edit
+from axletree.binary.elf.edit import ElfChange, edited, plan_edit
+from axletree.binary.elf.facts import read_elf
+from axletree.binary.elf.layout import read_image, read_links
+from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
 from support.wheels import make_elf

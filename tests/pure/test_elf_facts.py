@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from axletree.binary.elf import AbiUse, SectionSize, read_elf
-from axletree.binary.elf_segments import read_only_ranges
-from axletree.binary.elf_tables import PT_LOAD, Layout, Segment, TableAt
+from axletree.binary.elf.facts import AbiUse, SectionSize, read_elf
+from axletree.binary.elf.segments import read_only_ranges
+from axletree.binary.elf.tables import PT_LOAD, Layout, Segment, TableAt
 from support.wheels import make_elf
 
 TORCH_CXX = (

@@ -9,9 +9,9 @@ import pytest
 
 from axletree.check.engine import apply_rules
 from axletree.check.gpu import promised_gpus
-from axletree.check.rules.dist_gpu import GPU_RULES
-from axletree.check.rules.dist_gpu_sample import gpu_library, gpu_sample
-from axletree.check.rules.dist_sample import sample
+from axletree.check.rules.wheel.gpu import GPU_RULES
+from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
+from axletree.check.rules.wheel.sample import sample
 
 if TYPE_CHECKING:
     from axletree.check.dist import DistFacts

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from packaging.metadata import Metadata as Peer
 
 from axletree.core.errors import IntegrityError
-from axletree.package.metadata import (
+from axletree.package.wheel.info import WheelInfo, carry_dist_info, parse_wheel_info, render_wheel_info
+from axletree.package.wheel.metadata import (
     Metadata,
     create_metadata,
     parse_metadata,
@@ -16,7 +17,6 @@ from axletree.package.metadata import (
     with_requirement,
     with_version,
 )
-from axletree.package.wheel_info import WheelInfo, carry_dist_info, parse_wheel_info, render_wheel_info
 
 TEXT = """\
 Metadata-Version: 2.1

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
-from axletree.package.part_check import insert_check, marker_path, render_check, render_marker
+from axletree.package.split.check import insert_check, marker_path, render_check, render_marker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

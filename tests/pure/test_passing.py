@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary import members
-from axletree.binary.elf import read_elf, read_host_facts
-from axletree.binary.inflate import CHUNK, inflate, inflate_at_once
-from axletree.binary.members import MemberSource, PassingMember
+from axletree.binary.elf.facts import read_elf, read_host_facts
 from axletree.binary.source import PassingSource
-from axletree.binary.zips import ZipEntry, read_directory
+from axletree.binary.zip import members
+from axletree.binary.zip.directory import ZipEntry, read_directory
+from axletree.binary.zip.inflate import CHUNK, inflate, inflate_at_once
+from axletree.binary.zip.members import MemberSource, PassingMember
 from axletree.core.errors import IntegrityError
 from support.wheels import make_elf, zip_bytes
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from axletree.binary.elf import VersionNeed
+from axletree.binary.elf.facts import VersionNeed
 from axletree.check.audit import report_facts
-from axletree.check.rules.dist_sample import CORE, POLICIES, glibc, library, plain_library, sample
+from axletree.check.rules.wheel.sample import CORE, POLICIES, glibc, library, plain_library, sample
 from axletree.check.verdict import complete_policy, judge_platform
 from axletree.core.errors import UsageError
-from axletree.package.platforms import libc_of, linux_environment
-from axletree.package.policy import highest_versions, policy_between, symbol_needs
-from axletree.package.providers import required_names
+from axletree.package.libraries.platforms import libc_of, linux_environment
+from axletree.package.libraries.policy import highest_versions, policy_between, symbol_needs
+from axletree.package.libraries.providers import required_names
 
 
 def test_a_tag_between_two_policies_promises_its_own_glibc_and_the_next_ones_rest() -> None:

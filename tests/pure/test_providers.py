@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from axletree.core.errors import IntegrityError
-from axletree.package.providers import Provider, find_providers, parse_providers, required_names
+from axletree.package.libraries.providers import Provider, find_providers, parse_providers, required_names
 
 CUBLAS = Provider(
     name="nvidia-cublas",

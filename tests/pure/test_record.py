@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
-from axletree.package.record import RecordEntry, parse_record, render_record
+from axletree.package.wheel.record import RecordEntry, parse_record, render_record
 
 PATHS = st.text(st.one_of(st.sampled_from('",\r\n a/'), st.characters(codec="utf-8")), min_size=1, max_size=12)
 ENTRIES = st.builds(RecordEntry, path=PATHS, hash=st.sampled_from(["", "sha256=abc"]), size=st.none() | st.integers(0))

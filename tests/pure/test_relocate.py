@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from axletree.binary.elf import ElfFacts
-from axletree.binary.elf_edit import ElfChange
-from axletree.package.loading import find_library, follow_loading
-from axletree.package.providers import Provider
-from axletree.package.relocate import PathPlan, plan_search_paths
+from axletree.binary.elf.edit import ElfChange
+from axletree.binary.elf.facts import ElfFacts
+from axletree.package.libraries.loading import find_library, follow_loading
+from axletree.package.libraries.providers import Provider
+from axletree.package.libraries.relocate import PathPlan, plan_search_paths
 
 
 def elf(*needed: str, rpath: str = "", runpath: str = "", soname: str | None = None, dynamic: bool = True) -> ElfFacts:

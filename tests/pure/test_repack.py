@@ -8,13 +8,13 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from axletree.binary.members import read_member
-from axletree.binary.zips import DEFLATED, STORED, read_directory
+from axletree.binary.zip.directory import DEFLATED, STORED, read_directory
+from axletree.binary.zip.members import read_member
 from axletree.core.errors import IntegrityError
-from axletree.package.record import parse_record
-from axletree.package.repack import packed_members
-from axletree.package.wheel import scan_wheel
-from axletree.package.writer import Member, Packed, write_wheel
+from axletree.package.wheel.record import parse_record
+from axletree.package.wheel.repack import packed_members
+from axletree.package.wheel.scan import scan_wheel
+from axletree.package.wheel.writer import Member, Packed, write_wheel
 from support.wheels import demo_info, demo_metadata
 
 FOLDER = "demo-1.0.dist-info"

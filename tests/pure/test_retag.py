@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from axletree.core.errors import IntegrityError, UsageError
-from axletree.package.names import parse_wheel_name, render_wheel_name
-from axletree.package.repack import renamed_members
-from axletree.package.retag import Wishes, change_info, change_metadata, change_name, name_of
-from axletree.package.wheel_info import WheelInfo, parse_wheel_info, render_wheel_info
-from axletree.package.writer import Member
+from axletree.package.wheel.info import WheelInfo, parse_wheel_info, render_wheel_info
+from axletree.package.wheel.names import parse_wheel_name, render_wheel_name
+from axletree.package.wheel.repack import renamed_members
+from axletree.package.wheel.retag import Wishes, change_info, change_metadata, change_name, name_of
+from axletree.package.wheel.writer import Member
 from support.wheels import demo_metadata
 
 NAME = parse_wheel_name("demo-1.0-cp310-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl")
@@ -41,7 +41,13 @@ def test_all_impossible_wishes_are_named() -> None:
     wishes = Wishes(python="cp 311", abi="-none", platform="-" + NAME.platform, build="x", local="a b")
     with pytest.raises(UsageError) as error:
         change_name(NAME, wishes)
-    assert [problem.key for problem in error.value.problems] == ["python", "abi", "platform", "build", "local"]
+    assert [problem.key for problem in error.value.problems] == [
+        "--python",
+        "--abi",
+        "--platform",
+        "--build",
+        "--local",
+    ]
     assert "can't remove none: it has abi3" in str(error.value)
     assert "leaves no tag" in str(error.value)
 

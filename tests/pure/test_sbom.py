@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from axletree.package.metadata import create_metadata
-from axletree.package.sbom import (
+from axletree.package.sbom.write import (
     Component,
     debian_purl,
     render_sbom,
@@ -13,6 +12,7 @@ from axletree.package.sbom import (
     vendored_components,
     wheel_purl,
 )
+from axletree.package.wheel.metadata import create_metadata
 
 SUBJECT = Component(name="demo", version="1.0+cpu", origin="bundled", purl=wheel_purl("Demo", "1.0+cpu"))
 

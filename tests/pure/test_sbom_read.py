@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
-from axletree.package.sbom_read import Sbom, read_sbom
+from axletree.package.sbom.read import Sbom, read_sbom
 
 
 def test_cyclonedx_with_components_in_components() -> None:

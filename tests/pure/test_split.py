@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from axletree.binary.elf import read_elf
+from axletree.binary.elf.facts import read_elf
 from axletree.core.errors import IntegrityError
-from axletree.package.metadata import Metadata, create_metadata
-from axletree.package.providers import Provider
-from axletree.package.split import Part, SplitPlan, plan_split
-from axletree.package.split_metadata import part_metadata, share_requirements, split_version
-from axletree.package.split_proof import ReadPart, prove_split
-from axletree.package.split_rules import Package, parse_split_rules
-from axletree.package.split_source import read_split_source
-from axletree.package.wheel import scan_wheel
-from axletree.package.writer import Packed, write_wheel
+from axletree.package.libraries.providers import Provider
+from axletree.package.split.metadata import part_metadata, share_requirements, split_version
+from axletree.package.split.plan import Part, SplitPlan, plan_split
+from axletree.package.split.proof import ReadPart, prove_split
+from axletree.package.split.rules import Package, parse_split_rules
+from axletree.package.split.source import read_split_source
+from axletree.package.wheel.metadata import Metadata, create_metadata
+from axletree.package.wheel.scan import scan_wheel
+from axletree.package.wheel.writer import Packed, write_wheel
 from support.wheels import demo_metadata, make_elf, wheel_bytes, zip_bytes
 
 RULES = """\
@@ -395,7 +395,7 @@ def test_who_needs_a_part_must_require_it() -> None:
 
 
 def test_who_needs_a_provider_must_require_it() -> None:
-    from axletree.package.providers import Provider
+    from axletree.package.libraries.providers import Provider
 
     cuda = Provider(name="cudart", distributions=("nvidia-x",), sonames=("libcudart.so*",))
     plan = split()[1]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError, RecipeError
-from axletree.package.split_assign import assign_files
-from axletree.package.split_rules import Package, Rule, SplitRules, parse_split_rules
+from axletree.package.split.assign import assign_files
+from axletree.package.split.rules import Package, Rule, SplitRules, parse_split_rules
 
 SHIPPED = Path(__file__).parents[2] / "recipes" / "split"
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.toml"))}

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from axletree.binary.elf import VersionNeed
-from axletree.check.rules.dist_sample import POLICIES, glibc, library, plain_library
+from axletree.binary.elf.facts import VersionNeed
+from axletree.check.rules.wheel.sample import POLICIES, glibc, library, plain_library
 from axletree.core.errors import IntegrityError
-from axletree.package.linkage import Surroundings, find_owners, installed_path, library_paths, search_path
-from axletree.package.platforms import parse_platform
-from axletree.package.policy import broken_needs, highest_versions, lowest_policy, parse_policies, symbol_needs
-from axletree.package.providers import Provider
-from axletree.package.tags import Tags, compute_tags, needs_cpython
+from axletree.package.libraries.linkage import Surroundings, find_owners, installed_path, library_paths, search_path
+from axletree.package.libraries.platforms import parse_platform
+from axletree.package.libraries.policy import (
+    broken_needs,
+    highest_versions,
+    lowest_policy,
+    parse_policies,
+    symbol_needs,
+)
+from axletree.package.libraries.providers import Provider
+from axletree.package.wheel.tags import Tags, compute_tags, needs_cpython
 
 VERSIONED = "demo/_core.cpython-311-x86_64-linux-gnu.so"
 FREE = "demo/_core.cpython-313t-x86_64-linux-gnu.so"

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary.device_scan import Section, SectionCode, read_containers, summarise
 from axletree.binary.edits import Edit, EditedSource
+from axletree.binary.gpu.scan import Section, SectionCode, read_containers, summarise
+from axletree.binary.gpu.thin import thin_container
 from axletree.binary.source import BufferSource
-from axletree.binary.thin import thin_container
 from axletree.core.errors import IntegrityError
-from axletree.package.arch import parse_gpu
-from axletree.package.thin_wheel import ThinnedFile, ThinRules, check_thinned, gpus_in, thin_file
+from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.thin import ThinnedFile, ThinRules, check_thinned, gpus_in, thin_file
 from support.device import bundle, fat_container, fat_entry, packed_bundle
 
 PREFIX = "hipv4-amdgcn-amd-amdhsa--"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from axletree.binary.elf.symbols import Symbols, read_symbols
 from axletree.binary.source import BufferSource
-from axletree.binary.symbols import Symbols, read_symbols
 from axletree.core.errors import IntegrityError
-from axletree.package.torch_symbols import (
+from axletree.package.libraries.torch_symbols import (
     TorchMatch,
     collect_exports,
     is_torch_library,
@@ -16,7 +16,7 @@ from axletree.package.torch_symbols import (
     read_version,
     wheel_exports,
 )
-from axletree.package.wheel import scan_wheel
+from axletree.package.wheel.scan import scan_wheel
 from support.wheels import make_elf, wheel_bytes
 
 SET_DEVICE = "_ZN3c104cuda9SetDeviceEab"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError, UsageError
-from axletree.package.arch import parse_gpu
-from axletree.package.names import parse_wheel_name, render_wheel_name
-from axletree.package.variant import (
+from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.gpu_variant import cuda_floor, gpu_variant
+from axletree.package.gpu.variant import (
     Property,
     describe,
     make_variant,
@@ -21,7 +21,7 @@ from axletree.package.variant import (
     render_variants,
     variant_hash,
 )
-from axletree.package.variant_gpu import cuda_floor, gpu_variant
+from axletree.package.wheel.names import parse_wheel_name, render_wheel_name
 
 SM90 = (Property("nvidia", "sm_arch", "90_real"), Property("nvidia", "cuda_version_lower_bound", "13.0"))
 

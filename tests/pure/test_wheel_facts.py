@@ -7,10 +7,10 @@ from hashlib import sha256
 
 import pytest
 
-from axletree.binary.elf import read_elf
+from axletree.binary.elf.facts import read_elf
+from axletree.binary.formats import code_format
 from axletree.core.errors import IntegrityError
-from axletree.package.formats import code_format
-from axletree.package.record import (
+from axletree.package.wheel.record import (
     Content,
     RecordEntry,
     check_record,
@@ -19,8 +19,8 @@ from axletree.package.record import (
     parse_record,
     render_record,
 )
-from axletree.package.tree_scan import scan_tree
-from axletree.package.wheel import scan_wheel
+from axletree.package.wheel.scan import scan_wheel
+from axletree.package.wheel.tree import scan_tree
 from support.wheels import make_elf, wheel_bytes, zip_bytes
 
 NAME = "demo-1.0-py3-none-any.whl"
@@ -155,7 +155,7 @@ def test_other_hashes_are_checked_too() -> None:
 
 
 def test_hashes_of_large_members_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("axletree.package.wheel.LARGEST_SMALL", 1000)
+    monkeypatch.setattr("axletree.package.wheel.scan.LARGEST_SMALL", 1000)
     data = wheel_bytes({"demo/large": bytes(1001), "demo/small": bytes(1000)})
     small = scan_wheel(data, filename=NAME, hashes="small").wheel
     assert small.unhashed == ("demo/large",)

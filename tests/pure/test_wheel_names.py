@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
-from axletree.package.names import WheelName, dist_info_folder, parse_wheel_name, render_wheel_name
+from axletree.package.wheel.names import WheelName, dist_info_folder, parse_wheel_name, render_wheel_name
 
 
 def test_a_name_is_taken_apart() -> None:

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary.members import read_member
-from axletree.binary.zips import read_directory
+from axletree.binary.zip import deflate as deflate_module
+from axletree.binary.zip.deflate import BLOCK, cut, deflate
+from axletree.binary.zip.directory import read_directory
+from axletree.binary.zip.members import read_member
+from axletree.binary.zip.records import dos_time
 from axletree.core.errors import IntegrityError
-from axletree.package import deflate as deflate_module
-from axletree.package.deflate import BLOCK, cut, deflate
-from axletree.package.repack import packed_members
-from axletree.package.wheel import scan_wheel
-from axletree.package.writer import Member, WrittenWheel, write_wheel
-from axletree.package.zip_records import dos_time
+from axletree.package.wheel.repack import packed_members
+from axletree.package.wheel.scan import scan_wheel
+from axletree.package.wheel.writer import Member, WrittenWheel, write_wheel
 from support.wheels import demo_info, demo_metadata, make_elf, wheel_bytes
 
 if TYPE_CHECKING:

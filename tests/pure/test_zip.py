@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.binary.inflate import CHUNK
-from axletree.binary.members import STEP, MemberSource, iter_member, read_member
-from axletree.binary.zips import read_directory
+from axletree.binary.zip.directory import read_directory
+from axletree.binary.zip.inflate import CHUNK
+from axletree.binary.zip.members import STEP, MemberSource, iter_member, read_member
+from axletree.binary.zip.records import Written, central_header, end_records, local_header
 from axletree.core.errors import IntegrityError
-from axletree.package.zip_records import Written, central_header, end_records, local_header
 from support.wheels import zip_bytes
 
 FILES = {"demo/__init__.py": b"", "demo/core.so": bytes(range(256)) * 5000, "demo-1.0.dist-info/RECORD": b"a,b,1\n"}

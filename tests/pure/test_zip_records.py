@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.package.zip_records import Written, both_headers, central_header, local_header
+from axletree.binary.zip.records import Written, both_headers, central_header, local_header
 
 SIZE = st.integers(0, 1 << 20) | st.integers((1 << 32) - 3, (1 << 32) + 3) | st.integers(0, 1 << 40)
 

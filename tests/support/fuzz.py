@@ -13,22 +13,22 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING
 
-from axletree.binary.device_scan import DeviceScanner, Section, read_containers, read_device
 from axletree.binary.edits import EditedSource, ordered_edits
-from axletree.binary.elf import read_elf
-from axletree.binary.elf_edit import ElfChange, plan_edit
-from axletree.binary.elf_verify import verify_edit
+from axletree.binary.elf.edit import ElfChange, plan_edit
+from axletree.binary.elf.facts import read_elf
+from axletree.binary.elf.symbols import read_symbols
+from axletree.binary.elf.verify import verify_edit
+from axletree.binary.gpu.scan import DeviceScanner, Section, read_containers, read_device
+from axletree.binary.gpu.thin import thin_container
 from axletree.binary.source import BufferSource
-from axletree.binary.symbols import read_symbols
-from axletree.binary.thin import thin_container
 from axletree.core.errors import AxletreeError
 from axletree.package.conda.check import check_conda
 from axletree.package.conda.reader import scan_conda
-from axletree.package.metadata import parse_metadata
-from axletree.package.record import parse_record, render_record
-from axletree.package.variant import parse_variants
-from axletree.package.wheel import scan_wheel
-from axletree.package.wheel_info import parse_wheel_info
+from axletree.package.gpu.variant import parse_variants
+from axletree.package.wheel.info import parse_wheel_info
+from axletree.package.wheel.metadata import parse_metadata
+from axletree.package.wheel.record import parse_record, render_record
+from axletree.package.wheel.scan import scan_wheel
 from support.device import bundle, fat_container, fat_entry, packed_bundle
 from support.wheels import make_elf, wheel_bytes
 

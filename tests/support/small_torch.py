@@ -13,10 +13,10 @@ import sysconfig
 from typing import TYPE_CHECKING
 
 from axletree.host.archive import write_wheel_file
-from axletree.package.metadata import create_metadata
-from axletree.package.names import WheelName
-from axletree.package.wheel_info import WheelInfo
-from axletree.package.writer import Member
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.metadata import create_metadata
+from axletree.package.wheel.names import WheelName
+from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,10 +10,10 @@ import zipfile
 from pathlib import Path
 from struct import pack
 
-from axletree.package.metadata import Metadata, create_metadata
-from axletree.package.names import WheelName
-from axletree.package.wheel_info import WheelInfo
-from axletree.package.writer import Member, write_wheel
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.metadata import Metadata, create_metadata
+from axletree.package.wheel.names import WheelName
+from axletree.package.wheel.writer import Member, write_wheel
 
 _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 4, 5, 6, 10, 14, 15, 29
 _DT_GNU_HASH = 0x6FFFFEF5

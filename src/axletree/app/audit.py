@@ -17,15 +17,15 @@ from axletree.host.code_files import find_code
 from axletree.host.folders import list_files
 from axletree.host.policies import read_all_policies
 from axletree.host.providers import read_providers
-from axletree.package.metadata import parse_metadata
-from axletree.package.tree_scan import scan_tree
-from axletree.package.wheel_info import parse_wheel_info
+from axletree.package.wheel.info import parse_wheel_info
+from axletree.package.wheel.metadata import parse_metadata
+from axletree.package.wheel.tree import scan_tree
 from axletree.registry import driver_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from axletree.package.torch_symbols import TorchExports
+    from axletree.package.libraries.torch_symbols import TorchExports
 
 
 class Promises(msgspec.Struct, frozen=True, kw_only=True):

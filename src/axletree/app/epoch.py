@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import UsageError
-from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from axletree.binary.zip.deflate import BLOCK, LEVEL
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.host.archive import WheelFile, write_wheel_file
 from axletree.host.folders import hash_file, list_folder, read_chunks
 from axletree.host.wheels import open_wheel
-from axletree.package.deflate import BLOCK, LEVEL
-from axletree.package.metadata import parse_metadata
-from axletree.package.names import dist_info_folder
-from axletree.package.repack import packed_members, renamed_members
-from axletree.package.retag import Wishes, change_info, change_name, name_of
-from axletree.package.variant import VARIANT_FILE, parse_variants
-from axletree.package.wheel_info import carry_dist_info, parse_wheel_info
-from axletree.package.writer import Member, Packed
-from axletree.package.zip_records import EARLIEST
+from axletree.package.gpu.variant import VARIANT_FILE, parse_variants
+from axletree.package.wheel.info import carry_dist_info, parse_wheel_info
+from axletree.package.wheel.metadata import parse_metadata
+from axletree.package.wheel.names import dist_info_folder
+from axletree.package.wheel.repack import packed_members, renamed_members
+from axletree.package.wheel.retag import Wishes, change_info, change_name, name_of
+from axletree.package.wheel.writer import Member, Packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.host.folders import FolderFile
-    from axletree.package.metadata import Metadata
-    from axletree.package.wheel_info import WheelInfo
+    from axletree.package.wheel.info import WheelInfo
+    from axletree.package.wheel.metadata import Metadata
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ from axletree import registry
 from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
 from axletree.app.sources import read_lock, remake, source_inputs
+from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.core.errors import AxletreeError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import StageRecord
@@ -22,8 +23,7 @@ from axletree.host.interpreters import Interpreter, find_interpreter, identity
 from axletree.host.policies import policy_digest
 from axletree.host.providers import providers_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
-from axletree.package.deflate import COMPRESSOR
-from axletree.package.wheel_info import GENERATOR
+from axletree.package.wheel.info import GENERATOR
 from axletree.plan.actions import ActionSpec
 from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan

@@ -10,35 +10,35 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.binary.edits import EditedSource, iter_source
-from axletree.binary.elf_edit import ElfChange, plan_edit
-from axletree.binary.elf_verify import verify_edit
-from axletree.binary.members import MemberSource
+from axletree.binary.elf.edit import ElfChange, plan_edit
+from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
-from axletree.binary.zips import ZipEntry, read_directory
+from axletree.binary.zip.directory import ZipEntry, read_directory
+from axletree.binary.zip.members import MemberSource
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.libraries import FoundLibrary, find_library, package_of, search_folders
 from axletree.host.policies import read_policies
 from axletree.host.providers import read_providers
-from axletree.package.graft import Candidate, Graft, Left, plan_grafts
-from axletree.package.names import dist_info_folder, render_wheel_name
-from axletree.package.policy import Policy, broken_needs, lowest_policy, symbol_needs
-from axletree.package.providers import required_names
-from axletree.package.repack import packed_members, renamed_members
-from axletree.package.sbom import SBOM_NAME, Component, wheel_sbom
-from axletree.package.tags import single_machine
-from axletree.package.wheel import WheelScan, scan_wheel
-from axletree.package.wheel_info import GENERATOR, carry_dist_info
-from axletree.package.writer import Member
-from axletree.package.zip_records import EARLIEST
+from axletree.package.libraries.graft import Candidate, Graft, Left, plan_grafts
+from axletree.package.libraries.policy import Policy, broken_needs, lowest_policy, symbol_needs
+from axletree.package.libraries.providers import required_names
+from axletree.package.sbom.write import SBOM_NAME, Component, wheel_sbom
+from axletree.package.wheel.info import GENERATOR, carry_dist_info
+from axletree.package.wheel.names import dist_info_folder, render_wheel_name
+from axletree.package.wheel.repack import packed_members, renamed_members
+from axletree.package.wheel.scan import WheelScan, scan_wheel
+from axletree.package.wheel.tags import single_machine
+from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from axletree.binary.elf import ElfFacts
+    from axletree.binary.elf.facts import ElfFacts
     from axletree.binary.source import Source
-    from axletree.package.graft import Find, Grafting
-    from axletree.package.metadata import Metadata
+    from axletree.package.libraries.graft import Find, Grafting
+    from axletree.package.wheel.metadata import Metadata
 
 MAX_GRAFT = 64_000_000
 """Bytes of one library from which on taking it in is more likely a mistake than a wish."""

@@ -8,20 +8,20 @@ import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import WheelFile, write_wheel_file
 from axletree.host.wheels import open_wheel
-from axletree.package.names import dist_info_folder, render_wheel_name
-from axletree.package.record import SIGNATURES
-from axletree.package.repack import packed_members, renamed_members
-from axletree.package.retag import change_info, change_metadata, change_name
-from axletree.package.zip_records import EARLIEST
+from axletree.package.wheel.names import dist_info_folder, render_wheel_name
+from axletree.package.wheel.record import SIGNATURES
+from axletree.package.wheel.repack import packed_members, renamed_members
+from axletree.package.wheel.retag import change_info, change_metadata, change_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.host.wheels import OpenWheel
-    from axletree.package.retag import Wishes
+    from axletree.package.wheel.retag import Wishes
 
 
 class Retagged(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.binary.elf import is_elf, read_elf
-from axletree.binary.zips import read_directory
+from axletree.binary.elf.facts import is_elf, read_elf
+from axletree.binary.zip.directory import read_directory
 from axletree.core.errors import IntegrityError
 from axletree.host.archive import map_file
 from axletree.host.folders import list_files
 from axletree.host.sources import FileSource
 from axletree.package.sizes import SizedFile, measure_sizes
-from axletree.package.wheel import scan_wheel
+from axletree.package.wheel.scan import scan_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,15 +12,15 @@ import msgspec
 
 from axletree.app.index_root import StagedFile, add_to_root, staging
 from axletree.app.shipped import recipes_folder
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.providers import read_providers
-from axletree.package.split import plan_split
-from axletree.package.split_report import SplitReport
-from axletree.package.split_rules import SplitRules, parse_split_rules
-from axletree.package.split_source import read_split_source
-from axletree.package.writer import Packed
-from axletree.package.zip_records import EARLIEST
+from axletree.package.split.plan import plan_split
+from axletree.package.split.report import SplitReport
+from axletree.package.split.rules import SplitRules, parse_split_rules
+from axletree.package.split.source import read_split_source
+from axletree.package.wheel.writer import Packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from axletree.app.split_conda import CondaParts
     from axletree.host.archive import WheelFile
-    from axletree.package.split import Part, SplitPlan
-    from axletree.package.split_source import SplitSource
+    from axletree.package.split.plan import Part, SplitPlan
+    from axletree.package.split.source import SplitSource
 
 Format = Literal["wheel", "conda"]
 
@@ -188,8 +188,8 @@ def _index_conda(out: Path) -> tuple[str, ...]:
 
 def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor) -> tuple[str, ...]:
     from axletree.host.policies import read_policies  # noqa: PLC0415 (not paid for by who wants no proof)
-    from axletree.package.split_proof import ReadPart, prove_split  # noqa: PLC0415
-    from axletree.package.wheel import scan_wheel  # noqa: PLC0415
+    from axletree.package.split.proof import ReadPart, prove_split  # noqa: PLC0415
+    from axletree.package.wheel.scan import scan_wheel  # noqa: PLC0415
 
     scans = pool.map(lambda file: scan_wheel(map_file(file.path), filename=file.path.name), written)
     parts = [

@@ -11,8 +11,8 @@ from axletree.host.conda import write_conda_file
 from axletree.host.conda_names import read_conda_names
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.interpreters import find_interpreter
-from axletree.package.split_conda import plan_conda_parts, prove_conda_parts
-from axletree.package.split_report import SplitConda
+from axletree.package.split.conda import plan_conda_parts, prove_conda_parts
+from axletree.package.split.report import SplitConda
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from axletree.package.conda.model import CondaFile
     from axletree.package.conda.reader import CondaFacts
-    from axletree.package.split import SplitPlan
-    from axletree.package.split_conda import CondaPart
+    from axletree.package.split.conda import CondaPart
+    from axletree.package.split.plan import SplitPlan
 
 CHANNEL = "conda"
 """The channel, below the output folder."""

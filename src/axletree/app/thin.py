@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from axletree.app.device import DeviceFile, is_elf_member, read_file_code, read_member_code
 from axletree.app.thin_index import write_variant_index
-from axletree.binary.device_scan import DeviceScanner, summarise
 from axletree.binary.edits import EditedSource, iter_source
+from axletree.binary.gpu.scan import DeviceScanner, summarise
 from axletree.binary.mapped import forget
-from axletree.binary.members import MemberSource, read_member
+from axletree.binary.zip.members import MemberSource, read_member
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import write_wheel_file
 from axletree.host.sources import FileSource, write_source
 from axletree.host.wheels import OpenWheel, open_wheel
-from axletree.package.arch import parse_gpu
-from axletree.package.names import dist_info_folder, render_wheel_name
-from axletree.package.repack import packed_members, renamed_members
-from axletree.package.thin_wheel import ArchSaving, ThinnedFile, ThinRules, check_thinned, gpus_in, thin_file
-from axletree.package.variant import VARIANT_FILE, describe, parse_variants, render_variants
-from axletree.package.variant_gpu import cuda_floor, gpu_variant
-from axletree.package.wheel_info import GENERATOR
-from axletree.package.writer import Member
-from axletree.package.zip_records import EARLIEST
+from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.gpu_variant import cuda_floor, gpu_variant
+from axletree.package.gpu.read import DeviceFile, is_elf_member, read_file_code, read_member_code
+from axletree.package.gpu.thin import ArchSaving, ThinnedFile, ThinRules, check_thinned, gpus_in, thin_file
+from axletree.package.gpu.variant import VARIANT_FILE, describe, parse_variants, render_variants
+from axletree.package.wheel.info import GENERATOR
+from axletree.package.wheel.names import dist_info_folder, render_wheel_name
+from axletree.package.wheel.repack import packed_members, renamed_members
+from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from axletree.binary.zips import ZipEntry
-    from axletree.package.arch import Gpu
-    from axletree.package.variant import Variant
+    from axletree.binary.zip.directory import ZipEntry
+    from axletree.package.gpu.arch import Gpu
+    from axletree.package.gpu.variant import Variant
 
 _MAX_VARIANT_FILE = 1 << 20
 _FORGET_EVERY = 8 << 20

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.binary.members import read_member
-from axletree.binary.zips import read_directory
+from axletree.binary.zip.directory import read_directory
+from axletree.binary.zip.members import read_member
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.host.archive import map_file
 from axletree.host.files import replace_file
-from axletree.package.names import parse_wheel_name, stem
-from axletree.package.variant import VARIANT_FILE, VariantSet, merge_variants, parse_variants, render_variants
+from axletree.package.gpu.variant import VARIANT_FILE, VariantSet, merge_variants, parse_variants, render_variants
+from axletree.package.wheel.names import parse_wheel_name, stem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from axletree.package.names import WheelName
+    from axletree.package.wheel.names import WheelName
 
 _MAX_VARIANT_FILE = 1 << 20
 

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 from axletree.binary.source import BufferSource
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file
-from axletree.package.torch_symbols import LIBRARIES, VERSION_MODULE, collect_exports, read_version, wheel_exports
+from axletree.package.libraries.torch_symbols import (
+    LIBRARIES,
+    VERSION_MODULE,
+    collect_exports,
+    read_version,
+    wheel_exports,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.package.torch_symbols import TorchExports
+    from axletree.package.libraries.torch_symbols import TorchExports
 
 _PROBE = "import sysconfig; print(sysconfig.get_path('platlib')); print(sysconfig.get_path('purelib'))"
 _PROBE_SECONDS = 20

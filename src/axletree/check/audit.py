@@ -9,14 +9,14 @@ import msgspec
 from axletree.check.dist import observe_dist
 from axletree.check.engine import apply_rules
 from axletree.check.rules.archive import ARCHIVE_RULES, Refusal
-from axletree.check.rules.dist import DIST_RULES
+from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.check.verdict import complete_policy, judge_platform
 from axletree.core.findings import Finding, worst
-from axletree.package.linkage import Need
-from axletree.package.policy import highest_versions
-from axletree.package.providers import Provider
-from axletree.package.torch_symbols import TorchMatch, match_torch
-from axletree.package.wheel import scan_wheel
+from axletree.package.libraries.linkage import Need
+from axletree.package.libraries.policy import highest_versions
+from axletree.package.libraries.providers import Provider
+from axletree.package.libraries.torch_symbols import TorchMatch, match_torch
+from axletree.package.wheel.scan import scan_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from axletree.check.dist import DistFacts
     from axletree.check.engine import Rule
     from axletree.core.errors import IntegrityError
-    from axletree.package.policy import Policy
-    from axletree.package.torch_symbols import TorchExports
+    from axletree.package.libraries.policy import Policy
+    from axletree.package.libraries.torch_symbols import TorchExports
 
 AUDIT_SCHEMA: Literal[2] = 2
 """Version of the report's form: 2 has owners of libraries by name, versions of all families, and the verdict."""

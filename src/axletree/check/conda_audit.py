@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from axletree.package.conda.reader import CondaFacts
-    from axletree.package.policy import Policy
-    from axletree.package.tree_scan import TreeScan
+    from axletree.package.libraries.policy import Policy
+    from axletree.package.wheel.tree import TreeScan
 
 
 def audit_conda(facts: CondaFacts, code: TreeScan, *, policies: Sequence[Policy]) -> AuditReport:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.package.demand import Miss, find_misses, find_optional
-from axletree.package.linkage import Need, Surroundings, find_owners
-from axletree.package.platforms import Platform, linux_environment, parse_platform
-from axletree.package.policy import Policy, SymbolNeed, lowest_policy, symbol_needs
-from axletree.package.providers import Provider, required_names
-from axletree.package.torch_symbols import TorchMatch
-from axletree.package.wheel import WheelFacts, WheelScan
+from axletree.package.libraries.demand import Miss, find_misses, find_optional
+from axletree.package.libraries.linkage import Need, Surroundings, find_owners
+from axletree.package.libraries.platforms import Platform, linux_environment, parse_platform
+from axletree.package.libraries.policy import Policy, SymbolNeed, lowest_policy, symbol_needs
+from axletree.package.libraries.providers import Provider, required_names
+from axletree.package.libraries.torch_symbols import TorchMatch
+from axletree.package.wheel.scan import WheelFacts, WheelScan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from axletree.binary.elf import ElfFacts
+    from axletree.binary.elf.facts import ElfFacts
 
 
 class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
     glibc: str | None
     """Highest glibc version that was promised to be enough."""
     archs: tuple[str, ...] = ()
-    """GPUs that were promised to work, as :func:`~axletree.package.arch.parse_gpu` reads them."""
+    """GPUs that were promised to work, as :func:`~axletree.package.gpu.arch.parse_gpu` reads them."""
     torch: TorchMatch | None = None
     """Its files against the torch that they will meet, where one was named."""
 

@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import AxletreeError, IntegrityError
-from axletree.package.arch import Gpu, parse_gpu
-from axletree.package.variant import VARIANT_FILE, parse_variants
+from axletree.package.gpu.arch import Gpu, parse_gpu
+from axletree.package.gpu.variant import VARIANT_FILE, parse_variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.binary.device import DeviceCode
-    from axletree.binary.elf import ElfFacts
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.binary.gpu.code import DeviceCode
     from axletree.check.dist import DistFacts
 
 _RELOCATABLE = "__nv_relfatbin"

@@ -13,28 +13,28 @@ from packaging.utils import canonicalize_name
 
 from axletree.check.audit import AuditReport, report_facts
 from axletree.check.dist import observe_dist
-from axletree.check.rules.dist_elf import ELF_RULES
-from axletree.check.rules.dist_gpu import GPU_RULES
-from axletree.check.rules.dist_linkage import LINKAGE_RULES
-from axletree.check.rules.dist_machine import MACHINE_RULES
-from axletree.check.rules.dist_platform import PLATFORM_RULES
-from axletree.check.rules.dist_python import PYTHON_RULES
-from axletree.check.rules.dist_runtimes import RUNTIME_RULES
-from axletree.check.rules.dist_search import SEARCH_RULES
-from axletree.package.metadata import Metadata
-from axletree.package.names import WheelName
-from axletree.package.wheel import WheelFacts, WheelMember, WheelScan
-from axletree.package.wheel_info import WheelInfo
+from axletree.check.rules.wheel.elf import ELF_RULES
+from axletree.check.rules.wheel.gpu import GPU_RULES
+from axletree.check.rules.wheel.linkage import LINKAGE_RULES
+from axletree.check.rules.wheel.machine import MACHINE_RULES
+from axletree.check.rules.wheel.platform import PLATFORM_RULES
+from axletree.check.rules.wheel.python import PYTHON_RULES
+from axletree.check.rules.wheel.runtimes import RUNTIME_RULES
+from axletree.check.rules.wheel.search import SEARCH_RULES
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.metadata import Metadata
+from axletree.package.wheel.names import WheelName
+from axletree.package.wheel.scan import WheelFacts, WheelMember, WheelScan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from axletree.binary.formats import CodeFormat
     from axletree.check.dist import DistFacts
     from axletree.check.engine import Rule
-    from axletree.package.formats import CodeFormat
-    from axletree.package.policy import Policy
-    from axletree.package.providers import Provider
-    from axletree.package.tree_scan import TreeScan
+    from axletree.package.libraries.policy import Policy
+    from axletree.package.libraries.providers import Provider
+    from axletree.package.wheel.tree import TreeScan
 
 _RULES: tuple[Rule[DistFacts], ...] = (*LINKAGE_RULES, *SEARCH_RULES, *RUNTIME_RULES, *ELF_RULES, *GPU_RULES)
 _RULES_OF_TAGS: tuple[Rule[DistFacts], ...] = (*PLATFORM_RULES, *MACHINE_RULES, *PYTHON_RULES)

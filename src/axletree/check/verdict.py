@@ -6,14 +6,14 @@ import difflib
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import UsageError
-from axletree.package.policy import broken_needs, highest_versions
+from axletree.package.libraries.policy import broken_needs, highest_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from axletree.check.dist import DistFacts
-    from axletree.package.platforms import Platform
-    from axletree.package.policy import Policy
+    from axletree.package.libraries.platforms import Platform
+    from axletree.package.libraries.policy import Policy
 
 _SYSTEMS = {"macos": "macOS", "windows": "Windows", "ios": "iOS", "android": "Android"}
 _FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI", "GCC")

@@ -10,7 +10,7 @@ import msgspec
 
 from axletree.app.audit import Promises, audit_paths
 from axletree.core.errors import UsageError
-from axletree.package.policy import parse_glibc
+from axletree.package.libraries.policy import parse_glibc
 from axletree.view.audit import render_audit
 
 if TYPE_CHECKING:

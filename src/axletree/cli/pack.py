@@ -9,8 +9,8 @@ import click
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.pack import pack
+from axletree.binary.zip.deflate import LEVEL
 from axletree.core.units import format_bytes
-from axletree.package.deflate import LEVEL
 from axletree.view.tables import printable
 
 

@@ -10,7 +10,7 @@ import click
 from axletree.app.epoch import source_date_epoch
 from axletree.app.retag import retag
 from axletree.core.errors import UsageError
-from axletree.package.retag import Wishes
+from axletree.package.wheel.retag import Wishes
 
 
 @click.command()

@@ -10,7 +10,7 @@ import msgspec
 
 from axletree.app.sizes import measure_path
 from axletree.core.units import format_bytes
-from axletree.package.arch import gpu_of, parse_code
+from axletree.package.gpu.arch import gpu_of, parse_code
 from axletree.view.tables import plural, printable, render_table
 
 if TYPE_CHECKING:

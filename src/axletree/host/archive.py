@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.binary.mapped import forget
-from axletree.binary.members import SMALL, iter_member, read_member
-from axletree.binary.zips import read_directory
+from axletree.binary.zip.deflate import LEVEL
+from axletree.binary.zip.directory import read_directory
+from axletree.binary.zip.members import SMALL, iter_member, read_member
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
-from axletree.package.deflate import LEVEL
-from axletree.package.names import WheelName, render_wheel_name
-from axletree.package.record import Content, check_record, content_of, parse_record
-from axletree.package.writer import WrittenWheel, write_wheel
-from axletree.package.zip_records import EARLIEST
+from axletree.package.wheel.names import WheelName, render_wheel_name
+from axletree.package.wheel.record import Content, check_record, content_of, parse_record
+from axletree.package.wheel.writer import WrittenWheel, write_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from axletree.binary.zips import ZipEntry
-    from axletree.package.metadata import Metadata
-    from axletree.package.wheel_info import WheelInfo
-    from axletree.package.writer import Member
+    from axletree.binary.zip.directory import ZipEntry
+    from axletree.package.wheel.info import WheelInfo
+    from axletree.package.wheel.metadata import Metadata
+    from axletree.package.wheel.writer import Member
 
 
 class WheelFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +158,7 @@ def write_wheel_file(
     Args:
         folder: where it goes; made if it is not there.
         name: gives the file name.
-        members: as :func:`~axletree.package.writer.write_wheel` takes them, and so are the other arguments.
+        members: as :func:`~axletree.package.wheel.writer.write_wheel` takes them, and so are the other arguments.
         metadata: the METADATA file.
         wheel_info: the WHEEL file.
         epoch: date of the members.

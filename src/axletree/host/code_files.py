@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from axletree.binary.formats import MAGICS
 from axletree.host.folders import list_files
 from axletree.host.sources import FileSource
-from axletree.package.formats import MAGICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ _TEXTS = (".py", ".pyi", ".pyc", ".h", ".hpp", ".cuh", ".cpp", ".cu", ".inl", ".
 def find_code(folder: Path, paths: Iterable[str] | None = None) -> Iterator[tuple[str, FileSource]]:
     """Each file that begins as machine code: path from the folder, content. Sorted; symbolic links are passed over.
 
-    The content can be read until the next file is asked for, as :func:`axletree.package.tree_scan.scan_tree` does it.
+    The content can be read until the next file is asked for, as :func:`axletree.package.wheel.tree.scan_tree` does it.
     Files are not opened where their name ends as that of a text or of compiled Python does.
 
     Args:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
 from axletree.host.archive import map_file
@@ -19,7 +20,6 @@ from axletree.package.conda.check import check_conda
 from axletree.package.conda.model import CondaFile, CondaPackage
 from axletree.package.conda.reader import CondaFacts, scan_conda
 from axletree.package.conda.writer import DEFAULT_LEVEL, WrittenConda, write_conda
-from axletree.package.zip_records import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

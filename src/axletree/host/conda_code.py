@@ -6,13 +6,13 @@ import mmap
 import tempfile
 from typing import IO, TYPE_CHECKING
 
-from axletree.binary.elf import read_elf
+from axletree.binary.elf.facts import read_elf
 from axletree.binary.source import BufferSource
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.host.archive import map_file
 from axletree.package.conda.reader import scan_conda
-from axletree.package.tree_scan import TreeScan
-from axletree.package.wheel import ElfMember
+from axletree.package.wheel.scan import ElfMember
+from axletree.package.wheel.tree import TreeScan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from axletree.binary.edits import CHUNK, Blank, Edit, EditedSource, Move, Put, ordered_edits
-from axletree.binary.elf_edit import plan_edit
-from axletree.binary.elf_verify import verify_edit
+from axletree.binary.elf.edit import plan_edit
+from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.host.archive import map_file
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from axletree.binary.elf_edit import ElfChange
+    from axletree.binary.elf.edit import ElfChange
 
 _FICLONE = 0x40049409
 _ZEROS = bytes(1 << 16)

@@ -12,7 +12,7 @@ import msgspec
 
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.trees import is_safe_path
-from axletree.package.record import encode_hash
+from axletree.package.wheel.record import encode_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.binary.elf import ElfFacts, is_elf, read_elf
+from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
 from axletree.core.errors import IntegrityError
 from axletree.host.archive import map_file
-from axletree.package.sbom import debian_purl
+from axletree.package.sbom.write import debian_purl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

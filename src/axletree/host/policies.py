@@ -9,7 +9,7 @@ import msgspec
 
 from axletree.core.errors import HostError
 from axletree.core.values import Digest, digest_of
-from axletree.package.policy import Policy, parse_policies
+from axletree.package.libraries.policy import Policy, parse_policies
 
 _OTHERS = ("musllinux-policy.json", "android-policy.json")
 

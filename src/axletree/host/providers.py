@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from axletree.core.errors import HostError
 from axletree.core.values import Digest, digest_of
-from axletree.package.providers import Provider, parse_providers
+from axletree.package.libraries.providers import Provider, parse_providers
 
 
 @cache

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from axletree.binary.members import SMALL, iter_member, read_member
-from axletree.binary.zips import ZipEntry, read_directory
+from axletree.binary.zip.directory import ZipEntry, read_directory
+from axletree.binary.zip.members import SMALL, iter_member, read_member
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.units import format_bytes
 from axletree.host.archive import map_file, share_out
-from axletree.package.metadata import Metadata, parse_metadata
-from axletree.package.names import WheelName, parse_wheel_name
-from axletree.package.record import Content, RecordEntry, RecordIssue, check_record, content_of, parse_record
-from axletree.package.wheel import MAX_METADATA
-from axletree.package.wheel_info import WheelInfo, parse_wheel_info
-from axletree.package.zip_records import EARLIEST
+from axletree.package.wheel.info import WheelInfo, parse_wheel_info
+from axletree.package.wheel.metadata import Metadata, parse_metadata
+from axletree.package.wheel.names import WheelName, parse_wheel_name
+from axletree.package.wheel.record import Content, RecordEntry, RecordIssue, check_record, content_of, parse_record
+from axletree.package.wheel.scan import MAX_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from axletree.package.providers import find_providers
+from axletree.package.libraries.providers import find_providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from axletree.package.providers import Provider
+    from axletree.package.libraries.providers import Provider
 
 _GRAFTED = re.compile(
     r"(?:^|/)(?:[^/]+\.libs|\.dylibs)/[^/]+$|[-.][0-9a-f]{8}(?:\.so(?:\.[0-9.]+)?|\.dylib|\.dll)$", re.IGNORECASE

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem, PublishError
-from axletree.package.names import parse_wheel_name
+from axletree.package.wheel.names import parse_wheel_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

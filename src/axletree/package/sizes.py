@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.binary.elf import ElfFacts
-from axletree.package.arch import order
+from axletree.binary.elf.facts import ElfFacts
+from axletree.package.gpu.arch import order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

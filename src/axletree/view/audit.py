@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from axletree.check.audit import AuditReport
     from axletree.core.findings import Finding
-    from axletree.package.linkage import Need, Owner
+    from axletree.package.libraries.linkage import Need, Owner
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 _EVIDENCE = 5

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from axletree.core.trees import Entry, make_tree
 from axletree.execute.context import Outcome
 from axletree.package.index import IndexFile, render_index
-from axletree.package.metadata import parse_metadata
+from axletree.package.wheel.metadata import parse_metadata
 
 if TYPE_CHECKING:
     from axletree.execute.context import Context

@@ -10,18 +10,18 @@ import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from axletree.binary.elf import ElfFacts, is_elf, read_elf
+from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
+from axletree.binary.zip.deflate import BLOCK
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.policies import read_policies
-from axletree.package.deflate import BLOCK
-from axletree.package.metadata import Metadata, create_metadata, parse_metadata, with_requirement, with_version
-from axletree.package.names import WheelName, dist_info_folder
 from axletree.package.partition import Claim, partition
-from axletree.package.tags import Tags, compute_tags
-from axletree.package.wheel_info import WheelInfo, carry_dist_info, parse_wheel_info
-from axletree.package.writer import Member
+from axletree.package.wheel.info import WheelInfo, carry_dist_info, parse_wheel_info
+from axletree.package.wheel.metadata import Metadata, create_metadata, parse_metadata, with_requirement, with_version
+from axletree.package.wheel.names import WheelName, dist_info_folder
+from axletree.package.wheel.tags import Tags, compute_tags
+from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -16,15 +16,15 @@ from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPac
 from axletree.package.conda.names import build_hash, python_tag
 from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
 from axletree.package.conda.writer import content_chunks
-from axletree.package.metadata import Metadata, render_metadata
-from axletree.package.names import dist_info_folder
-from axletree.package.record import RecordEntry, encode_hash, render_record
-from axletree.package.wheel_info import WheelInfo, render_wheel_info
+from axletree.package.wheel.info import WheelInfo, render_wheel_info
+from axletree.package.wheel.metadata import Metadata, render_metadata
+from axletree.package.wheel.names import dist_info_folder
+from axletree.package.wheel.record import RecordEntry, encode_hash, render_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from axletree.package.writer import Member
+    from axletree.package.wheel.writer import Member
 
 _MADE_ANEW = frozenset(
     {"METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s", "INSTALLER", "REQUESTED", "direct_url.json"}

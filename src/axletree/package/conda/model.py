@@ -11,7 +11,7 @@ import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import all_safe_paths, is_safe_link, is_safe_path, paths_above_others
-from axletree.package.writer import Packed
+from axletree.package.wheel.writer import Packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ import msgspec
 import zstandard
 
 from axletree.binary.mapped import FORGET_EVERY, forget
-from axletree.binary.zips import STORED, ZipEntry, read_directory
+from axletree.binary.zip.directory import STORED, ZipEntry, read_directory
 from axletree.package.ahead import made_ahead
 from axletree.package.conda.info import IndexJson, PathEntry, PathsJson
 from axletree.package.conda.model import FileMode, RunExports

@@ -19,7 +19,7 @@ from axletree.core.errors import IntegrityError, Problem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from axletree.package.metadata import Metadata
+    from axletree.package.wheel.metadata import Metadata
 
 Names = Mapping[str, tuple[str, ...]]
 """Distribution (normalised, with extras: ``cuda-toolkit[cublas]``) -> conda packages. A package without a version gets

@@ -19,17 +19,17 @@ import msgspec
 import zstandard
 from zlib_ng import zlib_ng
 
-from axletree.binary.members import iter_member
-from axletree.binary.zips import STORED, ZipEntry
+from axletree.binary.zip.directory import STORED, ZipEntry
+from axletree.binary.zip.members import iter_member
+from axletree.binary.zip.records import EARLIEST, Written, central_header, dos_time, end_records, local_header
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.package.ahead import made_ahead
 from axletree.package.conda.info import OWN, PathEntry, info_files
 from axletree.package.conda.model import CondaFile, CondaPackage, Late, check_description, link_place
 from axletree.package.conda.prefix import MIN_BINARY, PrefixSearch
 from axletree.package.conda.tar import END, header_size, padding, tar_header, whole_blocks
-from axletree.package.record import encode_hash
-from axletree.package.writer import Packed
-from axletree.package.zip_records import EARLIEST, Written, central_header, dos_time, end_records, local_header
+from axletree.package.wheel.record import encode_hash
+from axletree.package.wheel.writer import Packed
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence

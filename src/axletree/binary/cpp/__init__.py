@@ -1,0 +1,1 @@
+"""C++ names from mangled ones."""

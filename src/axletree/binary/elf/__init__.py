@@ -1,0 +1,1 @@
+"""ELF files: facts, and edits that keep them loadable."""

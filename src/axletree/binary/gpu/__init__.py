@@ -1,0 +1,1 @@
+"""GPU code in host files: fat binaries, offload bundles."""

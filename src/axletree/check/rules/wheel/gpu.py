@@ -1,0 +1,239 @@
+"""Rules about the GPU code in a wheel: for which GPUs, and in which form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.gpu import gpu_libraries, named_files, promised_gpus
+from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
+from axletree.check.rules.wheel.sample import plain_library, sample
+from axletree.core.units import format_bytes
+from axletree.package.bundled import is_grafted
+from axletree.package.gpu.arch import order, parse_code, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.check.dist import DistFacts
+    from axletree.package.gpu.arch import Gpu
+
+_ARCH_90 = b'{"variants": {"cu130_sm90": {"nvidia": {"cuda_version_lower_bound": ["13.0"], "sm_arch": ["90_real"]}}}}'
+_VARIANT = {"texts": {"demo-1.0.dist-info/variant.json": _ARCH_90}}
+_UNPROMISED = 1 << 20
+
+
+def _label(gpu: Gpu) -> str:
+    return f"sm_{gpu.name}" if gpu.maker == "nvidia" else gpu.name
+
+
+def _runs(name: str, gpus: Iterable[Gpu]) -> bool:
+    code = parse_code(name)
+    return code is not None and any(runs(code, gpu) for gpu in gpus)
+
+
+def _damaged(facts: DistFacts) -> Iterator[Found]:
+    for path, elf in facts.elfs.items():
+        for section in elf.device:
+            if section.damaged is not None:
+                yield Found(where=path, message=f"its GPU code in {section.section} is damaged: {section.damaged}")
+
+
+def _missing(facts: DistFacts) -> Iterator[Found]:
+    libraries = gpu_libraries(facts)
+    for gpu in promised_gpus(facts):
+        ours = {
+            path: codes
+            for path, codes in libraries.items()
+            if any((code := parse_code(each.arch)) is not None and code.maker == gpu.maker for each in codes)
+        }
+        lacking = sorted(path for path, codes in ours.items() if not any(_runs(code.arch, [gpu]) for code in codes))
+        if lacking:
+            archs = sorted({code.arch for path in lacking for code in ours[path]}, key=order)
+            what = f"no code that runs on {_label(gpu)}, which was promised; there is {_some(archs)}"
+            message = f"{subject(lacking, 'has', 'have')} {what}"
+            yield Found(where=lacking[0], message=message, evidence=listing(lacking))
+
+
+def _some(names: list[str], limit: int = 12) -> str:
+    rest = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _unpromised(facts: DistFacts) -> Iterator[Found]:
+    gpus = promised_gpus(facts)
+    makers = {gpu.maker for gpu in gpus}
+    sizes: dict[str, int] = {}
+    for codes in gpu_libraries(facts).values():
+        for each in codes:
+            code = parse_code(each.arch)
+            if code is not None and code.maker in makers and not any(runs(code, gpu) for gpu in gpus):
+                sizes[each.arch] = sizes.get(each.arch, 0) + each.size
+    if "hip" in makers:
+        for name, paths in named_files(facts).items():
+            if not _runs(name, gpus):
+                sizes[name] = sizes.get(name, 0) + sum(paths.values())
+    total = sum(sizes.values())
+    if total >= _UNPROMISED:
+        evidence = tuple(f"{name}: {format_bytes(sizes[name])}" for name in sorted(sizes, key=order))
+        promised = ", ".join(map(_label, gpus))
+        message = f"{format_bytes(total)} of GPU code and files never run on what was promised ({promised})"
+        yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+
+
+def _differ(facts: DistFacts) -> Iterator[Found]:
+    for maker in ("nvidia", "hip"):
+        files: dict[tuple[str, ...], list[str]] = {}
+        for path, codes in gpu_libraries(facts).items():
+            if is_grafted(path):
+                continue  # built by others, for as many GPUs as they like
+            parsed = [code for each in codes if (code := parse_code(each.arch)) is not None and code.maker == maker]
+            names = {code.name.rstrip("af") if maker == "nvidia" else code.processor for code in parsed}
+            if names:
+                files.setdefault(tuple(sorted(names, key=order)), []).append(path)
+        if len(files) > 1:
+            evidence = tuple(f"{_some([*names])}: {_some(paths, 3)}" for names, paths in sorted(files.items()))
+            message = f"its {sum(map(len, files.values()))} libraries with GPU code are for {len(files)} sets of GPUs"
+            yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+
+
+def _no_ptx(facts: DistFacts) -> Iterator[Found]:
+    lacking: dict[int, list[str]] = {}
+    for path, codes in gpu_libraries(facts).items():
+        parsed = [code for each in codes if (code := parse_code(each.arch)) is not None and code.maker == "nvidia"]
+        newest = max((code.number for code in parsed if code.form == "binary"), default=0)
+        portable = max((code.number for code in parsed if code.form == "intermediate" and not code.suffix), default=0)
+        if newest // 10 > portable // 10:
+            lacking.setdefault(newest, []).append(path)
+    for number, paths in sorted(lacking.items()):
+        message = (
+            f"{subject(paths, 'has', 'have')} no PTX of sm_{number}, so GPUs of a later generation can't run that code"
+        )
+        yield Found(where=paths[0], message=message, evidence=listing(paths))
+
+
+GPU_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/gpu-damaged",
+        severity="error",
+        title="GPU code can't be followed to its end",
+        why="The CUDA or HIP runtime reads the same structure when the library is loaded: kernels after the damage are "
+        "not found, or the process ends.",
+        fix="link the library again; if a tool changed it, compare with `cuobjdump --list-elf` before and after",
+        check=_damaged,
+        cases=lambda: (
+            Case(
+                title="a container that is longer than its section",
+                facts=gpu_sample(gpu_library("sm_90", damaged="container 3 reaches beyond the section")),
+                fires=True,
+            ),
+            Case(title="code that can be read", facts=gpu_sample(gpu_library("sm_90", "compute_90")), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-arch-missing",
+        severity="error",
+        title="A library has no code for a GPU that was promised",
+        why="The variant label, `variant.json` or `--arch` says that the wheel works on that GPU. There its kernels "
+        "fail with `no kernel image is available for execution on the device`.",
+        fix="build the library for that architecture as well (`TORCH_CUDA_ARCH_LIST`, `PYTORCH_ROCM_ARCH`), or correct "
+        "the promise",
+        check=_missing,
+        cases=lambda: (
+            Case(
+                title="sm_90 promised, one of two libraries without",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90"), gpu_library("sm_80"), archs=("90",)),
+                fires=True,
+            ),
+            Case(
+                title="sm_90 in variant.json, code for sm_100 only",
+                facts=gpu_sample(gpu_library("sm_100"), wheel=_VARIANT),
+                fires=True,
+            ),
+            Case(title="sm_90a code for sm_100", facts=gpu_sample(gpu_library("sm_90a"), archs=("100",)), fires=True),
+            Case(
+                title="code for it in what only a device linker reads",
+                facts=gpu_sample(
+                    plain_library(
+                        device=(*gpu_library("sm_80").device, *gpu_library("sm_90", section="__nv_relfatbin").device)
+                    ),
+                    archs=("90",),
+                ),
+                fires=True,
+            ),
+            Case(title="gfx942 without gfx90a", facts=gpu_sample(gpu_library("gfx942"), archs=("gfx90a",)), fires=True),
+            Case(title="sm_86 code for sm_89", facts=gpu_sample(gpu_library("sm_86"), archs=("89",)), fires=False),
+            Case(
+                title="PTX of sm_80 for sm_90", facts=gpu_sample(gpu_library("compute_80"), archs=("90",)), fires=False
+            ),
+            Case(title="nothing promised", facts=gpu_sample(gpu_library("sm_80")), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-arch-unpromised",
+        severity="info",
+        title="Code for GPUs that were not promised",
+        why="Whoever chooses the wheel for its GPU downloads and installs code that never runs there.",
+        fix="keep only what the promised GPUs run: `axletree thin WHEEL --arch ...`",
+        check=_unpromised,
+        cases=lambda: (
+            Case(
+                title="sm_90 in variant.json, sm_80 code as well",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90"), wheel=_VARIANT),
+                fires=True,
+            ),
+            Case(
+                title="files named for gfx1100 in a wheel for gfx90a",
+                facts=gpu_sample(gpu_library("gfx90a"), archs=("gfx90a",), files=("demo/db/kernels.gfx1100.dat",)),
+                fires=True,
+            ),
+            Case(title="sm_90 alone", facts=gpu_sample(gpu_library("sm_90"), archs=("90",)), fires=False),
+            Case(title="nothing promised", facts=gpu_sample(gpu_library("sm_80", "sm_90")), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-archs-differ",
+        severity="info",
+        title="Libraries of one wheel are built for different GPUs",
+        why="The wheel as a whole works only on the GPUs that all of them cover; on others some functions fail.",
+        fix="build all libraries for one list of architectures, or say which functions need which GPU",
+        check=_differ,
+        cases=lambda: (
+            Case(
+                title="sm_75 in one of two libraries",
+                facts=gpu_sample(gpu_library("sm_75", "sm_80"), gpu_library("sm_80")),
+                fires=True,
+            ),
+            Case(
+                title="sm_90 and sm_90a beside sm_90",
+                facts=gpu_sample(gpu_library("sm_90", "sm_90a"), gpu_library("sm_90")),
+                fires=False,
+            ),
+            Case(title="the same GPUs", facts=gpu_sample(gpu_library("sm_90"), gpu_library("sm_90")), fires=False),
+            Case(
+                title="a grafted library of NVIDIA's for more GPUs",
+                facts=sample(
+                    elfs={
+                        "demo.libs/libnvjpeg.36e11081.so.13": gpu_library("sm_75", "sm_90"),
+                        "demo/libdemo_cuda.so": gpu_library("sm_90"),
+                    }
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-no-ptx",
+        severity="info",
+        title="The newest GPU code has no PTX beside it",
+        why="Binary code runs within one generation only. GPUs of a later one need PTX, which the driver compiles.",
+        fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs shall work",
+        check=_no_ptx,
+        cases=lambda: (
+            Case(title="sm_80 to sm_120, no PTX", facts=gpu_sample(gpu_library("sm_80", "sm_120")), fires=True),
+            Case(title="PTX of an older generation", facts=gpu_sample(gpu_library("sm_120", "compute_80")), fires=True),
+            Case(title="PTX of the newest", facts=gpu_sample(gpu_library("sm_120", "compute_120")), fires=False),
+            Case(title="AMD's code", facts=gpu_sample(gpu_library("gfx90a")), fires=False),
+        ),
+    ),
+)

@@ -1,0 +1,170 @@
+"""Rules about what GPU code weighs: packing, single architectures, files beside the libraries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.gpu import device_codes, gpu_libraries, named_files
+from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
+from axletree.check.rules.wheel.sample import plain_library, sample
+from axletree.core.units import format_bytes
+from axletree.package.gpu.arch import order, parse_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.dist import DistFacts
+
+_SOME, _MUCH = 1 << 20, 16 << 20
+_LARGE = 50 << 20
+_SHARE = 0.6
+
+
+def _stray_files(facts: DistFacts) -> Iterator[Found]:
+    known = {
+        code.processor for codes in gpu_libraries(facts).values() for each in codes if (code := parse_code(each.arch))
+    }
+    generic = any(name.endswith("-generic") or name == "amdgcnspirv" for name in known)
+    if not any(known) or generic:
+        return
+    for processor, files in sorted(named_files(facts).items()):
+        if processor not in known:
+            size, paths = format_bytes(sum(files.values())), sorted(files)
+            message = f"files for {processor} ({len(files)}, {size}), for which no library of the wheel has code"
+            yield Found(where=paths[0], message=message, evidence=listing(paths))
+
+
+def _raw(facts: DistFacts) -> dict[str, int]:
+    """Path -> bytes of GPU code that is not compressed."""
+    sizes = {
+        path: sum(code.size for code in device_codes(elf) if code.packing == "none") for path, elf in facts.elfs.items()
+    }
+    return {path: sizes[path] for path in sorted(sizes, key=lambda path: (-sizes[path], path)) if sizes[path]}
+
+
+def _uncompressed(facts: DistFacts, *, least: int = _MUCH, most: int | None = None) -> Iterator[Found]:
+    sizes = _raw(facts)
+    total = sum(sizes.values())
+    if total >= least and (most is None or total < most):
+        evidence = tuple(f"{path}: {format_bytes(size)}" for path, size in sizes.items())
+        message = f"{format_bytes(total)} of its GPU code are not compressed"
+        yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+
+
+def _uncompressed_some(facts: DistFacts) -> Iterator[Found]:
+    return _uncompressed(facts, least=_SOME, most=_MUCH)
+
+
+def _one_arch(facts: DistFacts) -> Iterator[Found]:
+    for path, elf in facts.elfs.items():
+        sizes: dict[str, int] = {}
+        for code in device_codes(elf):
+            sizes[code.arch] = sizes.get(code.arch, 0) + code.size
+        total = sum(sizes.values())
+        largest = max(sizes, key=lambda arch: sizes[arch], default="")
+        if len(sizes) > 2 and total >= _LARGE and sizes[largest] >= _SHARE * total:
+            message = f"{sizes[largest] / total:.0%} of its {format_bytes(total)} of GPU code are for {largest}"
+            evidence = tuple(f"{arch}: {format_bytes(sizes[arch])}" for arch in sorted(sizes, key=order))
+            yield Found(where=path, message=message, evidence=evidence)
+
+
+_COMPRESSION = (
+    "Compressed code is a third to a fifth of the size on every disk that the wheel is installed to, and smaller in "
+    "the wheel too."
+)
+_COMPRESS = "compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`"
+
+GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/gpu-files-stray",
+        severity="info",
+        title="Files named for a GPU that no library has code for",
+        why="Kernel databases and code objects are loaded by libraries that were built for the same GPU. For another "
+        "they are dead weight, or the library lacks that GPU by mistake.",
+        fix="build libraries and files for one list of architectures",
+        check=_stray_files,
+        cases=lambda: (
+            Case(
+                title="gfx1100 files beside a gfx90a library",
+                facts=gpu_sample(gpu_library("gfx90a"), files=("demo/library/Kernels.so-000-gfx1100.hsaco",)),
+                fires=True,
+            ),
+            Case(
+                title="gfx90a files beside a gfx90a:xnack- library",
+                facts=gpu_sample(gpu_library("gfx90a:xnack-"), files=("demo/library/Kernels.so-000-gfx90a.hsaco",)),
+                fires=False,
+            ),
+            Case(
+                title="files without a library",
+                facts=sample(elfs={}, filename="demo-1.0-py3-none-any.whl", files=("demo/gfx90a.dat",)),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-uncompressed",
+        severity="warning",
+        title="Much GPU code is not compressed",
+        why=_COMPRESSION,
+        fix=_COMPRESS,
+        check=_uncompressed,
+        cases=lambda: (
+            Case(
+                title="20 MB of plain code",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
+                fires=True,
+            ),
+            Case(title="4 MB of plain code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=False),
+            Case(
+                title="200 MB of packed code",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90", size=100 << 20)),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-uncompressed-some",
+        severity="info",
+        title="Some GPU code is not compressed",
+        why=_COMPRESSION,
+        fix=_COMPRESS,
+        check=_uncompressed_some,
+        cases=lambda: (
+            Case(title="4 MB of plain code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=True),
+            Case(
+                title="20 MB, which the rule above tells",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
+                fires=False,
+            ),
+            Case(title="packed code", facts=gpu_sample(gpu_library("sm_90")), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/gpu-one-arch-share",
+        severity="info",
+        title="One GPU takes most of the GPU code",
+        why="Everybody downloads it, few have that GPU: a variant of its own would shrink the wheel for all others.",
+        fix="ship that architecture as a variant: `axletree thin WHEEL --arch-each`",
+        check=_one_arch,
+        cases=lambda: (
+            Case(
+                title="70 MB of 90 MB for sm_90",
+                facts=gpu_sample(
+                    plain_library(
+                        device=(
+                            *gpu_library("sm_80", "sm_120", size=10 << 20).device,
+                            *gpu_library("sm_90", size=70 << 20).device,
+                        ),
+                    )
+                ),
+                fires=True,
+            ),
+            Case(
+                title="as much for each",
+                facts=gpu_sample(gpu_library("sm_80", "sm_90", "sm_120", size=30 << 20)),
+                fires=False,
+            ),
+        ),
+    ),
+)

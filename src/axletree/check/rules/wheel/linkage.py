@@ -1,0 +1,259 @@
+"""Rules about the libraries that a wheel's files need: who brings each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Found, Rule, listing, subject
+from axletree.check.rules.wheel.linkage_cases import (
+    driver_cases,
+    host_cases,
+    libpython_cases,
+    optional_cases,
+    sibling_cases,
+    stale_cases,
+    uncertain_cases,
+    undeclared_cases,
+    unresolved_cases,
+)
+from axletree.package.libraries.demand import find_roots
+from axletree.package.libraries.linkage import is_loader, library_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from axletree.check.dist import DistFacts
+    from axletree.package.libraries.linkage import Need
+
+
+_SHOWN = 6
+"""Names of libraries that a message lists."""
+
+
+def _needing(need: Need) -> str:
+    return f"{need.soname}, which {subject(need.files, 'needs', 'need')}"
+
+
+def _unresolved(facts: DistFacts) -> Iterator[Found]:
+    """One finding for all that the same files lack."""
+    groups: dict[tuple[tuple[str, ...], str | None], list[Need]] = {}
+    for need in facts.needs:
+        if need.owner == "nobody" and not need.why:
+            groups.setdefault((need.files, facts.promises.get(need.soname)), []).append(need)
+    for (files, tag), needs in groups.items():
+        _, libraries = _together(needs)
+        message = f"nobody brings {libraries}, which {subject(files, 'needs', 'need')}"
+        fix = f"tag the wheel {tag}, the first that promises {libraries}, or put that into the wheel" if tag else None
+        yield Found(where=files[0], message=message, evidence=listing(files), fix=fix)
+
+
+def _uncertain(facts: DistFacts) -> Iterator[Found]:
+    for need in facts.needs:
+        if need.owner == "nobody" and need.why:
+            message = f"nobody brings {_needing(need)}; {_why(need.files, need.why)}"
+            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+
+
+def _undeclared(facts: DistFacts) -> Iterator[Found]:
+    if facts.wheel.metadata is None:
+        return
+    for by, needs in _by_owner(facts, "undeclared").items():
+        files, libraries = _together(needs)
+        message = f"{by} brings {libraries}, which {subject(files, 'needs', 'need')}, but the wheel does not require it"
+        fix = f"add {_requirement(facts, by)}, at the version built against, to the package's requirements"
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs), fix=fix)
+
+
+def _requirement(facts: DistFacts, name: str) -> str:
+    """How to require a provider: its first distribution's name, with what its other names look like."""
+    provider = next((provider for provider in facts.providers if provider.name == name), None)
+    if provider is None or len(provider.distributions) < 2:
+        return name
+    return f"{provider.distributions[0]} (or one of {', '.join(provider.distributions[1:])})"
+
+
+def _by_owner(facts: DistFacts, owner: str) -> dict[str, list[Need]]:
+    groups: dict[str, list[Need]] = {}
+    for need in facts.needs:
+        if need.owner == owner:
+            groups.setdefault(need.by, []).append(need)
+    return groups
+
+
+def _optional(facts: DistFacts) -> Iterator[Found]:
+    groups: dict[tuple[str, str], list[Need]] = {}
+    for need in facts.needs:
+        if need.owner == "optional":
+            groups.setdefault((need.by, need.why), []).append(need)
+    for (by, why), needs in groups.items():
+        files, libraries = _together(needs)
+        who = by or "nobody known"
+        message = f"{subject(files, 'needs', 'need')} {libraries}, which {who} brings; {_why(files, why)}"
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
+
+
+def _why(files: Sequence[str], why: str) -> str:
+    """Why files may lack a library."""
+    they = "it is" if len(files) == 1 else "they are"
+    return {
+        "alternative": f"{they} one of several alternatives"
+        if len(files) == 1
+        else f"{they} some of several alternatives",
+        "extra": "an extra of the wheel requires that",
+        "plug-in": f"{they} {'a plug-in' if len(files) == 1 else 'plug-ins'}",
+        "binding": f"{they} {'a binding' if len(files) == 1 else 'bindings'} to it",
+    }[why]
+
+
+def _together(needs: Sequence[Need]) -> tuple[tuple[str, ...], str]:
+    """(files of all needs, their libraries as a text)."""
+    files = tuple(sorted({path for need in needs for path in need.files}))
+    names = list(dict.fromkeys(need.soname for need in needs))
+    more = f" and {len(names) - _SHOWN} more libraries" if len(names) > _SHOWN + 1 else ""
+    return files, ", ".join(names[:_SHOWN] if more else names) + more
+
+
+def _who_needs(needs: Sequence[Need]) -> tuple[str, ...]:
+    return listing([f"{path} needs {need.soname}" for need in needs for path in need.files])
+
+
+def _sibling(facts: DistFacts) -> Iterator[Found]:
+    for by, needs in _by_owner(facts, "sibling").items():
+        files, libraries = _together(needs)
+        one = f"one of {by}" if ", " in by else by
+        message = f"{subject(files, 'needs', 'need')} {libraries}, which {one} must bring"
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
+
+
+def _host(facts: DistFacts) -> Iterator[Found]:
+    for by, needs in _by_owner(facts, "host").items():
+        files, libraries = _together(needs)
+        message = f"{subject(files, 'needs', 'need')} {libraries} ({by})"
+        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
+
+
+def _driver(facts: DistFacts) -> Iterator[Found]:
+    """A library that code opens by name may need the driver; what a plain import loads may not."""
+    elfs = facts.elfs
+    opened = {path for path in find_roots(elfs) if not elfs[path].python_modules and elfs[path].interpreter is None}
+    for need in facts.needs:
+        files = tuple(path for path in need.files if path not in opened)
+        if need.owner == "driver" and files:
+            message = f"{subject(files, 'needs', 'need')} {need.soname} of the {need.by}"
+            yield Found(where=files[0], message=message, evidence=listing(files))
+
+
+def _libpython(facts: DistFacts) -> Iterator[Found]:
+    if any(platform.system == "android" for platform in facts.platforms):
+        return  # there extension modules must be linked to it (PEP 738)
+    for need in facts.needs:
+        if need.owner == "python":
+            message = f"{subject(need.files, 'is', 'are')} linked to {need.soname}"
+            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+
+
+def _stale_versions(facts: DistFacts) -> Iterator[Found]:
+    elfs = facts.elfs
+    strictest = facts.strictest
+    system = strictest.policy.libraries if strictest and strictest.policy else frozenset[str]()
+    known = {need.soname for need in facts.needs} | library_paths(elfs).keys() | system
+    for path, elf in elfs.items():
+        for need in elf.versions_needed:
+            if need.file in known or is_loader(need.file):
+                continue
+            message = f"it needs versions of {need.file}, which no file of the wheel lists as needed"
+            yield Found(where=path, message=message, evidence=tuple(f"needed: {name}" for name in elf.needed))
+
+
+LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/needed-unresolved",
+        severity="error",
+        title="A needed library is brought by nobody",
+        why="Importing fails with `cannot open shared object file` on every machine that does not have the library by "
+        "chance.",
+        fix="put the library into the wheel (`axletree repair`), or name the distribution that brings it "
+        "(`--provided-by`, `provided-by`) and require that",
+        check=_unresolved,
+        cases=unresolved_cases,
+    ),
+    Rule(
+        id="dist/provider-undeclared",
+        severity="error",
+        title="A distribution that brings needed libraries is not required",
+        why="Installers don't know that it is needed: the import works only where it happens to be installed, in "
+        "whatever version.",
+        fix="add the distribution to the package's requirements",
+        check=_undeclared,
+        cases=undeclared_cases,
+    ),
+    Rule(
+        id="dist/needed-uncertain",
+        severity="warning",
+        title="A plug-in or binding needs a library that nobody brings",
+        why="The wheel works without the file, so it may be meant for those who have the library; or the library was "
+        "forgotten.",
+        fix="put the library into the wheel, or leave the file out of it",
+        check=_uncertain,
+        cases=uncertain_cases,
+    ),
+    Rule(
+        id="dist/driver-needed",
+        severity="warning",
+        title="Importing needs the GPU's driver",
+        why="On a machine without the driver (a laptop, a CI job, a login node) the import fails as a whole, even "
+        "of what could run without a GPU.",
+        fix="open the driver's library by name when it is first used, or put what needs it into a library that is "
+        "opened then, as `libcaffe2_nvrtc.so` is",
+        check=_driver,
+        cases=driver_cases,
+    ),
+    Rule(
+        id="dist/libpython",
+        severity="warning",
+        title="A file is linked to libpython",
+        why="Most interpreters are linked statically or keep that library elsewhere; manylinux forbids the link "
+        "(PEP 513). Extension modules find CPython's symbols in the running process.",
+        fix="link extension modules without libpython (in CMake: `Python::Module` instead of `Python::Python`)",
+        check=_libpython,
+        cases=libpython_cases,
+    ),
+    Rule(
+        id="dist/versions-stale",
+        severity="error",
+        title="Symbol versions are asked of a library that is no longer needed",
+        why="A tool renamed the needed library but not its version table; the loader stops with an assertion.",
+        fix="rename both with a tool that knows of version tables (`axletree repair` does), or link again",
+        check=_stale_versions,
+        cases=stale_cases,
+    ),
+    Rule(
+        id="dist/needed-optional",
+        severity="info",
+        title="A library is needed for some users only",
+        why="The file that needs it is an alternative, a plug-in or a binding, and the rest of the wheel works without "
+        "it: who wants it must install the library.",
+        fix="name what brings it in an extra of the package, so that users can ask for it",
+        check=_optional,
+        cases=optional_cases,
+    ),
+    Rule(
+        id="dist/needed-sibling",
+        severity="info",
+        title="A library must come from a required distribution, unknown which files that has",
+        why="The search path leads into a folder of that distribution, so the import works if the library is there.",
+        fix="to be sure, audit that distribution too, and name it with `--provided-by`",
+        check=_sibling,
+        cases=sibling_cases,
+    ),
+    Rule(
+        id="dist/needed-host",
+        severity="info",
+        title="Libraries of the machine are needed that no platform tag promises",
+        why="They fit the machine's hardware, network or desktop, so no wheel can bring them; where they are missing, "
+        "as in small containers, what needs them can't be loaded.",
+        fix="name the system's packages in the installation guide",
+        check=_host,
+        cases=host_cases,
+    ),
+)

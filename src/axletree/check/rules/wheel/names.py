@@ -1,0 +1,260 @@
+"""Rules about the names of a wheel's files: what file systems and other distributions make of them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.rules.wheel.sample import sample
+from axletree.package.libraries.linkage import installed_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from axletree.check.dist import DistFacts
+
+_PREFIX = 70
+"""Characters of a usual path to site-packages: ``C:\\Users\\somebody\\AppData\\Local\\Programs\\Python\\...``."""
+_WINDOWS_PATH = 260
+_KERNEL_PATH = 174
+"""rocBLAS on Windows ends the process where the path of a kernel file is longer."""
+_KERNELS = re.compile(r"(?:^|/)(?:rocblas|hipblaslt)/library/")
+_NAME_BYTES = 255
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_WINDOWS = re.compile(
+    r"[<>:\"|?*\\]|[. ](?:/|$)|(?:^|/)(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.[^/]*)?(?:/|$)", re.IGNORECASE
+)
+_REFUSED = "Windows can't have a file of this name, or stores it under another"
+_COMMON = frozenset(
+    {
+        *("test", "tests", "testing", "doc", "docs", "example", "examples", "sample", "samples", "demo", "demos"),
+        *("benchmark", "benchmarks", "script", "scripts", "tool", "tools", "util", "utils", "build", "dist", "src"),
+        *("bin", "lib", "lib64", "include", "share", "etc", "data", "resources", "third_party", "conftest.py"),
+        *("setup.py", "setup.cfg", "pyproject.toml", "noxfile.py", "tasks.py", "makefile", "manifest.in", ".github"),
+    }
+)
+_PAPERS = re.compile(
+    r"(?:licen[cs]es?|copying|notice|readme|changelog|changes|history|news|authors|contributing|requirements)"
+    r"(?:[-_.][^/]*)?",
+    re.IGNORECASE,
+)
+
+
+def _foreign(facts: DistFacts, *starts: str) -> bool:
+    """Whether the wheel may be installed on systems whose platform tags begin like this."""
+    return any(platform.tag.startswith(("any", *starts)) for platform in facts.platforms)
+
+
+def _installed(facts: DistFacts) -> Iterator[str]:
+    """Paths below site-packages."""
+    for member in facts.wheel.members:
+        place = installed_path(member.path)
+        if place is not None:
+            yield place
+
+
+def _together(found: Mapping[str, str]) -> Iterator[Found]:
+    """One finding for all paths: what is wrong with the first, and how many are like it."""
+    if found:
+        first = next(iter(found))
+        more = f", and {len(found) - 1} more are like it" if len(found) > 1 else ""
+        yield Found(where=first, message=f"{found[first]}{more}", evidence=listing([*found]))
+
+
+def _too_long(facts: DistFacts) -> Iterator[Found]:
+    sizes = {
+        member.path: max(len(part.encode("utf-8", "surrogateescape")) for part in member.path.split("/"))
+        for member in facts.wheel.members
+        if len(member.path.encode("utf-8", "surrogateescape")) > _NAME_BYTES
+    }
+    text = f"a part of its path has {{}} bytes, more than the {_NAME_BYTES} that file systems take"
+    yield from _together({path: text.format(size) for path, size in sizes.items() if size > _NAME_BYTES})
+
+
+def _long(facts: DistFacts) -> Iterator[Found]:
+    if not _foreign(facts, "win"):
+        return
+    pure = facts.wheel.name.platform == "any"
+    found: dict[str, str] = {}
+    for path in sorted(_installed(facts), key=lambda path: (-len(path), path)):
+        kernel = not pure and _KERNELS.search(path) is not None
+        limit, who = (_KERNEL_PATH, "rocBLAS opens") if kernel else (_WINDOWS_PATH, "Windows allows by default")
+        if len(path) > limit - _PREFIX:
+            found[path] = (
+                f"its path has {len(path)} characters below site-packages; in a usual place ({_PREFIX} more) it passes "
+                f"the {limit} that {who}"
+            )
+    yield from _together(found)
+
+
+def _collide(facts: DistFacts) -> Iterator[Found]:
+    if not _foreign(facts, "win", "macosx"):
+        return
+    # With the least of all characters between parts, what lies in folders of one name stands together.
+    ordered = sorted((_fold(path).replace("/", "\0"), path) for path in _installed(facts))
+    found: dict[str, str] = {}
+    for (_, before), (_, after) in itertools.pairwise(ordered):
+        pair = _same_place(before, after)
+        if pair is not None:
+            one, other = sorted(pair)
+            found.setdefault(one, f"it is the same as {other} on systems that ignore case")
+    yield from _together(found)
+
+
+def _fold(text: str) -> str:
+    """A name as systems compare it that ignore case."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def _same_place(one: str, other: str) -> tuple[str, str] | None:
+    """The files, or the outermost folders of them, that differ but are the same where case is ignored."""
+    parts, others = one.split("/"), other.split("/")
+    differ = next((at for at, (a, b) in enumerate(zip(parts, others, strict=False)) if a != b), None)
+    if differ is None or _fold(parts[differ]) != _fold(others[differ]):
+        return None
+    return "/".join(parts[: differ + 1]), "/".join(others[: differ + 1])
+
+
+def _awkward(facts: DistFacts) -> Iterator[Found]:
+    windows = _foreign(facts, "win")
+    found: dict[str, str] = {}
+    for member in facts.wheel.members:
+        path = member.path
+        if path.isascii() and path.isprintable():
+            if windows and _WINDOWS.search(path):
+                found[path] = _REFUSED
+        elif _CONTROL.search(path):
+            found[ascii(path)[1:-1]] = "its name has control or invisible characters"
+        elif unicodedata.normalize("NFC", path) != path:
+            found[path] = "its name is not in Unicode's composed form (NFC)"
+        elif windows and _WINDOWS.search(path):
+            found[path] = _REFUSED
+    yield from _together(found)
+
+
+def _claimed(facts: DistFacts) -> Iterator[Found]:
+    own = facts.wheel.name.project.replace("-", "_")
+    all_tops: dict[str, list[str]] = {}
+    for path in _installed(facts):
+        all_tops.setdefault(path.partition("/")[0], []).append(path)
+    tops = {top: paths for top, paths in all_tops.items() if top.lower() != own and _is_common(top, paths)}
+    if tops:
+        names = sorted(tops)
+        message = f"it puts {', '.join(names)} right into site-packages, a place that all distributions share"
+        evidence = tuple(f"{name}: {len(tops[name])} file{'s' if len(tops[name]) > 1 else ''}" for name in names)
+        yield Found(where=tops[names[0]][0], message=message, evidence=evidence if len(names) > 1 else ())
+
+
+def _is_common(top: str, paths: list[str]) -> bool:
+    return top.lower() in _COMMON or (top in paths and _PAPERS.fullmatch(top) is not None)
+
+
+_WIN = "demo-1.0-cp311-cp311-win_amd64.whl"
+_PURE = "demo-1.0-py3-none-any.whl"
+
+
+def _sample(*files: str, filename: str = _PURE) -> DistFacts:
+    return sample(filename=filename, elfs={}, files=files)
+
+
+NAME_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/name-too-long",
+        severity="error",
+        title="A file name is longer than file systems allow",
+        why="Linux, macOS and Windows take at most 255 bytes or characters for each part of a path: the wheel can't be "
+        "installed.",
+        fix="shorten the name",
+        check=_too_long,
+        cases=lambda: (
+            Case(title="a name of 300 characters", facts=_sample(f"demo/{'x' * 300}.py"), fires=True),
+            Case(title="a name of 200 characters", facts=_sample(f"demo/{'x' * 200}.py"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/path-long",
+        severity="warning",
+        title="A path is too long for Windows",
+        why="Where long paths are not switched on, installing stops with `No such file or directory` or skips the "
+        "file.",
+        fix="shorten folders and names, or leave the file (often test data) out of the wheel",
+        check=_long,
+        cases=lambda: (
+            Case(
+                title="200 characters in a wheel for any system", facts=_sample(f"demo/{'x/' * 95}a.json"), fires=True
+            ),
+            Case(
+                title="120 characters of a rocBLAS kernel on Windows",
+                facts=_sample(f"demo/rocblas/library/{'K' * 100}.co", filename=_WIN),
+                fires=True,
+            ),
+            Case(
+                title="200 characters on Linux",
+                facts=_sample(f"demo/{'x/' * 95}a.json", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=False,
+            ),
+            Case(title="100 characters", facts=_sample(f"demo/{'x/' * 45}a.json"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/names-collide",
+        severity="warning",
+        title="Two files differ only in upper and lower case",
+        why="On Windows and macOS the second overwrites the first, and uninstalling fails.",
+        fix="rename one of them",
+        check=_collide,
+        cases=lambda: (
+            Case(title="Makefile and makefile", facts=_sample("demo/Makefile", "demo/makefile"), fires=True),
+            Case(title="folders A and a", facts=_sample("demo/A/x.py", "demo/a/y.py"), fires=True),
+            Case(title="a file and a folder", facts=_sample("demo/a", "demo/a-b", "demo/A/y.py"), fires=True),
+            Case(
+                title="the same in a wheel for Linux",
+                facts=_sample("demo/A", "demo/a", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=False,
+            ),
+            Case(title="different names", facts=_sample("demo/a.py", "demo/b.py"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/name-awkward",
+        severity="warning",
+        title="A file name that some systems change or refuse",
+        why="Windows refuses some characters and names of devices and drops dots and spaces at the end; file systems "
+        "and RECORD disagree on decomposed Unicode; invisible characters mislead those who read a listing.",
+        fix="rename the file",
+        check=_awkward,
+        cases=lambda: (
+            Case(title="aux.py", facts=_sample("demo/aux.py"), fires=True),
+            Case(title="a dot at the end", facts=_sample("demo/notes."), fires=True),
+            Case(title="a colon", facts=_sample("demo/a:b.txt"), fires=True),
+            Case(title="a decomposed letter", facts=_sample("demo/u\u0308ber.txt"), fires=True),
+            Case(title="a control character", facts=_sample("demo/a\x07.txt"), fires=True),
+            Case(
+                title="a colon in a wheel for Linux",
+                facts=_sample("demo/a:b.txt", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=False,
+            ),
+            Case(title="auxiliary.py, console.py", facts=_sample("demo/auxiliary.py", "demo/console.py"), fires=False),
+            Case(title="a composed letter", facts=_sample("demo/\u00fcber.txt"), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/top-level-claimed",
+        severity="warning",
+        title="Files lie at a common name right in site-packages",
+        why="Two distributions that both bring `tests/__init__.py` or `LICENSE` overwrite each other's, and removing "
+        "one breaks the other. `import tests` then finds a stranger's.",
+        fix="move the files below the import package, leave them out, or put papers into `.dist-info/licenses`",
+        check=_claimed,
+        cases=lambda: (
+            Case(title="tests", facts=_sample("tests/__init__.py", "tests/test_a.py"), fires=True),
+            Case(title="LICENSE", facts=_sample("LICENSE"), fires=True),
+            Case(title="lib and include", facts=_sample("lib/x.txt", "include/x.h"), fires=True),
+            Case(title="tests below the package", facts=_sample("demo/tests/__init__.py", "demo/LICENSE"), fires=False),
+            Case(title="what goes elsewhere", facts=_sample("demo-1.0.data/data/share/doc/LICENSE"), fires=False),
+        ),
+    ),
+)

@@ -1,0 +1,271 @@
+"""Rules about the systems that a wheel's tags promise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.rules.wheel.sample import CORE, glibc, library, plain_library, sample
+from axletree.package.libraries.platforms import libc_of
+from axletree.package.libraries.policy import SymbolNeed, broken_needs, parse_glibc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from axletree.check.dist import DistFacts
+    from axletree.package.libraries.platforms import Platform
+
+_MUSL_NAME = "demo-1.0-cp311-cp311-musllinux_1_2_x86_64.whl"
+_SHOWN = 3
+
+
+def _by_file(needs: Iterable[SymbolNeed]) -> dict[str, list[SymbolNeed]]:
+    files: dict[str, list[SymbolNeed]] = {}
+    for need in needs:
+        files.setdefault(need.path, []).append(need)
+    return files
+
+
+def _text(need: SymbolNeed) -> str:
+    return f"{need.family}_{need.version} of {need.library}"
+
+
+def _above(facts: DistFacts, platform: Platform) -> dict[str, list[SymbolNeed]]:
+    """File -> symbol versions that it needs beyond a platform's promise."""
+    if platform.policy is None or platform.machine is None or platform.system != "glibc":
+        return {}
+    elfs, machine = facts.elfs, platform.machine
+    broken = broken_needs(facts.symbols, platform.policy, machine)
+    return _by_file(need for need in broken if elfs[need.path].architecture == machine)
+
+
+def _above_tag(facts: DistFacts) -> Iterator[Found]:
+    platform = facts.strictest
+    if platform is not None:
+        floor = facts.floors.get(platform.machine or "", f"linux_{platform.machine}")
+        fix = f"tag the wheel {floor}, or build it with an older toolchain or sysroot"
+        yield from _too_new(_above(facts, platform), platform, fix)
+
+
+def _too_new(above: dict[str, list[SymbolNeed]], platform: Platform, fix: str | None = None) -> Iterator[Found]:
+    """One finding for all files that need the same too much."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path, needs in above.items():
+        groups.setdefault(tuple(dict.fromkeys(map(_text, needs))), []).append(path)
+    for texts, paths in groups.items():
+        more = f" and {len(texts) - _SHOWN} more versions" if len(texts) > _SHOWN else ""
+        verb = subject(paths, "needs", "need")
+        message = f"{verb} {', '.join(texts[:_SHOWN])}{more}, above what {platform.tag} promises"
+        evidence = (*listing(texts), *listing(paths))
+        yield Found(where=paths[0], message=message, evidence=evidence, fix=fix)
+
+
+def _above_wanted(facts: DistFacts) -> Iterator[Found]:
+    wanted = facts.wanted
+    if wanted is None:
+        return
+    yield from _too_new(_above(facts, wanted), wanted)
+    for need in facts.needs:
+        if need.owner == "system" and wanted.policy and not _promises(wanted, need.soname):
+            message = f"it needs {need.soname}, which {wanted.tag} does not promise"
+            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+    others = [path for path, elf in facts.elfs.items() if elf.architecture not in {None, wanted.machine}]
+    if others:
+        message = f"{subject(others, 'is', 'are')} for another machine than {wanted.tag}"
+        yield Found(where=others[0], message=message, evidence=listing(others))
+    yield from _linked_otherwise(facts, wanted)
+
+
+def _promises(platform: Platform, soname: str) -> bool:
+    """Whether a platform has a library; its loader and its C library it has by definition."""
+    return soname.startswith(("ld-", "ld64.", "libc.")) or (
+        platform.policy is not None and soname in platform.policy.libraries
+    )
+
+
+def _other_libc(facts: DistFacts) -> Iterator[Found]:
+    for platform in facts.platforms:
+        yield from _linked_otherwise(facts, platform)
+
+
+def _linked_otherwise(facts: DistFacts, platform: Platform) -> Iterator[Found]:
+    """Files that are linked to another C library than a platform's."""
+    expected = platform.system
+    if expected not in {"glibc", "musl"}:
+        return
+    files = [path for path, elf in facts.elfs.items() if libc_of(elf) not in {None, expected}]
+    if files:
+        other = "glibc" if expected == "musl" else "musl"
+        message = f"{subject(files, 'is', 'are')} linked to {other}, which systems of {platform.tag} do not have"
+        yield Found(where=files[0], message=message, evidence=listing(files))
+
+
+def _above_promise(facts: DistFacts) -> Iterator[Found]:
+    promised = parse_glibc(facts.glibc or "")
+    if promised is None:
+        return
+    above = [
+        need
+        for need in facts.symbols
+        if need.family == "GLIBC" and (version := parse_glibc(need.version)) is not None and version > promised
+    ]
+    for path, needs in _by_file(above).items():
+        worst = max(needs, key=lambda need: parse_glibc(need.version) or ())
+        message = f"it needs {_text(worst)}; {facts.glibc} was promised to be enough"
+        yield Found(where=path, message=message, evidence=listing([*map(_text, needs)]))
+
+
+def _unportable(facts: DistFacts) -> Iterator[Found]:
+    for platform in facts.platforms:
+        # For 32-bit ARM there is no older baseline worth a policy, and public indexes take the plain tag.
+        if platform.system != "linux" or platform.machine in {None, "armv6l", "armv7l"}:
+            continue
+        floor = facts.floors.get(platform.machine or "", "any")
+        allowed = f"; its files would allow {floor}" if floor != platform.tag else ""
+        message = f"the tag {platform.tag} does not say which systems the wheel works on{allowed}"
+        yield Found(where=facts.wheel.filename, message=message)
+
+
+PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/glibc-above-tag",
+        severity="error",
+        title="A file needs newer system libraries than the platform tag promises",
+        why="Installers take the wheel on older systems, where importing it fails with ``version `GLIBC_2.34' not "
+        "found``.",
+        fix="tag the wheel for what it needs, or build it with an older toolchain or sysroot",
+        check=_above_tag,
+        cases=lambda: (
+            Case(
+                title="GLIBC_2.34 under manylinux_2_17",
+                facts=sample(elfs={CORE: library(versions_needed=glibc("2.34"))}),
+                fires=True,
+            ),
+            Case(
+                title="GLIBC_PRIVATE, which no tag grants",
+                facts=sample(elfs={CORE: library(versions_needed=glibc("PRIVATE"))}),
+                fires=True,
+            ),
+            Case(
+                title="several tags, the lowest too low",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux_2_34_x86_64.whl",
+                    elfs={CORE: library(versions_needed=glibc("2.34"))},
+                ),
+                fires=True,
+            ),
+            Case(title="GLIBC_2.14 under manylinux_2_17", facts=sample(), fires=False),
+            Case(
+                title="a tag between two policies, whose glibc is enough",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-manylinux_2_25_x86_64.whl",
+                    elfs={CORE: library(versions_needed=glibc("2.25"))},
+                ),
+                fires=False,
+            ),
+            Case(
+                title="linux_x86_64, which promises nothing",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-linux_x86_64.whl",
+                    elfs={CORE: library(versions_needed=glibc("2.34"))},
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/glibc-above-promise",
+        severity="error",
+        title="A file needs a newer glibc than was promised",
+        why="The recipe (`glibc`) or `--glibc` names the oldest system that must work.",
+        fix="build with an older toolchain or sysroot, or raise the promise",
+        check=_above_promise,
+        cases=lambda: (
+            Case(
+                title="GLIBC_2.34, promised 2.28",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-manylinux_2_34_x86_64.whl",
+                    elfs={CORE: library(versions_needed=glibc("2.34"))},
+                    glibc="2.28",
+                ),
+                fires=True,
+            ),
+            Case(title="GLIBC_2.14, promised 2.17", facts=sample(glibc="2.17"), fires=False),
+            Case(title="nothing promised", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/policy-unmet",
+        severity="error",
+        title="A file needs more than the policy that was asked for",
+        why="`--policy` names the systems that must be able to load the wheel.",
+        fix="build it with an older toolchain or sysroot, or ask for a newer policy",
+        check=_above_wanted,
+        cases=lambda: (
+            Case(
+                title="GLIBC_2.34, asked for manylinux_2_28",
+                facts=sample(
+                    filename="demo-1.0-cp311-cp311-manylinux_2_34_x86_64.whl",
+                    elfs={CORE: library(versions_needed=glibc("2.34"))},
+                    wanted="manylinux_2_28_x86_64",
+                ),
+                fires=True,
+            ),
+            Case(title="linked to glibc, asked for musllinux", facts=sample(wanted="musllinux_1_2_x86_64"), fires=True),
+            Case(title="asked for another machine", facts=sample(wanted="manylinux_2_28_aarch64"), fires=True),
+            Case(
+                title="GLIBC_2.14, asked for manylinux_2_28", facts=sample(wanted="manylinux_2_28_x86_64"), fires=False
+            ),
+            Case(title="nothing asked for", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/libc-mismatch",
+        severity="error",
+        title="A file is linked to another C library than the platform tag names",
+        why="glibc and musl can't stand in for each other: the loader finds neither the library nor its symbols.",
+        fix="build in an image of the tag's family (manylinux or musllinux), or correct the tag",
+        check=_other_libc,
+        cases=lambda: (
+            Case(title="glibc under musllinux", facts=sample(filename=_MUSL_NAME), fires=True),
+            Case(
+                title="musl under manylinux",
+                facts=sample(elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())}),
+                fires=True,
+            ),
+            Case(
+                title="musl under musllinux",
+                facts=sample(
+                    filename=_MUSL_NAME,
+                    elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())},
+                ),
+                fires=False,
+            ),
+            Case(
+                title="a static program under both",
+                facts=sample(
+                    filename="demo-1.0-py3-none-manylinux_2_17_x86_64.musllinux_1_2_x86_64.whl",
+                    elfs={"demo/tool": plain_library(kind="executable", needed=(), versions_needed=())},
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/platform-unportable",
+        severity="warning",
+        title="The platform tag promises nothing about the system",
+        why="`linux_x86_64` means `the machine that it was built on`; public indexes refuse it, and installers take it "
+        "on systems that are too old for it.",
+        fix="tag it for the lowest manylinux policy that its files allow",
+        check=_unportable,
+        cases=lambda: (
+            Case(title="linux_x86_64", facts=sample(filename="demo-1.0-cp311-cp311-linux_x86_64.whl"), fires=True),
+            Case(
+                title="linux_armv7l", facts=sample(filename="demo-1.0-py3-none-linux_armv7l.whl", elfs={}), fires=False
+            ),
+            Case(title="manylinux_2_17_x86_64", facts=sample(), fires=False),
+            Case(title="any", facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}), fires=False),
+        ),
+    ),
+)

@@ -1,0 +1,148 @@
+"""Rules about the Pythons that a wheel's tags promise."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.rules.wheel.sample import library, plain_library, sample
+from axletree.package.wheel.tags import needs_cpython
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.dist import DistFacts
+
+_VERSIONED = re.compile(r"\.cpython-(\d+[a-z]*)-")
+_LIB = "demo/libdemo.so"
+
+
+def _over_tagged(facts: DistFacts) -> Iterator[Found]:
+    name, elfs = facts.wheel.name, facts.elfs
+    if not elfs or name.abi == "none" or any(needs_cpython(path, elf) for path, elf in elfs.items()):
+        return
+    message = f"no file needs CPython's symbols, yet the wheel is for {name.python}-{name.abi} only"
+    fix = f"if its Python files fit other versions, tag it py3-none-{name.platform}: one wheel then serves all"
+    yield Found(where=facts.wheel.filename, message=message, fix=fix)
+
+
+def _under_tagged(facts: DistFacts) -> Iterator[Found]:
+    name = facts.wheel.name
+    if name.abi != "none" or not name.python.startswith(("py2", "py3")):
+        return
+    files = tuple(path for path, elf in facts.elfs.items() if elf.python_modules and elf.python_symbols)
+    builds = {found[1] for path in files if (found := _VERSIONED.search(path))}
+    if files and len(builds) < 2:  # named for several Pythons, each takes its own
+        what = subject(files, "is an extension module", "are extension modules")
+        message = f"{what}, yet the tags {name.python}-none fit every Python"
+        yield Found(where=files[0], message=message, evidence=listing(files))
+
+
+def _other_python(facts: DistFacts) -> Iterator[Found]:
+    """Modules whose file names fit none of the Pythons that the tags name.
+
+    An interpreter looks for ``NAME.cpython-311-x86_64-linux-gnu.so`` of its own, ``NAME.abi3.so`` and ``NAME.so``.
+    """
+    abis = facts.wheel.name.abi.split(".")
+    wanted = {abi.removeprefix("cp") for abi in abis if re.fullmatch(r"cp\d+[a-z]*", abi)}
+    if not wanted and "abi3" not in abis:
+        return
+    builds: dict[str, dict[str, str]] = {}
+    for path, elf in facts.elfs.items():
+        if elf.python_modules:
+            name = path.rpartition("/")[2].partition(".")[0]
+            found = _VERSIONED.search(path)
+            builds.setdefault(f"{path.rpartition('/')[0]}/{name}", {})[found[1] if found else ""] = path
+    lost = [
+        path
+        for files in builds.values()
+        if "" not in files and ("abi3" in abis or wanted.isdisjoint(files))
+        for path in files.values()
+    ]
+    if lost:
+        tags = f"{facts.wheel.name.python}-{facts.wheel.name.abi}"
+        message = f"{subject(lost, 'has', 'have')} a name that Pythons of the tags {tags} do not look for"
+        yield Found(where=lost[0], message=message, evidence=listing(lost))
+
+
+PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/python-too-narrow",
+        severity="info",
+        title="The wheel is tied to one Python though no file of it is",
+        why="Libraries that are loaded by path (`torch.ops.load_library`, ctypes) don't use CPython's ABI; each "
+        "further Python then costs a build and a download of the same bytes.",
+        fix="tag the wheel py3-none, if its Python files fit other versions",
+        check=_over_tagged,
+        cases=lambda: (
+            Case(title="cp311 without CPython symbols", facts=sample(elfs={_LIB: plain_library()}), fires=True),
+            Case(title="cp311 with CPython symbols", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/python-other",
+        severity="error",
+        title="An extension module is named for another Python than the tags",
+        why="Python looks for modules under its own name only: importing this one fails with `No module named`, except "
+        "under the Python that its file name has.",
+        fix="build it with the Python of the tag; for abi3 with `py_limited_api=True`, which names it `.abi3.so`",
+        check=_other_python,
+        cases=lambda: (
+            Case(
+                title="a module for 3.11 under cp39",
+                facts=sample(filename="demo-1.0-cp39-cp39-manylinux_2_17_x86_64.whl"),
+                fires=True,
+            ),
+            Case(
+                title="a module for 3.11 under abi3",
+                facts=sample(filename="demo-1.0-cp311-abi3-manylinux_2_17_x86_64.whl"),
+                fires=True,
+            ),
+            Case(
+                title="a stray build beside the right one",
+                facts=sample(
+                    elfs={f"demo/_core.cpython-{python}-x86_64-linux-gnu.so": library() for python in (310, 311)},
+                ),
+                fires=False,
+            ),
+            Case(
+                title="names without a version",
+                facts=sample(
+                    filename="demo-1.0-cp311-abi3-manylinux_2_17_x86_64.whl",
+                    elfs={"demo/_a.abi3.so": library(), "demo/_b.so": library()},
+                ),
+                fires=False,
+            ),
+            Case(title="a module for 3.11 under cp311", facts=sample(), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/python-too-wide",
+        severity="warning",
+        title="The wheel promises every Python but holds an extension module",
+        why="Importing the module fails, or crashes, under any Python but the one it was built for.",
+        fix="tag the wheel for the Python that it was built for, or build against the stable ABI (abi3)",
+        check=_under_tagged,
+        cases=lambda: (
+            Case(
+                title="py3-none with PyInit_ and CPython symbols",
+                facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
+                fires=True,
+            ),
+            Case(
+                title="py3-none with a build for each Python",
+                facts=sample(
+                    filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
+                    elfs={f"demo/_core.cpython-{python}-x86_64-linux-gnu.so": library() for python in (311, 312)},
+                ),
+                fires=False,
+            ),
+            Case(
+                title="py3-none with a plain library",
+                facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl", elfs={_LIB: plain_library()}),
+                fires=False,
+            ),
+        ),
+    ),
+)

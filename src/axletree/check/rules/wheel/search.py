@@ -1,0 +1,394 @@
+"""Rules about search paths: where the loader looks for what a wheel's files need."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.rules.wheel.sample import CORE, library, plain_library, sample
+from axletree.package.libraries.linkage import installed_path, search_path
+from axletree.package.libraries.providers import find_providers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from axletree.check.dist import DistFacts
+    from axletree.package.libraries.linkage import SearchEntry
+
+_SHOWN = 4
+_LIB = "demo/lib/libdemo.so"
+_TOOL = "demo/bin/tool"
+_PUBLIC = re.compile(r"/(tmp|var/tmp|dev/shm)(/|$)")
+_COMMON = re.compile(r"/(usr|lib|lib32|lib64|opt/(rocm|cuda|intel)|home|root|Users|mnt|media|srv|var)([-/].*)?$")
+"""Places that other machines have too, with other content."""
+
+
+def _cut_off(facts: DistFacts, *, programs: bool) -> Iterator[Found]:
+    elfs = facts.elfs
+    lost: dict[tuple[str, str], list[str]] = {}
+    for miss in facts.misses:
+        if (elfs[miss.root].interpreter is not None) == programs:
+            lost.setdefault((miss.user, miss.root), []).append(miss.soname)
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...], str], list[str]] = {}
+    for (user, root), sonames in lost.items():
+        entries = tuple(f"searched: {entry.text}" for entry in search_path(user, elfs[user]))
+        way = "" if user == root else f", when {root} loads it"
+        groups.setdefault((tuple(sorted(sonames)), entries or ("it has no search path",), way), []).append(user)
+    for (libraries, entries, way), users in groups.items():
+        who = subject(users, "can't find", "can't find")
+        message = f"{who} {', '.join(libraries)}, which the wheel has{way}"
+        evidence = (*entries, *(f"there: {path}" for path in _places(facts, libraries)), *listing(users))
+        yield Found(where=users[0], message=message, evidence=evidence)
+
+
+def _places(facts: DistFacts, sonames: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({miss.path for miss in facts.misses if miss.soname in sonames}))
+
+
+def _program_cut_off(facts: DistFacts) -> Iterator[Found]:
+    return _cut_off(facts, programs=True)
+
+
+def _library_cut_off(facts: DistFacts) -> Iterator[Found]:
+    return _cut_off(facts, programs=False)
+
+
+def _entries(facts: DistFacts, kind: str) -> dict[str, list[str]]:
+    """Entry of a kind -> files that have it."""
+    files: dict[str, list[str]] = {}
+    for path, elf in facts.elfs.items():
+        for text in dict.fromkeys(entry.text for entry in search_path(path, elf) if entry.kind == kind):
+            if facts.linux:
+                files.setdefault(text, []).append(path)
+    return files
+
+
+def _one_for_all(files: dict[str, list[str]], more: str = "") -> Iterator[Found]:
+    """One finding for entries of the same kind, each with its files as evidence."""
+    paths = list(dict.fromkeys(path for users in files.values() for path in users))
+    if paths:
+        names = [text or "the current folder (an empty entry)" for text in files]
+        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        message = f"{subject(paths, 'searches', 'search')} {', '.join(names[:_SHOWN])}{rest}{more}"
+        same = len({tuple(users) for users in files.values()}) == 1
+        evidence = paths if same else [f"{path} searches {text!r}" for text, users in files.items() for path in users]
+        yield Found(where=paths[0], message=message, evidence=listing(evidence))
+
+
+def _absolute(facts: DistFacts) -> Iterator[Found]:
+    files = _entries(facts, "absolute")
+    yield from _one_for_all(
+        {text: users for text, users in files.items() if _PUBLIC.match(text)}, ", where anyone can put files"
+    )
+    yield from _one_for_all({text: users for text, users in files.items() if _COMMON.match(text)})
+
+
+def _leftover(facts: DistFacts) -> Iterator[Found]:
+    files = _entries(facts, "absolute")
+    yield from _one_for_all(
+        {text: users for text, users in files.items() if not (_COMMON.match(text) or _PUBLIC.match(text))}
+    )
+
+
+def _relative(facts: DistFacts) -> Iterator[Found]:
+    yield from _one_for_all(_entries(facts, "relative"))
+
+
+def _dead(facts: DistFacts) -> Iterator[Found]:
+    searched: dict[str, list[str]] = {}
+    for path, elf in facts.elfs.items():
+        for entry in search_path(path, elf):
+            if entry.folder is not None:
+                searched.setdefault(entry.folder, []).append(path)
+    installed = {place for member in facts.wheel.members if (place := installed_path(member.path)) is not None}
+    filled = {place.rpartition("/")[0] for place in installed}
+    folders = {parent for folder in filled for parent in _with_parents(folder)}
+    files = {folder: users for folder, users in searched.items() if _is_dead(folder, folders, installed, facts)}
+    inside = {folder: users for folder, users in files.items() if not folder.startswith("..")}
+    yield from _one_for_all(inside, ", which the wheel does not have")
+    outside = {folder: users for folder, users in files.items() if folder.startswith("..")}
+    yield from _one_for_all(outside, " outside of site-packages")
+
+
+def _is_dead(folder: str, folders: set[str], installed: set[str], facts: DistFacts) -> bool:
+    """Outside of what the wheel alone owns nothing can be said: another distribution may fill the folder."""
+    if any(provider.lies_in(folder) for provider in facts.providers):
+        return False
+    if folder.startswith(".."):
+        return True
+    top = folder.partition("/")[0]
+    owned = f"{top}/__init__.py" in installed or top.endswith(".libs")
+    return owned and folder not in folders
+
+
+def _with_parents(folder: str) -> Iterator[str]:
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
+
+
+def _ignored(facts: DistFacts) -> Iterator[Found]:
+    for path, elf in facts.elfs.items():
+        lost = [entry for entry in elf.rpath if entry not in elf.runpath]
+        if elf.runpath and lost:
+            message = f"its DT_RPATH entries {', '.join(lost)} are ignored, as it has DT_RUNPATH too"
+            yield Found(where=path, message=message, evidence=tuple(f"DT_RUNPATH: {entry}" for entry in elf.runpath))
+
+
+def _out_of_reach(facts: DistFacts) -> Iterator[Found]:
+    """Files that have a way into the folders of other distributions, but not into this one's."""
+    elfs, inherited = facts.elfs, _inherited(facts)
+    for need in facts.needs:
+        if need.owner != "distribution" or need.via or need.by in facts.provided_by:
+            continue
+        providers = [p for p in find_providers(facts.providers, need.soname) if p.name == need.by and not p.loads]
+        folders = [folder for provider in providers for folder in provider.folders]
+        for path in need.files if folders else ():
+            elf = elfs[path]
+            names = () if elf.runpath else (path.rpartition("/")[2], elf.soname or "")
+            entries = dict.fromkeys((*search_path(path, elf), *(e for name in names for e in inherited.get(name, ()))))
+            abroad = any(provider.lies_in(entry.folder or "") for entry in entries for provider in facts.providers)
+            if abroad and not any(p.lies_in(entry.folder or "") for p in providers for entry in entries):
+                message = f"its search path leads to other distributions, but not to {need.soname} of {need.by}"
+                evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"lies in: {f}" for f in folders))
+                yield Found(where=path, message=message, evidence=evidence)
+
+
+def _inherited(facts: DistFacts) -> dict[str, dict[SearchEntry, None]]:
+    """Needed name -> entries of DT_RPATH that the library gets from the files that need it."""
+    found: dict[str, dict[SearchEntry, None]] = {}
+    for path, elf in facts.elfs.items():
+        if elf.rpath and not elf.runpath:
+            entries = dict.fromkeys(search_path(path, elf))
+            for soname in elf.needed:
+                found.setdefault(soname, {}).update(entries)
+    return found
+
+
+SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/library-cut-off",
+        severity="error",
+        title="A file can't find a library that its wheel has",
+        why="The loader looks in the file's search path alone; DT_RUNPATH of whoever loads it does not count, DT_RPATH "
+        "does. No other file of the wheel has the library loaded either.",
+        fix="link the file with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`",
+        check=_library_cut_off,
+        cases=lambda: (
+            Case(
+                title="a library in another folder, no search path",
+                facts=sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library()}),
+                fires=True,
+            ),
+            Case(
+                title="DT_RUNPATH, which the library between does not inherit",
+                facts=sample(
+                    elfs={
+                        CORE: library(needed=("libmid.so",), runpath=("$ORIGIN/lib",)),
+                        "demo/lib/libmid.so": plain_library(needed=("libdemo.so",)),
+                        _LIB: plain_library(),
+                    }
+                ),
+                fires=True,
+            ),
+            Case(
+                title="DT_RPATH, which it does inherit",
+                facts=sample(
+                    elfs={
+                        CORE: library(needed=("libmid.so",), rpath=("$ORIGIN/lib",)),
+                        "demo/lib/libmid.so": plain_library(needed=("libdemo.so",)),
+                        _LIB: plain_library(),
+                    }
+                ),
+                fires=False,
+            ),
+            Case(
+                title="another module of the package loads it",
+                facts=sample(
+                    elfs={
+                        CORE: library(needed=("libdemo.so",), runpath=("$ORIGIN/lib",)),
+                        "demo/sub/_more.abi3.so": library(needed=("libdemo.so",)),
+                        _LIB: plain_library(),
+                    }
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/program-cut-off",
+        severity="warning",
+        title="A program can't find a library that its wheel has",
+        why="The loader resolves what a program needs before anything of it runs, from its search path alone.",
+        fix="link the program with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`, or drop it",
+        check=_program_cut_off,
+        cases=lambda: (
+            Case(
+                title="a program in bin, its library in lib, no search path",
+                facts=sample(
+                    elfs={
+                        _TOOL: plain_library(interpreter="/lib64/ld.so", needed=("libdemo.so",)),
+                        _LIB: plain_library(),
+                    }
+                ),
+                fires=True,
+            ),
+            Case(
+                title="the program searches $ORIGIN/../lib",
+                facts=sample(
+                    elfs={
+                        _TOOL: plain_library(
+                            interpreter="/lib64/ld.so", needed=("libdemo.so",), runpath=("$ORIGIN/../lib",)
+                        ),
+                        _LIB: plain_library(),
+                    }
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/provider-out-of-reach",
+        severity="warning",
+        title="A search path leads to other distributions' folders, but not to one that is needed",
+        why="The library is found only where something else has loaded it before.",
+        fix="add the folder to the RPATH",
+        check=_out_of_reach,
+        cases=lambda: (
+            Case(
+                title="a way to torch/lib, none to nvidia/cu13/lib",
+                facts=sample(
+                    elfs={CORE: library(needed=("libcublas.so.13",), rpath=("$ORIGIN/../torch/lib",))},
+                    requires=("nvidia-cublas",),
+                ),
+                fires=True,
+            ),
+            Case(
+                title="a way to nvidia/cu14/lib, a later release's folder",
+                facts=sample(
+                    elfs={CORE: library(needed=("libcublas.so.14",), rpath=("$ORIGIN/../nvidia/cu14/lib",))},
+                    requires=("nvidia-cublas",),
+                ),
+                fires=False,
+            ),
+            Case(
+                title="torch's libraries, which importing torch loads",
+                facts=sample(
+                    elfs={CORE: library(needed=("libc10.so",), rpath=("$ORIGIN/../nvidia/cu13/lib",))},
+                    requires=("torch",),
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/rpath-absolute",
+        severity="warning",
+        title="A search path leads to a place that other machines have too",
+        why="What lies there elsewhere is another release, or another user's: it is loaded instead of what the wheel "
+        "was built with.",
+        fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
+        check=_absolute,
+        cases=lambda: (
+            Case(
+                title="a toolkit of the system",
+                facts=sample(elfs={CORE: library(runpath=("/usr/local/cuda/lib64",))}),
+                fires=True,
+            ),
+            Case(
+                title="a folder that anyone can make",
+                facts=sample(elfs={CORE: library(runpath=("/tmp/build/lib",))}),  # noqa: S108
+                fires=True,
+            ),
+            Case(
+                title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=False
+            ),
+            Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/rpath-relative",
+        severity="warning",
+        title="A search path leads to the current folder",
+        why="An empty entry, or one that begins neither with `/` nor with `$ORIGIN`, is looked up from wherever the "
+        "program is started: who can put a file there runs code in it.",
+        fix="remove the entry; an empty one comes from a colon too many",
+        check=_relative,
+        cases=lambda: (
+            Case(title="an empty entry", facts=sample(elfs={CORE: library(runpath=("$ORIGIN", ""))}), fires=True),
+            Case(title="lib", facts=sample(elfs={CORE: library(runpath=("lib",))}), fires=True),
+            Case(title="$ORIGIN/lib", facts=sample(elfs={CORE: library(rpath=("${ORIGIN}/lib",))}), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/rpath-ignored",
+        severity="warning",
+        title="A file has DT_RPATH and DT_RUNPATH, of which the first is ignored",
+        why="A loader that knows DT_RUNPATH does not look at DT_RPATH of the same file (gABI).",
+        fix="keep one of them, with all entries",
+        check=_ignored,
+        cases=lambda: (
+            Case(
+                title="an entry of DT_RPATH only",
+                facts=sample(elfs={CORE: library(rpath=("$ORIGIN/lib",), runpath=("$ORIGIN",))}),
+                fires=True,
+            ),
+            Case(
+                title="the same entries in both",
+                facts=sample(elfs={CORE: library(rpath=("$ORIGIN",), runpath=("$ORIGIN",))}),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="dist/rpath-leftover",
+        severity="info",
+        title="A search path leads to a folder of the build machine",
+        why="The folder is missing elsewhere; the entry tells how the build machine is laid out, and costs the loader "
+        "a few system calls for each library.",
+        fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
+        check=_leftover,
+        cases=lambda: (
+            Case(
+                title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=True
+            ),
+            Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
+        ),
+    ),
+    Rule(
+        id="dist/rpath-dead",
+        severity="info",
+        title="A search path leads to a folder that does not exist",
+        why="The entry finds nothing; each costs the loader a few system calls for each library.",
+        fix="correct the entry, add the missing files, or remove it",
+        check=_dead,
+        cases=lambda: (
+            Case(
+                title="a folder that the package lacks",
+                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/lib",))}),
+                fires=True,
+            ),
+            Case(
+                title="a way out of site-packages",
+                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../../lib",))}),
+                fires=True,
+            ),
+            Case(
+                title="a folder of another distribution",
+                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../casadi",))}),
+                fires=False,
+            ),
+            Case(
+                title="where Intel's wheels put their libraries",
+                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../../..",))}),
+                fires=False,
+            ),
+            Case(
+                title="a folder with libraries",
+                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/lib",)), _LIB: plain_library()}),
+                fires=False,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""GPUs, what code they run, variants of wheels."""

@@ -1,0 +1,1 @@
+"""Shared libraries between packages: who brings them, how loaders find them."""

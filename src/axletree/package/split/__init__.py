@@ -1,0 +1,1 @@
+"""One wheel into several."""

@@ -1,0 +1,100 @@
+"""What changes in the files of a wheel that is split: texts that know where others lie, search paths of ELF files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from axletree.binary.elf.facts import is_elf
+from axletree.binary.source import BufferSource
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.partition import glob_matches
+from axletree.package.split.check import insert_check
+from axletree.package.split.relocate import library_folders, relocate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.package.split.assign import Place
+    from axletree.package.split.report import Change
+    from axletree.package.split.rules import SplitRules, TextEdit
+    from axletree.package.split.source import SplitSource
+
+_HINT = "the file is not the one that these rules were made for: look at what it does now, and adapt them"
+
+
+class Changed(NamedTuple):
+    """New content of a file."""
+
+    data: bytes
+    kind: Change
+    before: ElfFacts | None = None
+    """Facts of an ELF file as it was."""
+
+
+def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> dict[str, Changed]:
+    """Path -> new content, for the files of all packages that edits and relocation change.
+
+    Raises:
+        IntegrityError: a file is missing, no text, or not as an edit expects it. Names all of them.
+    """
+    texts: dict[str, str] = {}
+    owners = {place.path: place.package for place in kept}
+    problems = [
+        problem
+        for number, edit in enumerate(rules.edit)
+        if edit.when is None or glob_matches(edit.when, source.entries)
+        for problem in _edit(source, number, edit, texts, owners)
+    ]
+    if rules.check is not None and owners.get(rules.check.file) != rules.name:
+        message = f"is where the check at import goes, but no file of {rules.name}"
+        problems.append(Problem(key=rules.check.file, message=message))
+    if problems:
+        raise IntegrityError(*problems)
+    edited = {path: Changed(text.encode(), "edited") for path, text in texts.items()}
+    return edited | dict(_relocated(source, rules, kept))
+
+
+def with_check(source: SplitSource, changes: dict[str, Changed], file: str, check: str) -> dict[str, Changed]:
+    """The changes, and the check at import at the head of a file.
+
+    Raises:
+        IntegrityError: the file is no Python text.
+    """
+    text = changes[file].data.decode() if file in changes else _text(source, file)
+    return changes | {file: Changed(insert_check(text, check, file=file).encode(), "edited")}
+
+
+def _edit(
+    source: SplitSource, number: int, edit: TextEdit, texts: dict[str, str], owners: dict[str, str | None]
+) -> Iterator[Problem]:
+    """Apply one edit to the texts read so far."""
+    key = f"edit[{number}]"
+    if edit.file not in owners:
+        yield Problem(file=edit.file, key=key, message="there is no such file to edit", hint=_HINT)
+        return
+    if edit.file not in texts:
+        texts[edit.file] = _text(source, edit.file)
+    count = texts[edit.file].count(edit.find)
+    if count != edit.count:
+        message = f"its text is there {count} times, not {edit.count}"
+        yield Problem(file=edit.file, key=key, message=message, excerpt=edit.find.strip()[:120], hint=_HINT)
+    texts[edit.file] = texts[edit.file].replace(edit.find, edit.replace)
+
+
+def _text(source: SplitSource, path: str) -> str:
+    try:
+        return source.read(path).decode()
+    except UnicodeDecodeError as error:
+        raise IntegrityError(Problem(file=path, message=f"is no UTF-8 text: {error.reason}")) from error
+
+
+def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> Iterator[tuple[str, Changed]]:
+    """The files that rules relocate, and that have to change for it."""
+    folders = library_folders(place.target for place in kept)
+    for path, number, _, target in kept:
+        if rules.rule[number].relocate:
+            content = BufferSource(source.read(path))
+            found = relocate(content, target=target, folders=folders) if is_elf(content.read(0, 4)) else None
+            if found is not None:
+                yield path, Changed(found.data, "relocated", found.before)

@@ -1,0 +1,187 @@
+"""Proof that the parts of a wheel work together: read from what was written, before it is published.
+
+Only what splitting can break is asked here: whether each file still finds the libraries that it found before, whether
+each part requires who brings them, and whether a part fits every Python that its tag promises. What was wrong with the
+original already is told, but stops nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.libraries.linkage import installed_path
+from axletree.package.libraries.loading import follow_loading
+from axletree.package.libraries.policy import broken_needs, symbol_needs
+from axletree.package.libraries.providers import find_providers, required_names
+from axletree.package.split.plan import Part
+from axletree.package.wheel.scan import WheelScan
+from axletree.package.wheel.tags import needs_cpython, single_machine
+from axletree.package.wheel.writer import WrittenWheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.package.libraries.policy import Policy
+    from axletree.package.libraries.providers import Provider
+
+
+class ReadPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part as it was written and read back."""
+
+    part: Part
+    written: WrittenWheel
+    scan: WheelScan
+
+
+def prove_split(
+    parts: Sequence[ReadPart],
+    *,
+    origins: Mapping[str, str],
+    before: Mapping[str, ElfFacts],
+    requires: Iterable[str],
+    providers: Iterable[Provider],
+    policies: Sequence[Policy],
+) -> tuple[str, ...]:
+    """Check the parts of a split; returns notes on what the original got wrong already.
+
+    Args:
+        parts: all of them.
+        origins: path in a part -> path in the original, where it is another.
+        before: path in a part -> facts of a file whose search path was changed, as it was in the original.
+        requires: requirements of the original.
+        providers: who brings which libraries.
+        policies: manylinux policies.
+
+    Raises:
+        IntegrityError: a part does not read back as it was written; a file does not find a library that it found in
+            the original; a part does not require who brings one; a part for any Python needs a certain one. Names all.
+    """
+    proof = _Proof(parts, origins, before, required_names(requires), tuple(providers))
+    problems = [problem for each in parts for problem in _unreadable(each)]
+    notes: list[str] = []
+    for each in parts:
+        package = each.part.name.project
+        for path, facts in proof.elfs[package].items():
+            if each.part.independent and needs_cpython(path, facts):
+                problems.append(Problem(key=path, message=f"needs CPython, but {package} is for any Python"))
+            problems += proof.owners(package, path, facts)
+        notes += _tag_notes(each, proof.elfs[package], policies)
+    known, lost = proof.loading()
+    problems += lost
+    if problems:
+        raise IntegrityError(*dict.fromkeys(problems))
+    return (*notes, *known)
+
+
+class _Proof:
+    """The libraries of all parts, and who requires and reaches whom."""
+
+    def __init__(
+        self,
+        parts: Sequence[ReadPart],
+        origins: Mapping[str, str],
+        before: Mapping[str, ElfFacts],
+        original: frozenset[str],
+        providers: tuple[Provider, ...],
+    ) -> None:
+        self.origins = origins
+        self.before = before
+        self.original = original
+        self.providers = providers
+        self.elfs = {each.part.name.project: {elf.path: elf.facts for elf in each.scan.elfs} for each in parts}
+        self.siblings = {each.part.name.project: each.part.siblings for each in parts}
+        self.requires = {each.part.name.project: required_names(each.part.metadata.requires) for each in parts}
+        self.brings: dict[str, list[str]] = {}
+        for package, elfs in self.elfs.items():
+            for path, facts in elfs.items():
+                for name in {facts.soname, path.rpartition("/")[2]} - {None} if facts.kind == "shared" else ():
+                    self.brings.setdefault(name or "", []).append(package)
+
+    def closure(self, package: str) -> set[str]:
+        """A package and all parts that it requires, directly or not."""
+        found: set[str] = set()
+        waiting = [package]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self.siblings.get(name, ())
+        return found
+
+    def owners(self, package: str, path: str, facts: ElfFacts) -> Iterator[Problem]:
+        """Whether a package requires all who bring what a file of it needs."""
+        reach = self.closure(package)
+        required = {name for each in reach for name in self.requires[each]}
+        for soname in facts.needed:
+            parts = self.brings.get(soname)
+            if parts is not None:
+                if reach.isdisjoint(parts):
+                    message = f"needs {soname} of {parts[0]}, which {package} does not require"
+                    hint = f"name {parts[0]} under requires of {package}, or move one of the two files"
+                    yield Problem(key=path, message=message, hint=hint)
+                continue
+            owners = [each for each in find_providers(self.providers, soname) if each.declared_by(self.original)]
+            if owners and not any(owner.declared_by(required) for owner in owners):
+                message = f"needs {soname} of {owners[0].name}, which {package} does not require any longer"
+                yield Problem(key=path, message=message, hint=f"name its requirement under takes of {package}")
+
+    def loading(self) -> tuple[list[str], list[Problem]]:
+        """(what files did not find in the original either, what they do not find any longer)."""
+        after: dict[str, ElfFacts] = {}
+        before: dict[str, ElfFacts] = {}
+        names: dict[str, str] = {}
+        for elfs in self.elfs.values():
+            for path, facts in elfs.items():
+                place, origin = installed_path(path), installed_path(self.origins.get(path, path))
+                if place is not None and origin is not None:
+                    after[place] = facts
+                    before[origin] = self.before.get(path, facts)
+                    names[origin] = place
+        old = {
+            (names[root], soname, names[user])
+            for root in before
+            for soname, user in follow_loading(before, root).missing
+        }
+        known: dict[str, None] = {}
+        lost: dict[str, Problem] = {}
+        for root in after:
+            for soname, user in follow_loading(after, root).missing:
+                if soname not in self.brings:
+                    continue
+                if (root, soname, user) in old:
+                    known[f"{user}: does not find {soname} by its own search path, as in the original"] = None
+                else:
+                    hint = "say relocate = true in the rule that takes it, or move one of the two files"
+                    message = f"does not find {soname} any longer"
+                    lost.setdefault(f"{user} {soname}", Problem(key=user, message=message, hint=hint))
+        return list(known), list(lost.values())
+
+
+def _unreadable(each: ReadPart) -> Iterator[Problem]:
+    """Whether a wheel reads back as it was written."""
+    wheel = each.scan.wheel
+    trouble = [*wheel.unreadable, *(f"{issue.path} {issue.detail}" for issue in wheel.record_issues)]
+    if wheel.record != each.written.record or wheel.size != each.written.size:
+        trouble.append("its RECORD or size is not what was written")
+    for line in trouble[:20]:
+        yield Problem(file=wheel.filename, message=line)
+
+
+def _tag_notes(each: ReadPart, elfs: Mapping[str, ElfFacts], policies: Sequence[Policy]) -> Iterator[str]:
+    """Whether the files of a part need a later system than its platform tag, the original's, promises."""
+    machine = single_machine(elfs)
+    platforms = each.part.name.platform.split(".")
+    promised = [
+        policy
+        for policy in policies
+        if any(f"{name}_{machine}" in platforms for name in (policy.name, *policy.aliases))
+    ]
+    if machine is not None and promised:
+        lowest = min(promised, key=lambda policy: policy.glibc)
+        for need in broken_needs(symbol_needs(elfs), lowest, machine)[:1]:
+            version = f"{need.family}_{need.version}"
+            yield f"{need.path}: needs {version}, more than {lowest.name} has, as in the original"

@@ -1,0 +1,1 @@
+"""Wheels: names, metadata, RECORD, reading, writing."""
