@@ -20,6 +20,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inputs
 from measure import Usage, best, machine_line, measure
 
 from axletree.host.code_files import find_code
@@ -27,7 +28,6 @@ from axletree.host.code_files import find_code
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OFFICIAL = "torch==2.14.1"
 AXLETREE = str(Path(sys.executable).with_name("axletree"))
 
 INFLATE = """
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--peer-runs", type=int, default=1)
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    wheel = options.wheel or _official()
+    wheel = options.wheel or inputs.wheel(inputs.CUDA)
     print(machine_line())
     print(f"\n{wheel.name}, {wheel.stat().st_size / 1e6:.0f} MB; least CPU of {options.runs} runs ", end="")
     print(f"({options.peer_runs} for peers), each a process of its own\n", flush=True)
@@ -108,14 +108,6 @@ def main() -> None:
         count = _unpack_libraries(wheel, Path(folder))
         print(f"\nIts {count} ELF files, unpacked; the second column is without the process's start-up and imports\n")
         _tree_table(folder, options.runs, options.peer_runs)
-
-
-def _official() -> Path:
-    """The official wheel, as the tests find and keep it."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-    from support.inputs import wheel  # noqa: PLC0415 (importable only now)
-
-    return wheel(OFFICIAL)
 
 
 def _wheel_table(wheel: Path, runs: int, peer_runs: int) -> None:

