@@ -1,0 +1,111 @@
+"""``axletree edit-elf``: other names in a library or a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from axletree.app.edit_elf import rename_in_elf
+from axletree.binary.elf.edit import ElfChange
+from axletree.core.errors import Problem, UsageError
+from axletree.view.tables import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from axletree.app.edit_elf import Renamed
+    from axletree.binary.elf.facts import ElfFacts
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--rpath", metavar="ENTRY:...", help="Search path, as DT_RPATH: for the file and what it loads.")
+@click.option("--runpath", metavar="ENTRY:...", help="Search path, as DT_RUNPATH: for what the file itself needs.")
+@click.option("--no-rpath", is_flag=True, help="No search path.")
+@click.option("--soname", metavar="NAME", help="SONAME.")
+@click.option("--replace-needed", multiple=True, metavar="OLD=NEW", help="Need NEW instead of OLD. Repeatable.")
+@click.option("--add-needed", multiple=True, metavar="NAME", help="Need NAME as well. Repeatable.")
+@click.option("--remove-needed", multiple=True, metavar="NAME", help="Don't need NAME any longer. Repeatable.")
+def command(
+    file: Path,
+    rpath: str | None,
+    runpath: str | None,
+    soname: str | None,
+    replace_needed: tuple[str, ...],
+    add_needed: tuple[str, ...],
+    remove_needed: tuple[str, ...],
+    *,
+    no_rpath: bool,
+) -> int:
+    """Change search path, SONAME and needed libraries of an ELF file.
+
+    The file is changed in place where the new names fit, and grows by a segment where they don't. Nothing is written
+    before the result proves to be what was asked, and unchanged in all else. Prints what changed.
+    """
+    entries = "" if no_rpath else rpath if rpath is not None else runpath
+    change = ElfChange(
+        rpath=tuple(entries.split(":") if entries else ()) if entries is not None else None,
+        kind="runpath" if runpath is not None else "rpath",
+        soname=soname,
+        replace_needed=dict(_pair(text) for text in replace_needed),
+        add_needed=add_needed,
+        remove_needed=remove_needed,
+    )
+    problems = list(_conflicts(change, (rpath, runpath, "" if no_rpath else None), replace_needed))
+    if problems:
+        raise UsageError(*problems)
+    done = rename_in_elf(file, change)
+    click.echo("\n".join([printable(str(file)), *_render(done)]))
+    return 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise UsageError(f"--replace-needed {text!r} is no pair of names", hint="write OLD=NEW")
+    return old, new
+
+
+def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[str]) -> Iterator[Problem]:
+    """What can't be asked for together."""
+    if change == ElfChange():
+        hint = "give --rpath, --runpath, --no-rpath, --soname, --replace-needed, --add-needed or --remove-needed"
+        yield Problem(message="nothing to change", hint=hint)
+    if sum(path is not None for path in paths) > 1:
+        yield Problem(message="give one of --rpath, --runpath and --no-rpath")
+    if "" in paths[:2]:
+        yield Problem(message="the search path is empty", hint="--no-rpath removes it")
+    if len(change.replace_needed) < len(set(pairs)):
+        yield Problem(message="--replace-needed gives one library two new names")
+    others = {*change.replace_needed, *change.replace_needed.values(), *change.add_needed}
+    for name in sorted(others & {*change.remove_needed}):
+        yield Problem(message=f"{name} is to be removed, and to be added or replaced")
+
+
+def _render(done: Renamed | None) -> Iterator[str]:
+    if done is None:
+        yield "  nothing to change: it is as asked"
+        return
+    before, after = done
+    if _path(before) != _path(after):
+        yield printable(f"  search path: {_path(before)} -> {_path(after)}")
+    if before.soname != after.soname:
+        yield printable(f"  SONAME: {before.soname or 'none'} -> {after.soname}")
+    for now, names in (("no longer", _left(before.needed, after.needed)), ("now", _left(after.needed, before.needed))):
+        if names:
+            yield printable(f"  needs {now}: {', '.join(names)}")
+    old, new = (tuple(need.file for need in facts.versions_needed) for facts in done)
+    if old != new:
+        yield printable(f"  symbol versions: of {', '.join(_left(old, new))} -> of {', '.join(_left(new, old))}")
+
+
+def _left(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    """What the others don't have."""
+    return tuple(name for name in names if name not in set(others))
+
+
+def _path(facts: ElfFacts) -> str:
+    tag = "DT_RUNPATH" if facts.runpath else "DT_RPATH"
+    return f"{tag} {':'.join(facts.runpath or facts.rpath)}" if facts.runpath or facts.rpath else "none"
