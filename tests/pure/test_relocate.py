@@ -89,6 +89,21 @@ def test_existing_entries_stay_unless_pruned() -> None:
     assert pruned.change == ElfChange(rpath=("$ORIGIN/../b",))
 
 
+def test_the_kind_of_each_file_can_stay() -> None:
+    files = {"a/liba.so": elf("libb.so", runpath="/opt"), "a/libc.so": elf("libb.so"), "b/libb.so": elf()}
+    plans = {plan.path: plan for plan in plan_search_paths(files, kind=None).plans}
+    assert plans["a/liba.so"].change == ElfChange(rpath=("/opt", "$ORIGIN/../b"), kind="runpath")
+    assert plans["a/libc.so"].change == ElfChange(rpath=("$ORIGIN/../b",), kind="rpath")
+
+
+def test_libraries_that_were_not_read_are_found_where_they_lie() -> None:
+    files = {"a/liba.so": elf("libb.so", "libx.so", rpath="$ORIGIN/../c")}
+    unread = ["b/libb.so", "c/libb.so", "b/libd.so", "demo-1.data/scripts/libx.so"]
+    result = plan_search_paths(files, unread=unread, dlopens={"liba.so": ["libd.so"]})
+    assert entries(result.plans) == {"a/liba.so": ("$ORIGIN/../c", "$ORIGIN/../b")}
+    assert [each.soname for each in result.unreached] == ["libx.so"]
+
+
 def test_what_is_as_it_should_be_does_not_change() -> None:
     files = {"a/liba.so": elf("libb.so", rpath="$ORIGIN"), "a/libb.so": elf()}
     assert [plan.changed for plan in plan_search_paths(files).plans] == [False, False]

@@ -19,7 +19,7 @@ from axletree.package.libraries.providers import Provider
 from axletree.package.split.metadata import part_metadata, share_requirements, split_version
 from axletree.package.split.plan import Part, SplitPlan, plan_split
 from axletree.package.split.proof import ReadPart, prove_split
-from axletree.package.split.rules import Package, parse_split_rules
+from axletree.package.split.rules import Opens, Package, parse_split_rules
 from axletree.package.split.source import read_split_source
 from axletree.package.wheel.metadata import Metadata, create_metadata
 from axletree.package.wheel.scan import scan_wheel
@@ -347,7 +347,7 @@ def test_every_edit_that_does_not_fit_is_told() -> None:
     with pytest.raises(IntegrityError) as caught:
         split(files, text)
     assert [(problem.file, problem.key, problem.message) for problem in caught.value.problems] == [
-        ("demo/paths.py", "edit[0]", "its text is there 1 times, not 2"),
+        ("demo/paths.py", "edit[0]", "its text is there once, not 2"),
         ("demo/gone.py", "edit[1]", "there is no such file to edit"),
     ]
 
@@ -370,8 +370,15 @@ def test_what_can_not_be_split() -> None:
 
 def prove(plan: SplitPlan, **changed: object) -> tuple[str, ...]:
     parts = [written(part)[1] for part in plan.parts]
-    options = {"origins": plan.origins, "before": plan.before, "requires": METADATA.requires} | changed
-    return prove_split(parts, providers=(), policies=(), **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {
+        "origins": plan.origins,
+        "before": plan.before,
+        "opens": {},
+        "requires": METADATA.requires,
+        "providers": (),
+        "policies": (),
+    }
+    return prove_split(parts, **(options | changed))
 
 
 def test_parts_that_work_together_are_proved() -> None:
@@ -398,18 +405,42 @@ def test_who_needs_a_provider_must_require_it() -> None:
     from axletree.package.libraries.providers import Provider
 
     cuda = Provider(name="cudart", distributions=("nvidia-x",), sonames=("libcudart.so*",))
-    plan = split()[1]
-    parts = [written(part)[1] for part in plan.parts]
-    found = prove_split(
-        parts, origins=plan.origins, before=plan.before, requires=METADATA.requires, providers=(cuda,), policies=()
-    )
-    assert found == ()  # libdemo-gpu has it from libdemo
+    assert prove(split()[1], providers=(cuda,)) == ()  # libdemo-gpu has it from libdemo
     plan = split(text=RULES.replace('takes = ["nvidia-*"]\n', ""))[1]
-    parts = [written(part)[1] for part in plan.parts]
     with pytest.raises(IntegrityError, match=r"needs libcudart\.so\.13 of cudart, which libdemo-gpu does not require"):
-        prove_split(
-            parts, origins=plan.origins, before=plan.before, requires=METADATA.requires, providers=(cuda,), policies=()
-        )
+        prove(plan, providers=(cuda,))
+
+
+def opens_faults(opens: Opens, **libraries: bytes) -> list[str]:
+    """What the proof says of files in two folders: the libraries ``core`` and ``gpu``, and the module ``C``."""
+    files = FILES | {{"C": "demo/_C.so"}.get(name, f"demo/lib/lib{name}.so"): data for name, data in libraries.items()}
+    try:
+        prove(split(files)[1], opens=opens)
+    except IntegrityError as error:
+        return [f"{problem.key} {problem.message}" for problem in error.problems]
+    return []
+
+
+def test_what_a_file_opens_by_name_must_be_reached() -> None:
+    assert opens_faults({"libcore.so": ("libgpu.so",), "libgpu.so": ("libgone.so",), "other.so": ("libgpu.so",)}) == []
+    lost = ["libdemo/lib/libcore.so opens libgpu.so at run time, but does not reach libdemo/lib/libgpu.so: "]
+    bare = make_elf(soname="libcore.so")
+    assert opens_faults({"libcore.so": ("libgpu.so",)}, core=bare) == [lost[0] + "it has no search path"]
+    away = make_elf(soname="libcore.so", runpath="$ORIGIN/../x:/opt")
+    by_path: Opens = {"demo/lib/libcore.so": ("libgpu.so",)}
+    assert opens_faults(by_path, core=away) == [lost[0] + "only libdemo/x, /opt would be searched"]
+
+
+def test_what_a_file_opens_counts_as_reached_where_it_needs_it() -> None:
+    module = make_elf(needed=("libgpu.so",), rpath="$ORIGIN/../libdemo/lib")
+    assert opens_faults({"_C.so": ("libcore.so",)}, C=module) == []
+
+
+def test_a_search_path_leads_to_what_is_opened() -> None:
+    text = RULES.replace("[[package]]", '[opens]\n"demo/_C.so" = ["libgpu.so", "libgone.so"]\n\n[[package]]', 1)
+    module = make_elf(needed=("libcudart.so.13",), runpath="$ORIGIN/lib:/opt")
+    found = contents(split(FILES | {"demo/_C.so": module}, text)[1])["demo"]["demo/_C.so"]
+    assert read_elf(found, name="_C").runpath == ("$ORIGIN/lib", "/opt", "$ORIGIN/../libdemo/lib")
 
 
 def test_a_part_for_any_python_needs_none() -> None:
@@ -423,7 +454,7 @@ def test_a_part_that_does_not_read_back_is_an_error() -> None:
     parts = [written(part)[1] for part in plan.parts]
     swapped = [ReadPart(part=parts[0].part, written=parts[1].written, scan=parts[0].scan), *parts[1:]]
     with pytest.raises(IntegrityError, match="its RECORD or size is not what was written"):
-        prove_split(swapped, origins={}, before={}, requires=(), providers=(), policies=())
+        prove_split(swapped, origins={}, before={}, opens={}, requires=(), providers=(), policies=())
 
 
 @pytest.mark.parametrize(

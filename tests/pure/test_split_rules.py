@@ -90,6 +90,9 @@ FAULTS = [
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = ""\nreplace = ""\n\n[[rule]]', "is empty"),
     ("[[rule]]", '[[edit]]\nfile = "../x.py"\nfind = "a"\nreplace = ""\n\n[[rule]]', "no relative path"),
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\ncount = 0\n\n[[rule]]', "1 or more"),
+    ("[[rule]]", '[opens]\n"/liba.so" = ["libb.so"]\n\n[[rule]]', "neither the name nor the relative path"),
+    ("[[rule]]", '[opens]\n"liba.so" = ["lib/libb.so"]\n\n[[rule]]', "is no name of a library"),
+    ("[[rule]]", '[opens]\n"liba.so" = "libb.so"\n\n[[rule]]', 'write ["libb.so"]'),
 ]
 
 

@@ -82,7 +82,9 @@ def split_wheel(
         files = _write_parts(folder, wanted, epoch, pool)
         report = plan.report
         if verify:
-            report = msgspec.structs.replace(report, notes=_prove(source, plan, [file for file, _ in files], pool))
+            report = msgspec.structs.replace(
+                report, notes=_prove(source, rules, plan, [file for file, _ in files], pool)
+            )
         staged = tuple(file for _, file in files) if "wheel" in formats else ()
         if "conda" in formats:
             conda = _write_conda(folder, plan, source, epoch)
@@ -186,7 +188,9 @@ def _index_conda(out: Path) -> tuple[str, ...]:
     return (f"conda: the channel has no index yet: run `conda index {channel}`, or install axletree[conda]",)
 
 
-def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor) -> tuple[str, ...]:
+def _prove(
+    source: SplitSource, rules: SplitRules, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor
+) -> tuple[str, ...]:
     from axletree.host.policies import read_policies  # noqa: PLC0415 (not paid for by who wants no proof)
     from axletree.package.split.proof import ReadPart, prove_split  # noqa: PLC0415
     from axletree.package.wheel.scan import scan_wheel  # noqa: PLC0415
@@ -200,6 +204,7 @@ def _prove(source: SplitSource, plan: SplitPlan, written: Sequence[WheelFile], p
         parts,
         origins=plan.origins,
         before=plan.before,
+        opens=rules.opens,
         requires=source.metadata.requires,
         providers=read_providers(),
         policies=read_policies(),

@@ -68,35 +68,38 @@ class Relocation(msgspec.Struct, frozen=True, kw_only=True):
 def plan_search_paths(
     files: Mapping[str, ElfFacts],
     *,
+    unread: Iterable[str] = (),
     providers: Sequence[Provider] = (),
     dlopens: Mapping[str, Iterable[str]] | None = None,
     system: Collection[str] = (),
     loaded: Collection[str] = (),
     present: Collection[str] = (),
-    kind: PathKind = "rpath",
+    kind: PathKind | None = "rpath",
     prune: bool = False,
 ) -> Relocation:
     """Compute the search path of each file.
 
     Args:
         files: path below site-packages -> facts, of all packages that are produced together.
+        unread: paths of libraries of these packages that were not read: they are found, and get no plan.
         providers: who else brings libraries, and in which folders.
         dlopens: path or SONAME of a file -> what it opens by name at run time.
         system: SONAMEs that every system has.
         loaded: SONAMEs that are in the process before any of the files is (torch's, for an extension).
         present: paths of files of other distributions, where known; they decide in which of a provider's folders a
             library lies.
-        kind: DT_RPATH or DT_RUNPATH.
+        kind: DT_RPATH or DT_RUNPATH; ``None``: what each file has, and DT_RPATH where it has none, since that serves
+            what the file loads as well.
         prune: drop existing entries that lead to nothing needed.
     """
-    places = _places(files)
+    places = _places(files, unread)
     plans: list[PathPlan] = []
     users: dict[str, set[str]] = {}
     opened: set[str] = set()
     for path, facts in sorted(files.items()):
         if not facts.dynamic or installed_path(path) != path:
             continue
-        opens = _opens(path, facts, dlopens or {})
+        opens = opened_names(path, facts, dlopens or {})
         targets: dict[str, tuple[str, ...]] = {}
         for soname in dict.fromkeys([*facts.needed, *opens]):
             if soname in system or soname in loaded or soname.startswith("ld-linux"):
@@ -122,18 +125,19 @@ def plan_search_paths(
     return Relocation(plans=tuple(plans), unreached=unreached)
 
 
-def _places(files: Mapping[str, ElfFacts]) -> dict[str, tuple[str, ...]]:
-    """File name -> folders in which such a library lies, sorted."""
-    places: dict[str, set[str]] = {}
-    for path, facts in files.items():
-        if facts.kind == "shared" and installed_path(path) == path:
-            places.setdefault(posixpath.basename(path), set()).add(posixpath.dirname(path))
-    return {name: tuple(sorted(folders)) for name, folders in places.items()}
-
-
-def _opens(path: str, facts: ElfFacts, dlopens: Mapping[str, Iterable[str]]) -> Iterator[str]:
+def opened_names(path: str, facts: ElfFacts, dlopens: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """What a file opens at run time, by declarations for its path, its SONAME or its name."""
     for key in dict.fromkeys([path, facts.soname or "", posixpath.basename(path)]):
         yield from dlopens.get(key, ())
+
+
+def _places(files: Mapping[str, ElfFacts], unread: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """File name -> folders in which such a library lies, sorted."""
+    places: dict[str, set[str]] = {}
+    for path in (*(path for path, facts in files.items() if facts.kind == "shared"), *unread):
+        if installed_path(path) == path:
+            places.setdefault(posixpath.basename(path), set()).add(posixpath.dirname(path))
+    return {name: tuple(sorted(folders)) for name, folders in places.items()}
 
 
 def _folders(
@@ -163,8 +167,10 @@ def _folders(
 
 
 def _plan_file(
-    path: str, facts: ElfFacts, targets: Mapping[str, tuple[str, ...]], *, kind: PathKind, prune: bool
+    path: str, facts: ElfFacts, targets: Mapping[str, tuple[str, ...]], *, kind: PathKind | None, prune: bool
 ) -> PathPlan:
+    now: tuple[PathKind, tuple[str, ...]] = ("runpath", facts.runpath) if facts.runpath else ("rpath", facts.rpath)
+    kind = kind or now[0]
     wanted = list(dict.fromkeys(folder for folders in targets.values() for folder in folders))
     entries: list[str] = []
     dropped: list[str] = []
@@ -179,7 +185,6 @@ def _plan_file(
             reached.add(entry.folder)
     added = [origin_entry(path, folder) for folder in wanted if folder not in reached]
     entries += added
-    now: tuple[PathKind, tuple[str, ...]] = ("runpath", facts.runpath) if facts.runpath else ("rpath", facts.rpath)
     return PathPlan(
         path=path,
         entries=tuple(entries),

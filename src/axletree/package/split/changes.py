@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from axletree.binary.elf.facts import is_elf
+from axletree.binary.elf.edit import edited
+from axletree.binary.elf.facts import is_elf, read_elf
+from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError, Problem
+from axletree.package.libraries.linkage import installed_path
+from axletree.package.libraries.relocate import opened_names, plan_search_paths
 from axletree.package.partition import glob_matches
 from axletree.package.split.check import insert_check
-from axletree.package.split.relocate import library_folders, relocate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.package.split.assign import Place
@@ -51,8 +54,8 @@ def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) 
         problems.append(Problem(key=rules.check.file, message=message))
     if problems:
         raise IntegrityError(*problems)
-    edited = {path: Changed(text.encode(), "edited") for path, text in texts.items()}
-    return edited | dict(_relocated(source, rules, kept))
+    texts_changed = {path: Changed(text.encode(), "edited") for path, text in texts.items()}
+    return texts_changed | dict(_relocated(source, rules, kept))
 
 
 def with_check(source: SplitSource, changes: dict[str, Changed], file: str, check: str) -> dict[str, Changed]:
@@ -77,7 +80,7 @@ def _edit(
         texts[edit.file] = _text(source, edit.file)
     count = texts[edit.file].count(edit.find)
     if count != edit.count:
-        message = f"its text is there {count} times, not {edit.count}"
+        message = f"its text is there {'once' if count == 1 else f'{count} times'}, not {edit.count}"
         yield Problem(file=edit.file, key=key, message=message, excerpt=edit.find.strip()[:120], hint=_HINT)
     texts[edit.file] = texts[edit.file].replace(edit.find, edit.replace)
 
@@ -91,10 +94,28 @@ def _text(source: SplitSource, path: str) -> str:
 
 def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> Iterator[tuple[str, Changed]]:
     """The files that rules relocate, and that have to change for it."""
-    folders = library_folders(place.target for place in kept)
-    for path, number, _, target in kept:
-        if rules.rule[number].relocate:
-            content = BufferSource(source.read(path))
-            found = relocate(content, target=target, folders=folders) if is_elf(content.read(0, 4)) else None
-            if found is not None:
-                yield path, Changed(found.data, "relocated", found.before)
+    libraries = {place for each in kept if ".so" in each.target and (place := installed_path(each.target)) is not None}
+    for each in kept:
+        if rules.rule[each.rule].relocate and (found := _relocate(source, rules, each, libraries)) is not None:
+            yield each.path, found
+
+
+def _relocate(source: SplitSource, rules: SplitRules, file: Place, libraries: Collection[str]) -> Changed | None:
+    """A file whose search path leads to what it needs and opens, where its own does not.
+
+    What is there stays, in its order and of its kind, and comes first. Nothing is added for libraries of others: the
+    original's own entries lead there.
+    """
+    content = BufferSource(source.read(file.path))
+    place = installed_path(file.target)
+    if place is None or not is_elf(content.read(0, 4)):
+        return None
+    facts = read_elf(content, name=file.target)
+    opens = {place: tuple(opened_names(file.path, facts, rules.opens))}
+    planned = plan_search_paths({place: facts}, unread=libraries, dlopens=opens, kind=None).plans
+    for plan in planned:  # none for a static program
+        if plan.added and plan.change is not None:
+            result = edited(content, plan.change, name=file.target)
+            verify_edit(content, result, plan.change, name=file.target)
+            return Changed(result.read(0, result.size), "relocated", facts)
+    return None

@@ -1,8 +1,8 @@
 """Proof that the parts of a wheel work together: read from what was written, before it is published.
 
-Only what splitting can break is asked here: whether each file still finds the libraries that it found before, whether
-each part requires who brings them, and whether a part fits every Python that its tag promises. What was wrong with the
-original already is told, but stops nothing.
+Only what splitting can break is asked here: whether each file still finds the libraries that it found before, and those
+that it is declared to open at run time, whether each part requires who brings them, and whether a part fits every
+Python that its tag promises. What was wrong with the original already is told, but stops nothing.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.libraries.linkage import installed_path
-from axletree.package.libraries.loading import follow_loading
+from axletree.package.libraries.linkage import installed_path, search_path
+from axletree.package.libraries.loading import find_library, follow_loading
 from axletree.package.libraries.policy import broken_needs, symbol_needs
 from axletree.package.libraries.providers import find_providers, required_names
+from axletree.package.libraries.relocate import opened_names
 from axletree.package.split.plan import Part
 from axletree.package.wheel.scan import WheelScan
 from axletree.package.wheel.tags import needs_cpython, single_machine
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from axletree.binary.elf.facts import ElfFacts
     from axletree.package.libraries.policy import Policy
     from axletree.package.libraries.providers import Provider
+    from axletree.package.split.rules import Opens
+
+_RELOCATE = "say relocate = true in the rule that takes it, or move one of the two files"
 
 
 class ReadPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +46,7 @@ def prove_split(
     *,
     origins: Mapping[str, str],
     before: Mapping[str, ElfFacts],
+    opens: Opens,
     requires: Iterable[str],
     providers: Iterable[Provider],
     policies: Sequence[Policy],
@@ -52,13 +57,15 @@ def prove_split(
         parts: all of them.
         origins: path in a part -> path in the original, where it is another.
         before: path in a part -> facts of a file whose search path was changed, as it was in the original.
+        opens: what files open at run time, as the rules say it.
         requires: requirements of the original.
         providers: who brings which libraries.
         policies: manylinux policies.
 
     Raises:
         IntegrityError: a part does not read back as it was written; a file does not find a library that it found in
-            the original; a part does not require who brings one; a part for any Python needs a certain one. Names all.
+            the original, or one that it opens by name; a part does not require who brings one; a part for any Python
+            needs a certain one. Names all.
     """
     proof = _Proof(parts, origins, before, required_names(requires), tuple(providers))
     problems = [problem for each in parts for problem in _unreadable(each)]
@@ -71,7 +78,7 @@ def prove_split(
             problems += proof.owners(package, path, facts)
         notes += _tag_notes(each, proof.elfs[package], policies)
     known, lost = proof.loading()
-    problems += lost
+    problems += [*lost, *proof.opening(opens)]
     if problems:
         raise IntegrityError(*dict.fromkeys(problems))
     return (*notes, *known)
@@ -95,9 +102,15 @@ class _Proof:
         self.elfs = {each.part.name.project: {elf.path: elf.facts for elf in each.scan.elfs} for each in parts}
         self.siblings = {each.part.name.project: each.part.siblings for each in parts}
         self.requires = {each.part.name.project: required_names(each.part.metadata.requires) for each in parts}
+        self.installed: dict[str, ElfFacts] = {}
+        self.sources: dict[str, str] = {}  # where it is installed -> path in a part
         self.brings: dict[str, list[str]] = {}
         for package, elfs in self.elfs.items():
             for path, facts in elfs.items():
+                place = installed_path(path)
+                if place is not None:
+                    self.installed[place] = facts
+                    self.sources[place] = path
                 for name in {facts.soname, path.rpartition("/")[2]} - {None} if facts.kind == "shared" else ():
                     self.brings.setdefault(name or "", []).append(package)
 
@@ -131,16 +144,13 @@ class _Proof:
 
     def loading(self) -> tuple[list[str], list[Problem]]:
         """(what files did not find in the original either, what they do not find any longer)."""
-        after: dict[str, ElfFacts] = {}
         before: dict[str, ElfFacts] = {}
         names: dict[str, str] = {}
-        for elfs in self.elfs.values():
-            for path, facts in elfs.items():
-                place, origin = installed_path(path), installed_path(self.origins.get(path, path))
-                if place is not None and origin is not None:
-                    after[place] = facts
-                    before[origin] = self.before.get(path, facts)
-                    names[origin] = place
+        for place, path in self.sources.items():
+            origin = installed_path(self.origins.get(path, path))
+            if origin is not None:
+                before[origin] = self.before.get(path, self.installed[place])
+                names[origin] = place
         old = {
             (names[root], soname, names[user])
             for root in before
@@ -148,17 +158,35 @@ class _Proof:
         }
         known: dict[str, None] = {}
         lost: dict[str, Problem] = {}
-        for root in after:
-            for soname, user in follow_loading(after, root).missing:
+        for root in self.installed:
+            for soname, user in follow_loading(self.installed, root).missing:
                 if soname not in self.brings:
                     continue
                 if (root, soname, user) in old:
                     known[f"{user}: does not find {soname} by its own search path, as in the original"] = None
                 else:
-                    hint = "say relocate = true in the rule that takes it, or move one of the two files"
                     message = f"does not find {soname} any longer"
-                    lost.setdefault(f"{user} {soname}", Problem(key=user, message=message, hint=hint))
+                    lost.setdefault(f"{user} {soname}", Problem(key=user, message=message, hint=_RELOCATE))
         return list(known), list(lost.values())
+
+    def opening(self, opens: Opens) -> Iterator[Problem]:
+        """Libraries of the parts that a file opens by name and does not reach.
+
+        It may be loaded first, so what counts is its own search path and what it brings along: nothing that it would
+        inherit from whoever loads it.
+        """
+        for place, facts in self.installed.items():
+            path = self.sources[place]
+            wanted = opened_names(self.origins.get(path, path), facts, opens)
+            names = [name for name in dict.fromkeys(wanted) if name in self.brings]
+            loaded = {each.soname: each.path for each in follow_loading(self.installed, place).found} if names else {}
+            for name in names:
+                if find_library(self.installed, place, name, loaded=loaded) is None:
+                    lies = [each for each, of in self.installed.items() if name in {each.rpartition("/")[2], of.soname}]
+                    folders = [each.folder or each.text for each in search_path(place, facts)]
+                    looked = f"only {', '.join(folders)} would be searched" if folders else "it has no search path"
+                    message = f"opens {name} at run time, but does not reach {', '.join(lies)}: {looked}"
+                    yield Problem(key=place, message=message, hint=_RELOCATE)
 
 
 def _unreadable(each: ReadPart) -> Iterator[Problem]:

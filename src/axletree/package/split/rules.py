@@ -111,6 +111,10 @@ class Check(_Table, frozen=True, kw_only=True):
     """Folder for the files by which packages are known, ``libtorch/parts``."""
 
 
+Opens = dict[str, tuple[str, ...]]
+"""SONAME, file name or path in the original of a file -> names of the libraries that it opens at run time."""
+
+
 class SplitRules(_Table, frozen=True, kw_only=True):
     """A rules file."""
 
@@ -123,6 +127,10 @@ class SplitRules(_Table, frozen=True, kw_only=True):
     package: Annotated[tuple[Package, ...], Meta(min_length=1)]
     rule: Annotated[tuple[Rule, ...], Meta(min_length=1)]
     edit: tuple[TextEdit, ...] = ()
+    opens: Opens = {}
+    """What files open with ``dlopen``, which their NEEDED does not tell. The search path of a file that is relocated
+    leads there too, and the split is refused where a file does not reach what it opens. Counts only where both are in
+    packages of the split: one list serves the wheels of all platforms."""
     check: Check | None = None
 
     @property
@@ -141,7 +149,7 @@ def parse_split_rules(text: str, *, filename: str) -> SplitRules:
     faults, repaired = check_structure(data, SplitRules)
     rules = msgspec.convert(repaired, SplitRules)
     if not faults:  # what would be said of stand-ins is of no use
-        faults = [*_package_faults(rules), *_rule_faults(rules), *_edit_faults(rules)]
+        faults = [*_package_faults(rules), *_rule_faults(rules), *_edit_faults(rules), *_opens_faults(rules)]
     if faults:
         raise RecipeError(*locate_faults(faults, text, filename))
     return rules
@@ -208,6 +216,16 @@ def _edit_faults(rules: SplitRules) -> Iterator[Fault]:
         for key, value in (("file", rules.check.file), ("markers", rules.check.markers)):
             if not is_safe_path(value):
                 yield Fault(path=("check", key), message="no relative path")
+
+
+def _opens_faults(rules: SplitRules) -> Iterator[Fault]:
+    for user, names in rules.opens.items():
+        if not is_safe_path(user):
+            yield Fault(path=("opens", user), message="is neither the name nor the relative path of a file")
+        for place, name in enumerate(names):
+            if not name or "/" in name:
+                hint = "write the name that is given to dlopen; what is opened by path needs no search path"
+                yield Fault(path=("opens", user, place), message=f"{name!r} is no name of a library", hint=hint)
 
 
 def _known(name: str, names: Iterable[str], path: Path) -> Iterator[Fault]:
