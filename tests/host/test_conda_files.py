@@ -259,7 +259,7 @@ def test_nothing_half_written_stays(tmp_path: Path) -> None:
             write_conda_file(out, demo(), files)
         assert list(out.iterdir()) == []
     with pytest.raises(HostError, match="can't be written"):
-        write_conda_file(tmp_path / "nowhere", demo(), [])
+        write_conda_file(tree / "a" / "nowhere", demo(), [])
 
 
 def test_what_is_on_disk_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:

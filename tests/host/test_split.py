@@ -17,11 +17,13 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from axletree.app.audit import audit_paths
+from axletree.app.index_root import staging
 from axletree.app.split import load_split_rules, split_wheel
 from axletree.cli.split import command
 from axletree.core.errors import HostError, IntegrityError, PublishError, RecipeError, UsageError
 from axletree.host.conda import read_conda
 from axletree.package.split.rules import parse_split_rules
+from support.elfs import printed
 from support.inputs import wheel
 from support.small_torch import make_small_torch
 
@@ -63,8 +65,8 @@ def test_the_command_says_what_went_where(small: Path, tmp_path: Path) -> None:
     assert lines[1].startswith("libtorch 7 files, ")
     assert lines[5:8] == [
         "torch-split requires the others",
-        "dropped: 1 files, 10 B: test programs and their data",
-        "rules that took nothing: 2",
+        "dropped: 1 file, 10 B: test programs and their data",
+        "took nothing: rule 2, torch/lib/libaoti_custom_ops.so and 3 more",
     ]
     assert lines[8].startswith("wrote 5 packages of version 2.14.1+cu130.split.1 to ")
     assert lines[9].endswith("/out/simple torch-split==2.14.1+cu130.split.1")
@@ -155,6 +157,77 @@ def test_nothing_is_published_that_was_not_proved(small: Path, tmp_path: Path) -
     ]
     assert files_in(tmp_path / "out") == {".axletree.lock": b""}
     assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / ".axletree.lock"]
+
+
+LINALG_MOVED = """
+[[rule]]
+to = "libtorch-cuda-linalg"
+files = ["torch/lib/libtorch_cuda_linalg.so"]
+place = { "torch/lib" = "libtorch_linalg/lib" }
+relocate = true
+
+[[rule]]
+to = "libtorch-cuda"
+files = ["torch/lib/libtorch_cuda.so"]
+place = { "torch/lib" = "libtorch/lib" }
+relocate = true
+"""
+
+
+def test_a_library_that_another_opens_by_name_is_reached_where_it_went(small: Path, tmp_path: Path) -> None:
+    head, rules = RULES.read_text().split("[[rule]]", 1)
+    text = f"{head}{LINALG_MOVED}[[rule]]{rules}"
+    opens = '"libtorch_cuda.so" = ["libtorch_cuda_linalg.so"]'
+    outcome = split_wheel(small, parse_split_rules(text, filename="x.toml"), tmp_path / "out")
+    changed = {file.path.rpartition("/")[2] for file in outcome.report.files if file.change == "relocated"}
+    assert {"libtorch_cuda.so", "libtorch_cuda_linalg.so"} < changed
+    site = tmp_path / "site"
+    for path in outcome.files:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(site)
+    assert printed(site / "libtorch" / "lib" / "libtorch_cuda.so")[1] == "$ORIGIN:$ORIGIN/../../libtorch_linalg/lib"
+    value = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(site)!r}); import torch; print(torch.value())"]
+    assert run(*value) == "28\n"
+    undeclared = parse_split_rules(text.replace(opens, ""), filename="x.toml")
+    outcome = split_wheel(small, undeclared, tmp_path / "undeclared")
+    for path in outcome.files:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(site)
+    assert run(*value) != "28\n"  # so the declaration is what makes it work
+
+
+def test_a_library_that_another_can_not_open_any_longer_is_an_error(small: Path, tmp_path: Path) -> None:
+    head, rules = RULES.read_text().split("[[rule]]", 1)
+    moved = LINALG_MOVED.partition('\n[[rule]]\nto = "libtorch-cuda"')[0]
+    with pytest.raises(IntegrityError) as caught:
+        split_wheel(small, parse_split_rules(f"{head}{moved}\n[[rule]]{rules}", filename="x.toml"), tmp_path)
+    (problem,) = caught.value.problems
+    assert problem.key == "libtorch/lib/libtorch_cuda.so"
+    assert problem.message == (
+        "opens libtorch_cuda_linalg.so at run time, but does not reach libtorch_linalg/lib/libtorch_cuda_linalg.so: "
+        "only libtorch/lib would be searched"
+    )
+    assert not list(tmp_path.rglob("*.whl"))
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_what_can_not_be_read_is_named(small: Path, tmp_path: Path, *, listed: bool) -> None:
+    rules = load_split_rules(None, wheel=small)
+    outcome = split_wheel(small, rules, tmp_path)
+    path = tmp_path / "simple" / "libtorch" / "index.json" if listed else outcome.files[0]
+    if not listed:
+        shutil.rmtree(tmp_path / "simple")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(HostError) as caught:
+        split_wheel(small, rules, tmp_path)
+    assert str(caught.value) == f"{path}: can't be read: Is a directory"
+
+
+def test_trouble_while_unfinished_files_lie_there_is_not_blamed_on_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), staging(tmp_path) as folder:
+        (folder / "gone").read_bytes()
+    assert list(tmp_path.iterdir()) == [tmp_path / ".axletree.lock"]
 
 
 def test_a_folder_that_can_not_be_written_to(small: Path, tmp_path: Path) -> None:

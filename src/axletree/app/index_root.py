@@ -8,13 +8,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.errors import HostError
+from axletree.core.errors import HostError, Problem
 from axletree.core.values import Digest
 from axletree.host.archive import digest_file
 from axletree.package.index import IndexFile, merge_files, read_index, render_index
@@ -47,16 +47,18 @@ def staging(out: Path) -> Iterator[Path]:
     Raises:
         HostError: the output folder can't be made, locked or written to.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with (out / _LOCK).open("w") as lock:
+    with ExitStack() as stack:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((out / _LOCK).open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)  # as filelock does, without its 30 ms to import
             for left in out.glob(f"{_STAGING}*"):  # of killed runs: who holds the lock is alone here
                 shutil.rmtree(left, ignore_errors=True)
-            with tempfile.TemporaryDirectory(prefix=_STAGING, dir=out) as folder:
-                yield Path(folder)
-    except OSError as error:
-        raise _unwritable(out, error) from error
+            temporary = tempfile.TemporaryDirectory(prefix=_STAGING, dir=out, ignore_cleanup_errors=True)
+            folder = stack.enter_context(temporary)
+        except OSError as error:
+            raise _unwritable(out, error) from error
+        yield Path(folder)
 
 
 def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tuple[Path, ...]:
@@ -74,11 +76,15 @@ def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tu
 
     Raises:
         PublishError: a file of the same name with other content is there. Nothing was changed then.
-        HostError: the folder can't be written to.
+        HostError: the folder can't be written to, or a page or file that is there can't be read.
     """
     wheels = [file for file in staged if file.metadata is not None]
-    listed = {line.filename: line for line in _listed(out)}
-    present = [*listed.values(), *_unlisted(out, staged, listed)]
+    try:
+        listed = {line.filename: line for line in _listed(out)}
+        present = [*listed.values(), *_unlisted(out, staged, listed)]
+    except OSError as error:
+        message = f"can't be read: {error.strerror}"
+        raise HostError(Problem(file=str(error.filename or out), message=message)) from error
     lines = [line for line in merge_files(present, map(_line, staged)) if line.filename.endswith(".whl")]
     pages = render_index(lines) if wheels else {}
     texts = {f"{file.path.name}.metadata": file.metadata for file in wheels if file.metadata is not None}

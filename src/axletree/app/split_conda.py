@@ -61,9 +61,8 @@ def write_conda_parts(
     for part in plan_conda_parts(plan.parts, platform=platform, names=read_conda_names()):
         package = part.package
         compiled = _compiled(part, environ, notes, threads)
-        target = folder / package.subdir
-        target.mkdir(exist_ok=True)
-        written = write_conda_file(target, package, (*part.files, *compiled), epoch=epoch, threads=threads)
+        target, files = folder / package.subdir, (*part.files, *compiled)
+        written = write_conda_file(target, package, files, epoch=epoch, threads=threads)
         facts.append(written.facts)
         place = f"{CHANNEL}/{package.subdir}"
         staged.append(StagedFile(path=written.path, size=written.size, sha256=written.sha256, folder=place))

@@ -14,7 +14,7 @@ from axletree.app.split import load_split_rules, split_wheel
 from axletree.core.errors import HostError, Problem
 from axletree.core.units import format_bytes
 from axletree.host.files import replace_file
-from axletree.view.tables import printable
+from axletree.view.tables import plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,22 +82,25 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
     width = max(len(package.name) for package in report.packages)
     for package in report.packages:
         written = f", a wheel of {sizes[package.filename]}" if package.filename in sizes else ""
-        counts = f"{package.files:6} files, {format_bytes(package.size)}{written}"
+        counts = f"{plural(package.files, 'file'):>12}, {format_bytes(package.size)}{written}"
         yield f"  {package.name:{width}}  {counts if package.files else 'requires the others'}"
     for part in report.conda:
-        compiled = f", {part.compiled} compiled files" if part.compiled else ""
+        compiled = f", {plural(part.compiled, 'compiled file')}" if part.compiled else ""
         yield f"  {part.filename}: {sizes[part.filename.rpartition('/')[2]]}{compiled}"
     for rule in report.dropped:
-        yield click.style(f"  dropped: {rule.files} files, {format_bytes(rule.size)}: {rule.drop}", fg="yellow")
+        yield click.style(
+            f"  dropped: {plural(rule.files, 'file')}, {format_bytes(rule.size)}: {rule.drop}", fg="yellow"
+        )
     for note in report.notes[:_NOTES]:
         yield f"  note: {printable(note)}"
     if len(report.notes) > _NOTES:
-        yield f"  and {len(report.notes) - _NOTES} more notes"
-    unused = ", ".join(str(rule.number) for rule in report.rules if not rule.files)
-    if unused:
-        yield f"  rules that took nothing: {unused}"
+        yield f"  and {plural(len(report.notes) - _NOTES, 'more note')}"
+    for rule in report.rules:
+        if not rule.files:
+            first, *more = rule.takes.split(", ")
+            yield printable(f"  took nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
     if outcome.files:
-        yield f"  wrote {len(outcome.files)} packages of version {report.version} to {out}"
+        yield f"  wrote {plural(len(outcome.files), 'package')} of version {report.version} to {out}"
     if sizes.keys() & {package.filename for package in report.packages}:
         url = (out.absolute() / "simple").as_uri()
         yield f"  install them with: pip install --extra-index-url {url} {report.install}"

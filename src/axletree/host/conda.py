@@ -50,7 +50,7 @@ def write_conda_file(
     """Write ``NAME-VERSION-BUILD.conda`` into a folder; what was there under that name is replaced.
 
     Args:
-        folder: where it goes; exists.
+        folder: where it goes; made if it is not there.
         package: what it says of itself.
         files: what it holds; see :func:`tree_files` for a folder, and
             :func:`~axletree.package.conda.dist.conda_package_from_dist` for the members of a wheel.
@@ -66,6 +66,7 @@ def write_conda_file(
     path = folder / f"{package.stem}.conda"
     temporary = folder / f".{secrets.token_hex(8)}.tmp"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as sink, ThreadPoolExecutor(max_workers=2) as pool:
             written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)
             sink.flush()
