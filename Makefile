@@ -28,6 +28,7 @@ demo: .venv/.ready-run
 
 test: .venv/.ready-dev
 	@scripts/setup compiler
+	@scripts/setup linkers
 	@scripts/setup browser
 	$(TEST)
 

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from axletree.binary.edits import Blank, Edit, EditedSource, Move, Put
@@ -145,6 +145,7 @@ def edit_lists(draw: st.DrawFn) -> tuple[Edit, ...]:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits=edit_lists(), atomic=st.booleans())
+@example(edits=(Move(0, 1, 2), Blank(2, 299)), atomic=False)  # what lies behind the end is written first
 def test_random_edits(tmp_path: Path, edits: tuple[Edit, ...], *, atomic: bool) -> None:
     file, content = tmp_path / "random", CONTENT[:300]
     file.write_bytes(content)

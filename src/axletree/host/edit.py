@@ -77,8 +77,8 @@ def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> N
         if not stat.S_ISREG(status.st_mode):
             raise HostError(Problem(file=str(path), message="is no regular file"))
         _check_moves(path, ordered, status.st_size)
-        backward = any(isinstance(edit, Move) and edit.source < edit.offset for edit in ordered)
-        if atomic or backward or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
+        unordered = _moves_what_is_gone(ordered, status.st_size)
+        if atomic or unordered or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
             _replace(target, ordered)
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"can't be changed: {error.strerror}")) from error
@@ -88,6 +88,16 @@ def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:
     for edit in edits:
         if isinstance(edit, Move) and edit.source + edit.size > size:
             raise IntegrityError(Problem(file=str(path), message="is shorter than the edits expect"))
+
+
+def _moves_what_is_gone(edits: Sequence[Edit], size: int) -> bool:
+    """Whether in place a move would read what an edit before it has written: those behind the end come first."""
+    behind = [edit for edit in edits if edit.end > size]
+    return any(
+        isinstance(edit, Move)
+        and (edit.source < edit.offset or any(other.offset < edit.source + edit.size for other in behind))
+        for edit in edits
+    )
 
 
 def _overwrite(target: Path, edits: Sequence[Edit], size: int) -> bool:
