@@ -28,7 +28,7 @@ from support.inputs import wheel
 from support.small_torch import make_small_torch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 UV = str(Path(sys.executable).with_name("uv"))
 RULES = Path(__file__).parents[2] / "recipes" / "split" / "torch.toml"
@@ -181,19 +181,26 @@ def test_a_library_that_another_opens_by_name_is_reached_where_it_went(small: Pa
     outcome = split_wheel(small, parse_split_rules(text, filename="x.toml"), tmp_path / "out")
     changed = {file.path.rpartition("/")[2] for file in outcome.report.files if file.change == "relocated"}
     assert {"libtorch_cuda.so", "libtorch_cuda_linalg.so"} < changed
-    site = tmp_path / "site"
-    for path in outcome.files:
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(site)
+    site = unpacked(outcome.files, tmp_path / "site")
     assert printed(site / "libtorch" / "lib" / "libtorch_cuda.so")[1] == "$ORIGIN:$ORIGIN/../../libtorch_linalg/lib"
-    value = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(site)!r}); import torch; print(torch.value())"]
-    assert run(*value) == "28\n"
+    assert value_in(site) == "28\n"
     undeclared = parse_split_rules(text.replace(opens, ""), filename="x.toml")
     outcome = split_wheel(small, undeclared, tmp_path / "undeclared")
-    for path in outcome.files:
+    # So the declaration is what makes it work. In another folder, for Python holds compiled files of the same second.
+    assert value_in(unpacked(outcome.files, tmp_path / "other")) != "28\n"
+
+
+def unpacked(wheels: Iterable[Path], folder: Path) -> Path:
+    for path in wheels:
         with zipfile.ZipFile(path) as archive:
-            archive.extractall(site)
-    assert run(*value) != "28\n"  # so the declaration is what makes it work
+            archive.extractall(folder)
+    return folder
+
+
+def value_in(site: Path) -> str:
+    return run(
+        sys.executable, "-c", f"import sys; sys.path.insert(0, {str(site)!r}); import torch; print(torch.value())"
+    )
 
 
 def test_a_library_that_another_can_not_open_any_longer_is_an_error(small: Path, tmp_path: Path) -> None:
