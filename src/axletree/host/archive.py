@@ -6,9 +6,7 @@ import errno
 import hashlib
 import mmap
 import os
-import secrets
 import weakref
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +19,7 @@ from axletree.binary.zip.members import SMALL, iter_member, read_member
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
+from axletree.host.files import appearing
 from axletree.package.wheel.names import WheelName, render_wheel_name
 from axletree.package.wheel.record import Content, check_record, content_of, parse_record
 from axletree.package.wheel.writer import WrittenWheel, write_wheel
@@ -173,9 +172,7 @@ def write_wheel_file(
         HostError: the folder can't be written, or the disk is full. Nothing is left behind then.
     """
     path = folder / render_wheel_name(name)
-    temporary = folder / f".{secrets.token_hex(8)}.tmp"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with appearing(path, sync=verify) as temporary:
         with temporary.open("xb", buffering=0) as sink:
             output = _Output(sink.fileno(), digest=digest)
             written = write_wheel(
@@ -186,14 +183,6 @@ def write_wheel_file(
                 os.fsync(sink.fileno())
         if verify:
             _verify(temporary, path.name, written, threads)
-        temporary.replace(path)
-        if verify:
-            _sync_folder(folder)
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
     return WheelFile(path=path, size=written.size, written=written, digest=output.digest)
 
 
@@ -260,11 +249,3 @@ def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> N
         problems.append(Problem(file=filename, message="what was written does not read back as it was meant"))
     if problems:
         raise IntegrityError(*problems)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import secrets
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +12,8 @@ import msgspec
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
-from axletree.host.archive import map_file
+from axletree.host.archive import digest_file, map_file
+from axletree.host.files import appearing
 from axletree.package.conda.check import check_conda
 from axletree.package.conda.model import CondaFile, CondaPackage
 from axletree.package.conda.reader import CondaFacts, scan_conda
@@ -64,23 +62,17 @@ def write_conda_file(
         HostError: a file can't be read, the folder can't be written, or the disk is full. Nothing is left behind then.
     """
     path = folder / f"{package.stem}.conda"
-    temporary = folder / f".{secrets.token_hex(8)}.tmp"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as sink, ThreadPoolExecutor(max_workers=2) as pool:
-            written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)
-            sink.flush()
-            synced = pool.submit(os.fsync, sink.fileno())  # reading back needs the processor, this the disk
-            sha256 = pool.submit(_digest, temporary)
-            facts = _verify(temporary, path.name, written)
-            synced.result()
-        temporary.replace(path)
-        _sync_folder(folder)
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with (
+        appearing(path) as temporary,
+        temporary.open("xb") as sink,
+        ThreadPoolExecutor(max_workers=2) as pool,
+    ):
+        written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)
+        sink.flush()
+        synced = pool.submit(os.fsync, sink.fileno())  # reading back needs the processor, this the disk
+        sha256 = pool.submit(digest_file, temporary)
+        facts = _verify(temporary, path.name, written)
+        synced.result()
     return CondaPackageFile(path=path, size=written.size, sha256=sha256.result(), written=written, facts=facts)
 
 
@@ -92,11 +84,6 @@ def read_conda(path: Path) -> CondaFacts:
         HostError: it can't be read.
     """
     return scan_conda(map_file(path), filename=path.name)
-
-
-def _digest(path: Path) -> Digest:
-    with path.open("rb") as file:
-        return Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def _verify(path: Path, filename: str, written: WrittenConda) -> CondaFacts:
@@ -165,11 +152,3 @@ def _reader(path: str, size: int) -> Callable[[], Iterator[bytes]]:
             raise HostError(Problem(file=path, message=f"can't be read: {error.strerror}")) from error
 
     return read
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

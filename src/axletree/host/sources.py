@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
-from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from axletree.core.errors import HostError, Problem
-from axletree.host.files import PART
+from axletree.host.files import appearing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,18 +80,10 @@ def write_source(path: Path, chunks: Iterable[bytes], *, like: Path) -> None:
     Raises:
         HostError: it can't be written. No part of it stays, whatever ``chunks`` raises.
     """
-    temporary = path.parent / f".{secrets.token_hex(8)}{PART}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with appearing(path) as temporary:
         with temporary.open("xb") as sink:
             for chunk in chunks:
                 sink.write(chunk)
             sink.flush()
             os.fsync(sink.fileno())
         temporary.chmod(like.stat().st_mode & 0o777)
-        temporary.replace(path)
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
