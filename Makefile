@@ -29,6 +29,7 @@ demo: .venv/.ready-run
 test: .venv/.ready-dev
 	@scripts/setup compiler
 	@scripts/setup linkers
+	@scripts/setup pytorch
 	@scripts/setup browser
 	$(TEST)
 
