@@ -46,7 +46,7 @@ def deb(package: str) -> Path:
 def debian_source(package: str, suite: str) -> Path:
     """A Debian source package of another suite, unpacked with Debian's patches.
 
-    This machine's own package sources stay as they are; the archive's address is read from the machine's apt configuration.
+    This machine's own package sources stay as they are; apt's configuration says where the archive is.
     """
     if not (shutil.which("apt-get") and shutil.which("dpkg-source")):
         pytest.skip("Debian sources need apt-get and dpkg-source (package dpkg-dev)")
