@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from axletree.recipe.relocation import Relocate
+
 # `expects` says what a pattern means, for error messages.
 AxisName = Annotated[
     str,
@@ -113,9 +115,9 @@ class Stage(_Table, frozen=True, kw_only=True):
     """A step between the source and the packages."""
 
     action: Annotated[
-        Literal["build", "run"],
+        Literal["build", "run", "relocate"],
         Meta(
-            description="`build`: a PEP 517 build, its result installed as a tree. `run`: commands of the recipe that fill `$AXLETREE_OUT`."
+            description="`build`: a PEP 517 build, its result installed as a tree. `run`: commands of the recipe that fill `$AXLETREE_OUT`. `relocate`: the tree of its first input, changed so that it loads on a clean host."
         ),
     ]
     axes: Annotated[
@@ -160,6 +162,9 @@ class Stage(_Table, frozen=True, kw_only=True):
         ),
     ] = "auto"
     resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
+    relocate: Annotated[
+        Relocate | None, Meta(description="For `relocate`: where files go, and what becomes of names and search paths.")
+    ] = None
 
 
 class Package(_Table, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import msgspec
 from axletree.core.errors import RecipeError
 from axletree.recipe.checks.axes import axis_faults
 from axletree.recipe.checks.graph import graph_faults
+from axletree.recipe.checks.relocation import relocation_faults
 from axletree.recipe.checks.texts import placeholder_faults
 from axletree.recipe.checks.values import value_faults
 from axletree.recipe.checks.variants import variant_faults
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from axletree.recipe.faults import Fault
+
+_CHECKS = (axis_faults, graph_faults, relocation_faults, placeholder_faults, value_faults)
 
 
 def parse_recipe(text: str, *, filename: str) -> Recipe:
@@ -54,7 +57,5 @@ def _meaning(recipe: Recipe, structural: Sequence[Fault]) -> list[Fault]:
             if not any(related(path, bad) for path in (fault.path, *fault.needs) for bad in spoilt)
         ]
 
-    found = own(
-        fault for check in (axis_faults, graph_faults, placeholder_faults, value_faults) for fault in check(recipe)
-    )
+    found = own(fault for check in _CHECKS for fault in check(recipe))
     return found + own(variant_faults(recipe, [*structural, *found]))

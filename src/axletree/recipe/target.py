@@ -16,6 +16,7 @@ from packaging.version import Version
 from axletree.core.units import parse_size
 from axletree.recipe.axes import axes_of_package, axes_of_test, matches, project, variant_id
 from axletree.recipe.placeholders import render
+from axletree.recipe.relocation import Relocate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +78,7 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of the recipe at this variant."""
 
     name: str
-    action: Literal["build", "run"]
+    action: Literal["build", "run", "relocate"]
     axes: AxisValues
     environment: str | None
     inputs: tuple[str, ...]
@@ -91,6 +92,7 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     workspace: bool
     parallel: Literal["auto", "jobs", "tokens", "setuptools"]
     resources: TargetResources
+    relocate: Relocate | None = None
 
 
 class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,7 +276,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> Targe
         axes=text.axes,
         environment=stage.environment,
         inputs=stage.inputs,
-        source=stage.source,
+        source=stage.source and stage.action != "relocate",
         directory=text.one(stage.directory),
         commands=text.each(stage.commands),
         config=text.table(stage.config),
@@ -284,7 +286,12 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> Targe
         workspace=stage.workspace,
         parallel=stage.parallel,
         resources=_resources(stage.resources),
+        relocate=_relocate(stage.relocate, text),
     )
+
+
+def _relocate(table: Relocate | None, text: _Filler) -> Relocate | None:
+    return None if table is None else replace(table, graft_from=text.each(table.graft_from))
 
 
 def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) -> TargetPackage:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _OF_EVERY_RECIPE = frozenset({"fetch", "patch"})
 """Names that stages of a recipe cannot have. Those of all other steps hold a colon, which no stage's name does."""
 _CYCLES_SHOWN = 5
+_UNUSED = {"build": ("commands",), "run": ("config",), "relocate": ("commands", "config", "env")}
+"""What stages of an action have no use for, of what an override may change."""
 _CHANGES = {
     "stage": ("env", "commands", "config", "resources"),
     "environment": ("requires",),
@@ -52,7 +54,7 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
     path: Path = ("stages", name)
     if name in _OF_EVERY_RECIPE:
         yield Fault(path=path, message=f"every recipe has a step called {name!r}", hint="call the stage something else")
-    if stage.source:
+    if stage.source and stage.action != "relocate":
         followed = dict.fromkeys(axis for patch in recipe.patches for axis in patch.when)
         yield from _unseen(recipe, path, "its patched source", followed, path, stage.axes)
     if stage.environment is not None:
@@ -180,10 +182,11 @@ def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator
             hint = f"of {'an' if kind == 'environment' else 'a'} {kind} it can change: {', '.join(_CHANGES[kind])}"
             yield Fault(path=(*path, key), message=f"{key} cannot be changed of {kind} {name!r}", hint=hint)
     stage = recipe.stages.get(override.stage or "")
-    unused = {"build": "commands", "run": "config"}[stage.action] if stage else None
-    if stage and unused in changes:
-        message = f"stage {name!r} has no {unused}: it is a {stage.action} stage"
-        yield Fault(path=(*path, str(unused)), message=message)
+    if stage is not None:
+        for key in _UNUSED[stage.action]:
+            if key in changes:
+                message = f"stage {name!r} has no {key}: it is a {stage.action} stage"
+                yield Fault(path=(*path, key), message=message)
     seen, declared_at = seen_by(recipe, kind, name)
     for axis in missing_axes(override.when, seen, recipe) if name in getattr(recipe, f"{kind}s") else ():
         message = f"{kind} {name!r} does not see axis {axis!r}"

@@ -11,6 +11,7 @@ from axletree.recipe.axes import axes_of_test
 from axletree.recipe.checks import values as check
 from axletree.recipe.checks.axes import add_hint
 from axletree.recipe.checks.graph import seen_by
+from axletree.recipe.checks.relocation import absolute_message
 from axletree.recipe.faults import Fault, Path, suggestion
 from axletree.recipe.placeholders import ALWAYS, scan
 
@@ -84,6 +85,9 @@ def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
     yield from _each((*path, "commands"), stage.commands, *seen)
     yield from _each((*path, "config"), stage.config, *seen)
     yield from _each((*path, "env"), stage.env, *seen)
+    if stage.relocate is not None:
+        at = (*path, "relocate", "graft-from")
+        yield from _each(at, stage.relocate.graft_from, *seen, absolute_message)
 
 
 def _package_slots(recipe: Recipe, name: str, package: Package) -> Iterator[Slot]:

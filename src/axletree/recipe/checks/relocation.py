@@ -1,0 +1,116 @@
+"""The table ``relocate``, and the stage that it stands in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from axletree.core.trees import is_safe_path
+from axletree.recipe.checks.axes import twice
+from axletree.recipe.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.recipe.faults import Path
+    from axletree.recipe.model import Recipe, Stage
+    from axletree.recipe.relocation import Relocate
+
+_UNUSED = ("commands", "config", "env", "environment", "pass_env", "tools", "workspace")
+"""Keys of a stage that say how programs run: a relocation runs none."""
+_LIBRARY = re.compile(r"lib[A-Za-z0-9_+]\S*")
+_FOLDER = 'write both relative and without slashes at their ends: "torch/lib" = "libtorch/lib"'
+
+
+def relocation_faults(recipe: Recipe) -> Iterator[Fault]:
+    """All faults of relocations."""
+    for name, stage in recipe.stages.items():
+        path: Path = ("stages", name)
+        needs: tuple[Path, ...] = ((*path, "action"),)
+        if stage.action != "relocate":
+            if stage.relocate is not None:
+                message = f"relocate is for relocate stages; this one has action {stage.action!r}"
+                yield Fault(path=(*path, "relocate"), message=message, needs=needs)
+            continue
+        yield from _stage_faults(stage, path, needs)
+        if stage.relocate is not None:
+            yield from _table_faults(stage.relocate, (*path, "relocate"))
+
+
+def _stage_faults(stage: Stage, path: Path, needs: tuple[Path, ...]) -> Iterator[Fault]:
+    if not stage.inputs:
+        hint = "the first input is the tree that is relocated, others are trees that it is installed beside"
+        yield Fault(path=(*path, "inputs"), message="a relocate stage needs inputs", hint=hint, needs=needs)
+    if stage.relocate is None:
+        message = f"a relocate stage needs its table, [{'.'.join(map(str, path))}.relocate]"
+        yield Fault(path=(*path, "relocate"), message=message, needs=needs)
+    for key in _UNUSED:
+        if getattr(stage, key):
+            shown = key.replace("_", "-")
+            yield Fault(
+                path=(*path, shown), message=f"a relocate stage runs no programs: {shown} is of no use", needs=needs
+            )
+
+
+def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+    for folder, target in table.place.items():
+        if not (is_safe_path(folder) and is_safe_path(target)):
+            yield Fault(path=(*path, "place", folder), message="no relative folder", hint=_FOLDER)
+    for key in ("drop", "single"):
+        patterns: tuple[str, ...] = getattr(table, key)
+        yield from twice(patterns, (*path, key), "pattern")
+        for number, pattern in enumerate(patterns):
+            if not is_safe_path(pattern):
+                message = f"{pattern!r} matches no path of a tree: paths are relative, with '/' between their parts"
+                yield Fault(path=(*path, key, number), message=message)
+    if table.names != "plain" and not table.single:
+        yield Fault(path=(*path, "names"), message="names says what single keeps, and single is not given")
+    if table.private and not table.cmake:
+        yield Fault(path=(*path, "private"), message="private is about CMake files", hint="say cmake = true too")
+    yield from _graft_faults(table, path)
+    yield from _opens_faults(table, path)
+    for number, edit in enumerate(table.edits):
+        at = (*path, "edits", number)
+        if not is_safe_path(edit.file):
+            yield Fault(path=(*at, "file"), message=f"{edit.file!r} is no relative path")
+        if not edit.find:
+            yield Fault(path=(*at, "find"), message="is empty")
+        elif edit.find == edit.replace:
+            yield Fault(path=(*at, "replace"), message="is the same text as find")
+
+
+def _graft_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+    yield from twice(table.graft, (*path, "graft"), "pattern")
+    for number, pattern in enumerate(table.graft):
+        if not _LIBRARY.fullmatch(pattern):
+            message = (
+                f"{pattern!r} must begin with 'lib' and the next letter of the name: it stands for libraries by name"
+            )
+            yield Fault(path=(*path, "graft", number), message=message, hint="such as 'libfmt.so*'")
+    if table.graft and table.graft_to is None:
+        yield Fault(path=(*path, "graft-to"), message="graft needs graft-to, the folder that libraries are taken into")
+    if table.graft_to is not None and not is_safe_path(table.graft_to):
+        yield Fault(
+            path=(*path, "graft-to"), message=f"{table.graft_to!r} is no relative folder", hint="such as 'libtorch/lib'"
+        )
+    for key in ("graft_to", "graft_from"):
+        if getattr(table, key) and not table.graft:
+            shown = key.replace("_", "-")
+            yield Fault(path=(*path, shown), message=f"{shown} is for what graft names, and graft is not given")
+
+
+def _opens_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+    for user, names in table.opens.items():
+        if not is_safe_path(user):
+            yield Fault(path=(*path, "opens", user), message="is neither the name nor the relative path of a file")
+        for number, name in enumerate(names):
+            if not name or "/" in name:
+                hint = "write the name that is given to dlopen; what is opened by path needs no search path"
+                yield Fault(path=(*path, "opens", user, number), message=f"{name!r} is no name of a library", hint=hint)
+
+
+def absolute_message(text: str) -> str | None:
+    """What is wrong with an absolute folder."""
+    if text.startswith("/") and is_safe_path(text[1:]):
+        return None
+    return f"{text!r} must be an absolute folder, such as '/opt/magma/lib'"

@@ -1,0 +1,79 @@
+"""The table ``relocate`` of a stage: how a tree of the build machine becomes one that loads on a clean host.
+
+It reads no placeholders but in ``graft-from``: code that edits look for is full of braces.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
+
+
+class TextEdit(_Table, frozen=True, kw_only=True):
+    """A text in a file that knows where others lie, to be replaced."""
+
+    file: Annotated[str, Meta(description="Path in the tree as the stage gets it.")]
+    find: Annotated[str, Meta(description="The text.")]
+    replace: Annotated[str, Meta(description="What stands there afterwards.")]
+    count: Annotated[
+        int, Meta(ge=1, description="How often the text must be there; another number fails the stage.")
+    ] = 1
+
+
+class Relocate(_Table, frozen=True, kw_only=True):
+    """What `action = "relocate"` does with the tree of its first input.
+
+    In globs ``*`` stays inside a folder, ``**`` does not.
+    """
+
+    place: Annotated[
+        dict[str, str],
+        Meta(
+            description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest that fits counts.'
+        ),
+    ] = {}
+    drop: Annotated[tuple[str, ...], Meta(description="Globs of files that are left out.")] = ()
+    single: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Globs of shared libraries that lie there under several versioned names: each is kept once, and what needs it is changed to that name."
+        ),
+    ] = ()
+    names: Annotated[
+        Literal["plain", "soname"],
+        Meta(
+            description="The name that `single` keeps: `plain`: libx.so, which becomes its SONAME; `soname`: the SONAME as it is."
+        ),
+    ] = "plain"
+    graft: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Patterns of SONAMEs of this machine's libraries that are taken in, such as `libfmt.so*`. Their contents are a part of the stage's key. A library that is needed, found nowhere else and not listed is an error."
+        ),
+    ] = ()
+    graft_to: Annotated[str | None, Meta(description="Folder of the new tree that they go to.")] = None
+    graft_from: Annotated[
+        tuple[str, ...], Meta(description="Absolute folders that are searched for them before the loader's own.")
+    ] = ()
+    opens: Annotated[
+        dict[str, tuple[str, ...]],
+        Meta(
+            description="Path, SONAME or file name of a file -> libraries that it opens by name at run time: its search path leads there too."
+        ),
+    ] = {}
+    edits: Annotated[tuple[TextEdit, ...], Meta(description="Texts that are replaced, in order.")] = ()
+    cmake: Annotated[
+        bool, Meta(description="Whether exported CMake targets are adapted: names, paths, what they link to.")
+    ] = False
+    private: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Patterns of CMake targets, libraries and absolute folders of the build machine that exported targets name and their users do not need, such as `protobuf::libprotobuf`. What was grafted need not be listed."
+        ),
+    ] = ()
