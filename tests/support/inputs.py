@@ -60,22 +60,53 @@ def debian_source(package: str, suite: str) -> Path:
 
 
 def _fetch_source(package: str, suite: str, folder: Path) -> None:
-    lists = folder / "apt"
-    for needed in ("lists/partial", "cache/archives/partial"):
-        (lists / needed).mkdir(parents=True, exist_ok=True)
-    (lists / "sources.list").write_text(f"deb-src {_debian_archive()} {suite} main\n")
-    options = [f"Dir::Etc::sourcelist={lists}/sources.list", "Dir::Etc::sourceparts=/dev/null"]
-    options += [f"Dir::State::Lists={lists}/lists", f"Dir::Cache={lists}/cache", "APT::Sandbox::User=root"]
-    apt = ["apt-get", "-qq", *(f"-o{option}" for option in options)]
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        for command in ([*apt, "update"], [*apt, "source", "--download-only", package]):
-            done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
-            if done.returncode:
-                pytest.skip(f"source of {package} in {suite} can't be had here: {done.stderr.strip()[-200:]}")
+        apt = _apt(folder / "apt", "deb-src", suite, "main")
+        _run_apt([*apt, "source", "--download-only", package], scratch, package, suite)
         described = next(Path(scratch).glob("*.dsc"))
         command = ["dpkg-source", "--no-check", "-x", described.name, "source"]
         subprocess.run(command, cwd=scratch, capture_output=True, check=True)
         Path(scratch, "source").replace(folder / "source")
+
+
+def debian_package(package: str, suite: str, component: str = "main", *, only: tuple[str, ...] = ()) -> Path:
+    """A folder into which a Debian package of another suite was unpacked, or only what patterns of tar name."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        pytest.skip("Debian packages need apt-get and dpkg-deb")
+    folder = CACHE / f"package-{package}-{suite}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "root").exists():
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                apt = _apt(folder / "apt", "deb", suite, component)
+                _run_apt([*apt, "download", package], scratch, package, suite)
+                archive = next(Path(scratch).glob("*.deb"))
+                root = Path(scratch, "root")
+                root.mkdir()
+                with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE) as content:
+                    unpack = ["tar", "-x", "-C", root, "--wildcards", *only]
+                    subprocess.run(unpack, stdin=content.stdout, check=True)
+                root.replace(folder / "root")
+    return folder / "root"
+
+
+def _apt(state: Path, kind: str, suite: str, component: str) -> list[str]:
+    """An ``apt-get`` that knows one suite only and keeps its state in a folder of its own."""
+    for needed in ("lists/partial", "cache/archives/partial"):
+        (state / needed).mkdir(parents=True, exist_ok=True)
+    (state / "sources.list").write_text(f"{kind} {_debian_archive()} {suite} {component}\n")
+    options = [f"Dir::Etc::sourcelist={state}/sources.list", "Dir::Etc::sourceparts=/dev/null"]
+    options += [f"Dir::State::Lists={state}/lists", f"Dir::Cache={state}/cache", "APT::Sandbox::User=root"]
+    return ["apt-get", "-qq", *(f"-o{option}" for option in options)]
+
+
+def _run_apt(command: list[str], folder: str, package: str, suite: str) -> None:
+    update = [*command[: command.index("-oAPT::Sandbox::User=root") + 1], "update"]
+    for each in (update, command):
+        done = subprocess.run(each, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"{package} of Debian {suite} can't be had here: {done.stderr.strip()[-200:]}")
 
 
 def _debian_archive() -> str:
