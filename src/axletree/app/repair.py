@@ -22,7 +22,13 @@ from axletree.host.libraries import FoundLibrary, find_library, package_of, sear
 from axletree.host.policies import read_policies
 from axletree.host.providers import read_providers
 from axletree.package.libraries.graft import Candidate, Graft, Left, plan_grafts
-from axletree.package.libraries.policy import Policy, broken_needs, lowest_policy, symbol_needs
+from axletree.package.libraries.policy import (
+    Policy,
+    broken_needs,
+    lowest_policy,
+    promised_libraries,
+    symbol_needs,
+)
 from axletree.package.libraries.providers import required_names
 from axletree.package.sbom.write import SBOM_NAME, Component, wheel_sbom
 from axletree.package.wheel.info import GENERATOR, carry_dist_info
@@ -121,7 +127,7 @@ def repair_wheel(
     grafting = plan_grafts(
         facts,
         stem=given.scan.wheel.dist_info.removesuffix(".dist-info").rpartition("-")[0],
-        system=_system(facts, policies, target, machine),
+        system=target.libraries if target else promised_libraries(facts, policies, machine),
         providers=read_providers(),
         required=required_names(given.scan.wheel.metadata.requires if given.scan.wheel.metadata else ()),
         find=_finder(library_path),
@@ -191,14 +197,6 @@ def _policy(text: str | None, policies: Sequence[Policy], machine: str) -> Polic
         known = ", ".join(policy.name for policy in policies if machine in policy.versions)
         raise UsageError(f"--policy: there is no {text!r} for {machine}", hint=f"known: {known}")
     return found
-
-
-def _system(
-    facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target: Policy | None, machine: str
-) -> frozenset[str]:
-    """SONAMEs that may stay outside: those of the wished policy, else of the lowest that the wheel's own files fit."""
-    reached = target or lowest_policy(symbol_needs(facts), policies, machine)
-    return reached.libraries if reached else policies[-1].libraries
 
 
 def _platform(facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target: Policy | None, machine: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from axletree.package.libraries.providers import Provider
 
-_RUNTIMES = re.compile(r"lib(gomp|iomp5|omp)\.so(\.\d+)*")
+OPENMP = re.compile(r"lib(gomp|iomp5|omp)\.so(\.\d+)*")
 """OpenMP runtimes: two in one process oversubscribe its cores, or deadlock after a fork."""
 
 
@@ -131,7 +131,7 @@ def plan_grafts(
     closure = _follow(elfs, frozenset(system), providers, frozenset(required), find)
     folder = f"{stem}.libs"
     grafts = {
-        soname: Graft(library=library, path=f"{folder}/{_hashed_name(soname, library.sha256)}")
+        soname: Graft(library=library, path=f"{folder}/{hashed_name(soname, library.sha256)}")
         for soname, library in sorted(closure.taken.items())
     }
     problems = [*_missing(closure), *_too_large(grafts.values(), closure, limit), *_placeless(elfs, grafts)]
@@ -188,7 +188,7 @@ def _owner(
     exclusive = next((provider for provider in found if provider.exclusive), None)
     if exclusive is not None:
         return exclusive.name, exclusive.kind != "distribution"
-    if framework and _RUNTIMES.fullmatch(soname):
+    if framework and OPENMP.fullmatch(soname):
         return framework, True
     if soname.startswith("libpython"):
         return "libpython", True
@@ -201,8 +201,8 @@ def _framework_of(elfs: Mapping[str, ElfFacts], providers: Sequence[Provider]) -
     return next((p.name for p in providers if p.loads and any(p.brings(soname) for soname in needed)), None)
 
 
-def _hashed_name(soname: str, sha256: str) -> str:
-    """``libfoo.so.1`` -> ``libfoo-0a1b2c3d.so.1``."""
+def hashed_name(soname: str, sha256: str) -> str:
+    """The name of a graft: ``libfoo.so.1`` -> ``libfoo-0a1b2c3d.so.1``."""
     base, dot, rest = soname.partition(".so")
     return f"{base}-{sha256[:8]}{dot}{rest}"
 

@@ -147,6 +147,15 @@ def lowest_policy(needs: Sequence[SymbolNeed], policies: Iterable[Policy], machi
     )
 
 
+def promised_libraries(elfs: Mapping[str, ElfFacts], policies: Sequence[Policy], machine: str | None) -> frozenset[str]:
+    """SONAMEs that files may leave to the system: those of the lowest policy that they fit, of the newest otherwise.
+
+    ``policies`` are of one kind of system, lowest first.
+    """
+    reached = lowest_policy(symbol_needs(elfs), policies, machine) if machine is not None else None
+    return (reached or policies[-1]).libraries
+
+
 def highest_versions(needs: Iterable[SymbolNeed]) -> dict[str, str]:
     """Symbol family -> highest version that the needs name, for families that are numbered; sorted by name."""
     best: dict[str, tuple[int, ...]] = {}

@@ -1,0 +1,231 @@
+"""Where each file of a tree goes, and which names of one library become one.
+
+Builds install a library under three names (``libx.so -> libx.so.2.6 -> libx.so.2.6.0``); archives that hold no links
+turn them into three copies, of which a process that finds two loads two.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.core.trees import Entry
+from axletree.core.units import format_bytes
+from axletree.package.partition import Claim, first_claims
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.core.trees import Tree
+    from axletree.recipe.relocation import Relocate
+
+_VERSIONED = re.compile(r"(.+?\.so)(?:\.\d[\w.+-]*)?")
+_MAX_LINKS = 40
+"""Links that are followed from one, as the kernel does."""
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """A tree before and after."""
+
+    entries: dict[str, Entry]
+    """Path now -> the entry as it was, of files and empty folders."""
+    links: dict[str, str]
+    """Path now -> target now, of links that stay links."""
+    moved: dict[str, str]
+    """Path before -> path now, also of names that were given up for another."""
+    folders: dict[str, str]
+    """Folder before -> folder now, where files of it are kept."""
+    names: dict[str, str]
+    """File name or SONAME of a library that is kept once -> the name that is kept, where it is another."""
+    sonames: dict[str, str]
+    """Path now of a library that is kept once -> SONAME that it must have."""
+    dropped: tuple[str, ...]
+    """Paths before."""
+    saved: int
+    """Bytes of copies that are gone."""
+
+
+def lay_out(tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts]) -> Layout:
+    """Decide where everything goes.
+
+    Args:
+        tree: the tree.
+        rules: what is placed, dropped and kept once.
+        elfs: path -> facts, of its ELF files.
+
+    Raises:
+        IntegrityError: names of one library with different contents, a link to nothing or to what is dropped, two files
+            in one place, a rule that takes nothing. Names all.
+    """
+    return _Layouter(tree, rules, elfs).lay_out()
+
+
+def unversioned(name: str) -> str | None:
+    """``libx.so`` for ``libx.so.2.6.0``; ``None`` for what is no name of a shared library."""
+    found = _VERSIONED.fullmatch(name)
+    return found[1] if found else None
+
+
+class _Layouter:
+    def __init__(self, tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts]) -> None:
+        self.entries = {entry.path: entry for entry in tree.entries}
+        self.rules = rules
+        self.elfs = elfs
+        self.problems: list[Problem] = []
+        self.moved: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        self.sonames: dict[str, str] = {}
+        self.saved = 0
+
+    def lay_out(self) -> Layout:
+        dropped = set(_taken(self.rules.drop, self.entries))
+        kept = [path for path in self.entries if path not in dropped]
+        groups: dict[tuple[str, str], list[str]] = {}
+        for path in self.singles(kept):
+            folder, name = posixpath.split(path)
+            if (base := unversioned(name)) is not None:
+                groups.setdefault((folder, base), []).append(path)
+        entries: dict[str, Entry] = {}
+        for (folder, base), paths in groups.items():
+            self.unite(folder, base, paths, dropped, entries)
+        united = {path for paths in groups.values() for path in paths}
+        for path in kept:
+            if path not in united and self.entries[path].kind != "link":
+                self.put(path, self.placed(path), entries)
+        folders = self.folders(kept)
+        self.unused_places(folders)
+        links = dict(self.links(kept, united, folders, entries))
+        if self.problems:
+            raise IntegrityError(*self.problems)
+        return Layout(
+            entries=entries,
+            links=links,
+            moved=self.moved,
+            folders=folders,
+            names=self.names,
+            sonames=self.sonames,
+            dropped=tuple(sorted(dropped)),
+            saved=self.saved,
+        )
+
+    def singles(self, kept: Sequence[str]) -> tuple[str, ...]:
+        """What is to be kept once; a pattern that takes nothing at all is a mistake of who wrote it."""
+        for number, pattern in enumerate(self.rules.single):
+            if not _taken((pattern,), kept):
+                message = f"takes nothing: the tree has no path like {pattern}"
+                self.problems.append(Problem(key=f"single[{number}]", message=message))
+        return _taken(self.rules.single, kept)
+
+    def placed(self, path: str) -> str:
+        """A path in the new layout: the longest folder that is placed decides."""
+        fitting = [folder for folder in self.rules.place if path == folder or path.startswith(f"{folder}/")]
+        if not fitting:
+            return path
+        folder = max(fitting, key=len)
+        return f"{self.rules.place[folder]}{path[len(folder) :]}"
+
+    def unite(self, folder: str, base: str, paths: list[str], dropped: set[str], entries: dict[str, Entry]) -> None:
+        """Keep one of the names of one library."""
+        files: dict[str, str] = {}  # name -> the file that it leads to
+        for path in paths:
+            end = self.resolve(path)
+            if end is None or end in dropped:
+                target = self.entries[path].target
+                gone = "what is dropped" if end in dropped else "nothing in the tree"
+                self.problems.append(Problem(file=path, message=f"is a link to {target}, which leads to {gone}"))
+            else:
+                files[path] = end
+        ends = {end: self.entries[end] for end in files.values()}
+        if not ends:
+            return
+        if len({entry.blob for entry in ends.values()}) > 1:
+            shown = ", ".join(f"{path} ({format_bytes(entry.size)})" for path, entry in sorted(ends.items()))
+            hint = "drop those that are left from another build, or take the library out of single"
+            message = f"the names of one library have different contents: {shown}"
+            self.problems.append(Problem(file=posixpath.join(folder, base), message=message, hint=hint))
+            return
+        kept = max(sorted(ends), key=lambda path: ends[path].executable)
+        facts = self.elfs.get(kept)
+        if facts is None or facts.kind != "shared":
+            message = "is no shared library, so that its names can't be made one"
+            self.problems.append(Problem(file=kept, message=message, hint="take it out of single"))
+            return
+        name = base if self.rules.names == "plain" else (facts.soname or base)
+        target = self.placed(posixpath.join(folder, name))
+        self.put(kept, target, entries)
+        for path in paths:
+            self.moved[path] = target
+        if facts.soname is not None:
+            self.sonames[target] = name
+        old = {posixpath.basename(path) for path in paths} | {facts.soname or name}
+        self.names |= {each: name for each in old if each != name}
+        self.saved += sum(self.entries[path].size for path in paths) - ends[kept].size
+
+    def put(self, path: str, target: str, entries: dict[str, Entry]) -> None:
+        entry = self.entries[path]
+        other = entries.setdefault(target, entry)
+        if (other.blob, other.executable) != (entry.blob, entry.executable):
+            message = f"would be in one place with {other.path}, which has another content"
+            self.problems.append(Problem(file=path, key=target, message=message))
+        self.moved[path] = target
+
+    def resolve(self, path: str) -> str | None:
+        """The file that a path leads to inside of the tree."""
+        for _ in range(_MAX_LINKS):
+            entry = self.entries.get(path)
+            if entry is None or entry.kind == "directory":
+                return None
+            if entry.kind == "file":
+                return path
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), entry.target or ""))
+        return None
+
+    def folders(self, kept: Iterable[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for path in kept:
+            folder = path if self.entries[path].kind == "directory" else posixpath.dirname(path)
+            while folder and folder not in found:
+                found[folder] = self.placed(folder)
+                folder = posixpath.dirname(folder)
+        return found
+
+    def unused_places(self, folders: Mapping[str, str]) -> None:
+        for folder in self.rules.place:
+            if folder not in folders:
+                message = "takes nothing: the tree has no such folder, or all in it is dropped"
+                self.problems.append(Problem(key=f"place.{folder}", message=message))
+
+    def links(
+        self, kept: Iterable[str], united: set[str], folders: Mapping[str, str], entries: Mapping[str, Entry]
+    ) -> Iterator[tuple[str, str]]:
+        """Other links, changed so that they lead to what they led to."""
+        for path in kept:
+            entry = self.entries[path]
+            if entry.kind != "link" or path in united:
+                continue
+            place = self.placed(path)
+            end = posixpath.normpath(posixpath.join(posixpath.dirname(path), entry.target or ""))
+            new = self.moved.get(self.resolve(path) or end, folders.get(end))
+            if new is None:
+                message = f"is a link to {entry.target}, which leads to nothing that is kept"
+                self.problems.append(Problem(file=path, message=message, hint="drop it"))
+            elif place in entries:
+                self.problems.append(Problem(file=path, key=place, message="is a link where a file goes"))
+            else:
+                self.moved[path] = place
+                yield place, posixpath.relpath(f"/{new}", f"/{posixpath.dirname(place)}")
+
+
+def _taken(patterns: tuple[str, ...], paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of some paths that any of the patterns fits."""
+    listed = tuple(paths)
+    return tuple(
+        path
+        for path, number in zip(listed, first_claims(listed, [Claim(files=patterns)]), strict=True)
+        if number is not None
+    )

@@ -1,0 +1,266 @@
+"""What the ELF files of a tree need, who brings it, and what changes in them: names, search paths, libraries taken in.
+
+A needed library is, in this order: of the tree itself, of a sibling tree, promised by the platform, a driver's or the
+interpreter's, listed to be grafted, or of a distribution that is known to bring it. What is none of these is an error.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from axletree.binary.elf.edit import ElfChange
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.libraries.graft import OPENMP, Graft, hashed_name
+from axletree.package.libraries.linkage import is_loader, library_paths, search_path
+from axletree.package.libraries.providers import find_providers
+from axletree.package.libraries.relocate import opened_names, plan_search_paths
+from axletree.package.relocation.layout import unversioned
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.package.libraries.graft import Candidate, Find
+    from axletree.package.libraries.providers import Provider
+    from axletree.package.relocation.layout import Layout
+    from axletree.recipe.relocation import Relocate
+
+_HASHED = re.compile(r"(.+)-[0-9a-f]{8}(\.so.*)")
+
+
+class Outside(msgspec.Struct, frozen=True, kw_only=True):
+    """A needed library that stays outside of all trees."""
+
+    soname: str
+    owner: str
+    """``platform``, ``Python``, a driver, a distribution."""
+    kind: Literal["system", "driver", "host", "distribution", "python"]
+    files: tuple[str, ...]
+    """Who needs it, sorted."""
+
+
+class Links(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that changes in the ELF files of a tree."""
+
+    changes: dict[str, ElfChange]
+    """Path now, also of grafts -> what changes in it."""
+    grafts: tuple[Graft, ...]
+    outside: tuple[Outside, ...]
+    cut: tuple[str, ...]
+    """Absolute and working-directory entries of search paths that go, sorted."""
+
+
+def plan_links(
+    elfs: Mapping[str, ElfFacts],
+    layout: Layout,
+    rules: Relocate,
+    *,
+    siblings: Mapping[str, ElfFacts],
+    system: Collection[str],
+    providers: Sequence[Provider],
+    find: Find,
+    searched: Sequence[str],
+) -> Links:
+    """Plan the changes of a tree's ELF files.
+
+    Args:
+        elfs: path now -> facts as they are before.
+        layout: where files went and which names changed.
+        rules: what may be grafted, and what files open at run time.
+        siblings: path -> facts, of the trees that it is installed beside.
+        system: SONAMEs that the platform promises.
+        providers: who brings which libraries.
+        find: looks for a library on this machine.
+        searched: where it looks, for messages.
+
+    Raises:
+        IntegrityError: a library that is needed and can't be had, a name that can't be kept. Names all, each with who
+            needs it and where it was looked for.
+    """
+    return _Linker(elfs, layout, rules, siblings, system, providers, find, searched).plan()
+
+
+class _Linker:
+    def __init__(
+        self,
+        elfs: Mapping[str, ElfFacts],
+        layout: Layout,
+        rules: Relocate,
+        siblings: Mapping[str, ElfFacts],
+        system: Collection[str],
+        providers: Sequence[Provider],
+        find: Find,
+        searched: Sequence[str],
+    ) -> None:
+        self.elfs = {path: facts for path, facts in sorted(elfs.items()) if facts.architecture and facts.dynamic}
+        self.layout = layout
+        self.rules = rules
+        self.siblings = siblings
+        self.providers = providers
+        self.find = find
+        self.searched = searched
+        renamed = {path: replace(facts, soname=layout.sonames.get(path)) for path, facts in self.elfs.items()}
+        self.own = {**library_paths(renamed), **{posixpath.basename(path): path for path in layout.sonames}}
+        self.own = {name: path for name, path in self.own.items() if name not in layout.names}
+        self.beside = library_paths(siblings)
+        self.held = {
+            f"{found[1]}{found[2]}": posixpath.basename(path)
+            for path, facts in siblings.items()
+            if (found := _HASHED.fullmatch(posixpath.basename(path))) and facts.soname == posixpath.basename(path)
+        }
+        self.system = frozenset(system) - self.own.keys()
+        self.taken: dict[str, Candidate] = {}
+        self.outside: dict[str, tuple[str, Literal["system", "driver", "host", "distribution", "python"]]] = {}
+        self.users: dict[str, set[str]] = {}
+        self.problems: list[Problem] = []
+
+    def plan(self) -> Links:
+        waiting = list(self.elfs.items())
+        renames: dict[str, dict[str, str]] = {}
+        while waiting:
+            path, facts = waiting.pop(0)
+            renames[path] = {}
+            for soname in dict.fromkeys(facts.needed):
+                before = len(self.taken)
+                name = self.resolve(soname, path, facts)
+                if name != soname:
+                    renames[path][soname] = name
+                if len(self.taken) > before:
+                    waiting.append((self.graft_path(soname), self.taken[soname].facts))
+        self.problems += self.unopenable()
+        if self.problems:
+            raise IntegrityError(*self.problems)
+        grafts = {
+            soname: Graft(library=library, path=self.graft_path(soname))
+            for soname, library in sorted(self.taken.items())
+        }
+        return Links(
+            changes=dict(self.changes(renames, grafts)),
+            grafts=tuple(grafts.values()),
+            outside=tuple(
+                Outside(soname=soname, owner=owner, kind=kind, files=tuple(sorted(self.users[soname])))
+                for soname, (owner, kind) in sorted(self.outside.items())
+            ),
+            cut=tuple(sorted({entry for facts in self.elfs.values() for entry in _strange_entries(facts)})),
+        )
+
+    def resolve(self, soname: str, path: str, facts: ElfFacts) -> str:
+        """The name that a needed library has from now on; who brings it is noted."""
+        if is_loader(soname):
+            return soname
+        name = self.layout.names.get(soname, soname)
+        if name in self.own or name in self.beside:
+            return name
+        plain = unversioned(soname) if self.rules.single else None
+        if plain is not None and plain in self.beside and self.siblings[self.beside[plain]].soname == plain:
+            return plain
+        if soname in self.held:
+            return self.held[soname]
+        self.users.setdefault(soname, set()).add(path)
+        if soname in self.taken:
+            return posixpath.basename(self.graft_path(soname))
+        if soname in self.outside or self.stays_outside(soname):
+            return soname
+        return self.taken_in(soname, path, facts)
+
+    def stays_outside(self, soname: str) -> bool:
+        found = find_providers(self.providers, soname)
+        if soname in self.system:
+            self.outside[soname] = ("platform", "system")
+        elif re.match(r"libpython\d", soname):
+            self.outside[soname] = ("Python", "python")
+        elif fixed := next((each for each in found if each.kind != "distribution"), None):
+            self.outside[soname] = (fixed.name, "driver" if fixed.kind == "driver" else "host")
+        elif found and not self.listed(soname):
+            self.outside[soname] = (found[0].name, "distribution")
+        return soname in self.outside
+
+    def taken_in(self, soname: str, path: str, facts: ElfFacts) -> str:
+        library = self.find(soname, facts)
+        if library is not None and self.listed(soname):
+            self.taken[soname] = library
+            return posixpath.basename(self.graft_path(soname))
+        if library is not None:
+            origin = f"{library.package} {library.version}, {library.origin}" if library.package else library.origin
+            message = f"needs a library that only this machine has: {origin}"
+            base = unversioned(soname) or soname
+            hint = f'to take it in, add "{base}*" to graft'
+        else:
+            entries = [each.text for each in search_path(path, facts)]
+            beside = " nor in sibling trees" if self.siblings else ""
+            message = f"needs a library that is neither in the tree{beside} nor on this machine"
+            hint = f"looked for in {', '.join([*entries, *self.searched])}; add its folder to graft-from"
+        self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
+        return soname
+
+    def listed(self, soname: str) -> bool:
+        return any(fnmatchcase(soname, pattern) for pattern in self.rules.graft)
+
+    def graft_path(self, soname: str) -> str:
+        """OpenMP runtimes keep their names: whoever else needs one then finds that it is loaded."""
+        name = soname if OPENMP.fullmatch(soname) else hashed_name(soname, self.taken[soname].sha256)
+        return posixpath.join(self.rules.graft_to or "", name)
+
+    def unopenable(self) -> Iterator[Problem]:
+        """Libraries that are opened by a name that is given up: code can't be edited as a table of names can."""
+        for path, facts in self.elfs.items():
+            for name in self.opened(path, facts):
+                kept = self.layout.names.get(name)
+                if kept is not None:
+                    message = f"opens {name} by that name, of which only {kept} is kept"
+                    yield Problem(file=path, message=message, hint="take the library out of single")
+
+    def opened(self, path: str, facts: ElfFacts) -> Iterator[str]:
+        """What a file opens, by what is declared for its path before or now, its SONAME before or now, its name."""
+        before = [old for old, new in self.layout.moved.items() if new == path]
+        named = [key for key in (*before, *map(posixpath.basename, before)) if key in self.rules.opens]
+        found = [name for key in named for name in self.rules.opens[key]]
+        yield from dict.fromkeys([*found, *opened_names(path, facts, self.rules.opens)])
+
+    def changes(
+        self, renames: Mapping[str, Mapping[str, str]], grafts: Mapping[str, Graft]
+    ) -> Iterator[tuple[str, ElfChange]]:
+        real = {**self.elfs, **{graft.path: graft.library.facts for graft in grafts.values()}}
+        new = {
+            path: replace(
+                facts,
+                needed=tuple(renames[path].get(soname, soname) for soname in facts.needed),
+                rpath=(),
+                runpath=(),
+                soname=self.layout.sonames.get(path, facts.soname),
+            )
+            for path, facts in real.items()
+        }
+        names = {*self.own, *self.beside, *map(posixpath.basename, new)}
+        opens = {
+            path: tuple(name for name in self.opened(path, facts) if name in names) for path, facts in self.elfs.items()
+        }
+        relocation = plan_search_paths(
+            new,
+            unread=self.siblings,
+            providers=self.providers,
+            dlopens=opens,
+            system={soname for soname, (_, kind) in self.outside.items() if kind != "distribution"},
+        )
+        paths = {plan.path: plan.entries for plan in relocation.plans}
+        by_path = {graft.path: graft for graft in grafts.values()}
+        for path, facts in real.items():
+            soname = by_path[path].name if path in by_path else self.layout.sonames.get(path)
+            change = ElfChange(
+                rpath=paths[path] if paths[path] != facts.rpath or facts.runpath else None,
+                soname=soname if soname != facts.soname else None,
+                replace_needed=dict(renames[path]),
+            )
+            if change != ElfChange():
+                yield path, change
+
+
+def _strange_entries(facts: ElfFacts) -> Iterable[str]:
+    """Entries of a search path that mean something on the build machine only."""
+    return (entry.text for entry in search_path("", facts) if entry.kind != "origin")
