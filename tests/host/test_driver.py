@@ -17,7 +17,7 @@ from axletree.plan.actions import ActionSpec
 from axletree.plan.admission import MIB, Budget
 from axletree.plan.graph import Plan, PlannedStage
 from axletree.plan.keys import Surroundings
-from axletree.plan.steps import Step
+from axletree.plan.step import Step
 from axletree.store.store import Store
 
 if TYPE_CHECKING:

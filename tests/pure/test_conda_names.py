@@ -3,7 +3,7 @@
 import pytest
 
 from axletree.core.errors import IntegrityError
-from axletree.package.conda.names import build_hash, build_string, parse_conda_name, pin_build, pin_exact, python_tag
+from axletree.package.conda.names import build_string, parse_conda_name, pin_build, pin_exact, python_tag
 from axletree.package.conda.requires import (
     Target,
     conda_name,
@@ -14,6 +14,7 @@ from axletree.package.conda.requires import (
     python_depends,
 )
 from axletree.package.wheel.metadata import create_metadata
+from axletree.recipe.conda import build_hash
 from support.conda import demo
 
 LINUX = Target(subdir="linux-64", python="3.11")

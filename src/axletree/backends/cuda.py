@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 
 
+def cuda_release(gpu: str) -> str | None:
+    """The CUDA release of a value of the ``gpu`` axis: ``13.0`` of ``cu130``; ``None`` for other GPU worlds."""
+    found = re.fullmatch(r"cu([0-9]{2,})([0-9])", gpu)
+    return f"{found[1]}.{found[2]}" if found else None
+
+
 class Cuda:
     """CUDA builds."""
 

@@ -9,7 +9,7 @@ import msgspec
 from axletree.core.errors import RecipeError
 from axletree.core.values import StageId, canonical_json
 from axletree.plan import steps
-from axletree.plan.steps import Step
+from axletree.plan.step import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -39,3 +39,13 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the lists of library providers: part of what audits say."""
     clients: dict[str, str] = {}
     """Installer -> version, for tests."""
+    revision: str = ""
+    """What stands for the source in archives: a commit, else a digest."""
+    platform: str = ""
+    """Platform of this machine, ``linux-x86_64``: for packages that are for one Python but have no machine code."""
+    conda_names: dict[str, str] = {}
+    """Package of the recipe -> what conda calls the distribution."""
+    conda_table: Digest | None = None
+    """Digest of the table of conda names: part of what dependencies are."""
+    conda_compressor: str = ""
+    """Name and version of the compressor of conda packages."""

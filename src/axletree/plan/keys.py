@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from axletree.plan.actions import ActionSpec
     from axletree.plan.graph import Plan, PlannedStage
 
+_DATED = frozenset({"pack", "pack-conda", "pack-zip", "index"})
+"""Actions that write a date, ``SOURCE_DATE_EPOCH``."""
+
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What keys take from outside the recipe."""
@@ -77,7 +80,7 @@ def resolve_stage(
         ingredients["environ"] = {name: surroundings.environ.get(name) for name in step.pass_env}
     if spec.host:
         ingredients["host"] = surroundings.host
-    if spec.compiles or step.action in {"pack", "index"}:
+    if spec.compiles or step.action in _DATED:
         ingredients["epoch"] = surroundings.epoch
     certain = all(resolved.record is not None for resolved in inputs.values())
     key = key_of(ingredients)

@@ -6,42 +6,24 @@ are everything of the recipe that can change its result, and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree.core.errors import Problem, RecipeError
+from axletree.plan.packaging import packaging_steps
+from axletree.plan.step import Step
 from axletree.recipe.locks import REMAKE
-from axletree.recipe.target import AxisValues, TargetResources
+from axletree.recipe.target import TargetResources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.plan.inputs import LockedEnvironment, PlanInputs
-    from axletree.recipe.target import Target, TargetEnvironment, TargetPackage, TargetStage, TargetTest
+    from axletree.recipe.target import Target, TargetEnvironment, TargetStage
 
-DEFLATE_LEVEL = 5
 _UNPACKED = 5
 """Room that an environment takes, as a multiple of its wheels: they, their content, and a link or copy of it."""
-
-
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of one target."""
-
-    name: str
-    """Unique in the target: ``build``, ``pack:torch-scatter``, ``test:operators:pip``."""
-    action: str
-    axes: AxisValues
-    parameters: dict[str, Any]
-    axes_in_key: bool = True
-    """Not where the axes only choose parameters: a patch for other variants changes nothing here."""
-    needs: dict[str, str] = {}
-    """Name of an input -> name of the step that makes it."""
-    tools: tuple[str, ...] = ()
-    pass_env: tuple[str, ...] = ()
-    resources: TargetResources = TargetResources()
-    parallel: Literal["auto", "jobs", "tokens", "setuptools"] = "auto"
-    workspace: bool = False
 
 
 def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
@@ -62,12 +44,7 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
         yield _stage_step(stage, source=source, built=built)
         if stage.action == "build":
             yield _install_step(stage)
-    for package in target.packages:
-        siblings = [other for other in target.packages if other.stage == package.stage]
-        yield from _package_steps(package, siblings, inputs, built=built)
-    yield from _index_steps(target)
-    for test in target.tests:
-        yield from _test_steps(test, target, inputs)
+    yield from packaging_steps(target, inputs, trees=lambda stage: f"install:{stage}" if stage in built else stage)
 
 
 def in_order(stages: tuple[TargetStage, ...]) -> tuple[TargetStage, ...]:
@@ -165,101 +142,3 @@ def _install_step(stage: TargetStage) -> Step:
     return Step(
         name=f"install:{stage.name}", action="install", axes=stage.axes, parameters={}, needs={"wheel": stage.name}
     )
-
-
-def _package_steps(
-    package: TargetPackage, siblings: Iterable[TargetPackage], inputs: PlanInputs, *, built: set[str]
-) -> Iterator[Step]:
-    tree = f"install:{package.stage}" if package.stage in built else package.stage
-    described = {
-        "name": package.name,
-        "version": package.version,
-        "summary": package.summary,
-        "license": package.license,
-        "prefix": package.prefix,
-        "build_tag": package.build_tag,
-        "requires": list(package.requires),
-        "requires_python": package.requires_python,
-    }
-    yield Step(
-        name=f"pack:{package.name}",
-        action="pack",
-        axes=package.axes,
-        parameters={
-            "package": described,
-            "siblings": {
-                other.name: {"files": list(other.files), "exclude": list(other.exclude)} for other in siblings
-            },
-            "compressor": inputs.compressor,
-            "generator": inputs.generator,
-            "level": DEFLATE_LEVEL,
-            "policy": inputs.policy,
-        },
-        needs={"tree": tree},
-    )
-    yield Step(
-        name=f"audit:{package.name}",
-        action="audit",
-        axes=package.axes,
-        parameters={
-            "glibc": package.glibc,
-            "provided_by": {name: list(patterns) for name, patterns in package.provided_by.items()},
-            "driver": list(inputs.driver_libraries),
-            "policy": inputs.policy,
-            "providers": inputs.providers,
-        },
-        needs={"wheel": f"pack:{package.name}"},
-    )
-
-
-def _index_steps(target: Target) -> Iterator[Step]:
-    roots: dict[str, list[TargetPackage]] = {}
-    for package in target.packages:
-        roots.setdefault(package.index, []).append(package)
-    for root, packages in roots.items():
-        axes = {axis: value for package in packages for axis, value in package.axes.items()}
-        needs = {f"wheel:{package.name}": f"pack:{package.name}" for package in packages}
-        needs |= {f"audit:{package.name}": f"audit:{package.name}" for package in packages}
-        yield Step(
-            name=f"index:{root}",
-            action="index",
-            axes=_in_target_order(axes, target),
-            parameters={"root": root},
-            needs=needs,
-        )
-
-
-def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterator[Step]:
-    packages = sorted((package for package in target.packages if package.name in test.packages), key=_name_of)
-    roots = list(dict.fromkeys(package.index for package in packages))
-    axes = dict(test.axes)
-    for package in target.packages:
-        if package.index in roots:  # the index that it installs from differs by the axes of all that is in there
-            axes |= package.axes
-    # By number: a root that is called otherwise is still the same index, and tests nothing new.
-    needs = {f"index:{number}": f"index:{root}" for number, root in enumerate(roots)}
-    needs["environment"] = f"environment:{test.environment}"
-    for installer in test.installers:
-        yield Step(
-            name=f"test:{test.name}:{installer}",
-            action="test",
-            axes=_in_target_order(axes, target),
-            parameters={
-                "installer": installer,
-                "client": inputs.clients.get(installer, ""),
-                "packages": [{"name": package.name, "version": package.version} for package in packages],
-                "imports": list(test.imports),
-                "commands": list(test.commands),
-                "files": [{"path": path, "blob": inputs.files[path]} for path in test.files],
-            },
-            needs=needs,
-            resources=test.resources,
-        )
-
-
-def _name_of(package: TargetPackage) -> str:
-    return package.name
-
-
-def _in_target_order(axes: AxisValues, target: Target) -> AxisValues:
-    return {axis: axes[axis] for axis in target.axes if axis in axes}

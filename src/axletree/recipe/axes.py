@@ -101,8 +101,10 @@ def _dimensions(recipe: Recipe) -> list[tuple[tuple[str, ...], list[tuple[str, .
 
 
 def axes_of_package(recipe: Recipe, package: Package) -> tuple[str, ...]:
-    """Axes of a package: those of the stage that it is packed from."""
-    stage = recipe.stages.get(package.from_)
+    """Axes of a package: as declared, else those of the stage that it is packed from."""
+    if package.axes is not None:
+        return in_order(recipe, package.axes)
+    stage = recipe.stages.get(package.from_ or "")
     return in_order(recipe, stage.axes if stage else ())
 
 
@@ -112,7 +114,7 @@ def axes_of_test(recipe: Recipe, test: Test) -> tuple[str, ...]:
         return in_order(recipe, test.axes)
     environment = recipe.environments.get(test.environment)
     packages = [recipe.packages[name] for name in test.packages if name in recipe.packages]
-    seen = [axis for package in packages for axis in axes_of_package(recipe, package)]
+    seen = [axis for package in packages for axis in (*axes_of_package(recipe, package), *package.when)]
     return in_order(recipe, [*seen, *(environment.axes if environment else ())])
 
 

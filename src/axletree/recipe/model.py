@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from axletree.recipe.conda import CondaTable
 from axletree.recipe.relocation import Relocate
 
 # `expects` says what a pattern means, for error messages.
@@ -168,9 +169,24 @@ class Stage(_Table, frozen=True, kw_only=True):
 
 
 class Package(_Table, frozen=True, kw_only=True):
-    """A wheel made from a stage's tree, audited and put into an index."""
+    """A package made from a stage's tree, audited and put into an index."""
 
-    from_: Annotated[str, Meta(description="Stage whose tree is packed.")] = msgspec.field(name="from")
+    from_: Annotated[
+        str | None,
+        Meta(description="Stage whose tree is packed. Without one it is a metapackage: no files, only requirements."),
+    ] = msgspec.field(name="from", default=None)
+    formats: Annotated[
+        tuple[Literal["wheel", "conda", "zip"], ...],
+        Meta(
+            min_length=1,
+            description="What is made of it: `wheel`; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, in the layout of PyTorch's Libtorch.",
+        ),
+    ] = ("wheel",)
+    axes: Annotated[
+        tuple[AxisName, ...] | None,
+        Meta(description="Axes that the package may see; default: those of its stage, none for a metapackage."),
+    ] = None
+    when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
     files: Annotated[tuple[str, ...], Meta(description="Glob patterns of the files that belong to it.")] = ("**",)
     exclude: Annotated[tuple[str, ...], Meta(description="Glob patterns of files that do not.")] = ()
     prefix: Annotated[str, Meta(description="Folder inside the wheel that the files are put under.")] = ""
@@ -201,6 +217,7 @@ class Package(_Table, frozen=True, kw_only=True):
         dict[str, tuple[str, ...]],
         Meta(description="Shared libraries that other distributions bring: distribution -> patterns of SONAMEs."),
     ] = {}
+    conda: Annotated[CondaTable, Meta(description="The package as a conda package.")] = CondaTable()
 
 
 class Test(_Table, frozen=True, kw_only=True):
@@ -215,8 +232,11 @@ class Test(_Table, frozen=True, kw_only=True):
         "test"
     )
     installers: Annotated[
-        tuple[Literal["pip", "uv"], ...],
-        Meta(min_length=1, description="Clients that install; one fresh environment each."),
+        tuple[Literal["pip", "uv", "conda"], ...],
+        Meta(
+            min_length=1,
+            description="Clients that install; one fresh environment each. Each takes the packages of its format; `conda` is py-rattler.",
+        ),
     ] = ("pip", "uv")
     imports: Annotated[tuple[str, ...], Meta(description="Modules that must import.")] = ()
     files: Annotated[
@@ -244,6 +264,10 @@ class Override(_Table, frozen=True, kw_only=True):
     commands: Annotated[tuple[str, ...] | None, Meta(description="Commands instead of the stage's own.")] = None
     config: Annotated[dict[str, str], Meta(description="Config settings that are added or replaced (stages).")] = {}
     requires: Annotated[tuple[str, ...], Meta(description="Requirements that are added (environments, packages).")] = ()
+    conda: Annotated[
+        CondaTable | None,
+        Meta(description="Lists that are added to, values that replace those of the package's table."),
+    ] = None
     resources: Annotated[Resources | None, Meta(description="Resources instead of the stage's own.")] = None
 
 

@@ -140,8 +140,10 @@ def _check_union(kind: inspect.UnionType, value: object, path: Path, faults: lis
 
 def _fits(kind: inspect.Type, value: object) -> bool:
     bare = _bare(kind)
-    return (isinstance(bare, inspect.StrType) and isinstance(value, str)) or (
-        isinstance(bare, inspect.VarTupleType) and isinstance(value, list)
+    return (
+        (isinstance(bare, inspect.StrType) and isinstance(value, str))
+        or (isinstance(bare, inspect.VarTupleType) and isinstance(value, list))
+        or (isinstance(bare, inspect.IntType) and isinstance(value, int) and not isinstance(value, bool))
     )
 
 

@@ -15,11 +15,12 @@ from packaging.version import Version
 
 from axletree.core.units import parse_size
 from axletree.recipe.axes import axes_of_package, axes_of_test, matches, project, variant_id
+from axletree.recipe.conda import TargetConda, build_tokens, changed, resolve_conda
 from axletree.recipe.placeholders import render
 from axletree.recipe.relocation import Relocate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from axletree.recipe.axes import Variant
     from axletree.recipe.model import Environment, Override, Package, Recipe, Resources, Stage, Test
@@ -99,13 +100,16 @@ class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A package at this variant."""
 
     name: str
-    stage: str
-    """Stage whose tree is packed."""
+    stage: str | None
+    """Stage whose tree is packed; ``None`` for a metapackage."""
+    formats: tuple[Literal["wheel", "conda", "zip"], ...]
     version: str
     """Full version with its local label, normalised (PEP 440)."""
     summary: str
     license: str | None
     axes: AxisValues
+    chosen_by: AxisValues
+    """The axes that its condition names: other variants may not have it."""
     files: tuple[str, ...]
     exclude: tuple[str, ...]
     prefix: str
@@ -116,6 +120,8 @@ class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Index root inside the output folder, ``torch-2.13/cpu``; ``.`` for the folder itself."""
     glibc: str | None
     provided_by: dict[str, tuple[str, ...]]
+    conda: TargetConda | None
+    """``None`` where it is no conda package."""
 
 
 class TargetTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +131,7 @@ class TargetTest(msgspec.Struct, frozen=True, kw_only=True):
     packages: tuple[str, ...]
     axes: AxisValues
     environment: str
-    installers: tuple[Literal["pip", "uv"], ...]
+    installers: tuple[Literal["pip", "uv", "conda"], ...]
     imports: tuple[str, ...]
     files: tuple[str, ...]
     commands: tuple[str, ...]
@@ -154,17 +160,22 @@ def resolve(recipe: Recipe, variant: Variant) -> Target:
         RecipeError: a text reads what its owner does not declare; a recipe from ``parse_recipe`` has none such.
     """
     values = variant.values
-    changed = _overridden(recipe, values)
+    now = _overridden(recipe, values)
+    packages = {name: part for name, part in now.packages.items() if matches(part.when, values)}
     return Target(
         recipe=recipe.name,
         version=recipe.version,
         variant=variant.id,
         axes=dict(values),
         source=_source(recipe, values),
-        environments=tuple(_environment(recipe, name, part, values) for name, part in changed.environments.items()),
-        stages=tuple(_stage(recipe, name, part, values) for name, part in changed.stages.items()),
-        packages=tuple(_package(recipe, name, part, values) for name, part in changed.packages.items()),
-        tests=tuple(_test(recipe, name, part, values) for name, part in changed.tests.items()),
+        environments=tuple(_environment(recipe, name, part, values) for name, part in now.environments.items()),
+        stages=tuple(_stage(recipe, name, part, values) for name, part in now.stages.items()),
+        packages=tuple(_package(recipe, name, part, values) for name, part in packages.items()),
+        tests=tuple(
+            _test(recipe, name, part, values, packages)
+            for name, part in now.tests.items()
+            if not packages.keys().isdisjoint(part.packages)
+        ),
     )
 
 
@@ -194,6 +205,9 @@ class _Filler:
     def one(self, text: str) -> str:
         return render(text, self.values, allowed=self.allowed).text
 
+    def with_given(self, text: str, given: Mapping[str, str]) -> str:
+        return render(text, {**self.values, **given}, allowed=self.allowed | given.keys()).text
+
     def each(self, texts: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.one(text) for text in texts)
 
@@ -216,7 +230,8 @@ def _overridden(recipe: Recipe, values: AxisValues) -> Recipe:
             environments[override.environment] = replace(environment, requires=requires)
         elif override.package is not None:
             package = packages[override.package]
-            packages[override.package] = replace(package, requires=(*package.requires, *override.requires))
+            table = package.conda if override.conda is None else changed(package.conda, override.conda)
+            packages[override.package] = replace(package, requires=(*package.requires, *override.requires), conda=table)
     return replace(recipe, stages=stages, environments=environments, packages=packages)
 
 
@@ -300,10 +315,12 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
     return TargetPackage(
         name=name,
         stage=package.from_,
+        formats=package.formats,
         version=str(Version(recipe.version + local)),
         summary=recipe.summary if package.summary is None else text.one(package.summary),
         license=recipe.license,
         axes=text.axes,
+        chosen_by=project(values, package.when),
         files=text.each(package.files),
         exclude=text.each(package.exclude),
         prefix=text.one(package.prefix),
@@ -313,14 +330,21 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
         index=text.one(package.index),
         glibc=package.glibc,
         provided_by=package.provided_by,
+        conda=_conda(recipe, package, text) if "conda" in package.formats else None,
     )
 
 
-def _test(recipe: Recipe, name: str, test: Test, values: AxisValues) -> TargetTest:
+def _conda(recipe: Recipe, package: Package, text: _Filler) -> TargetConda:
+    ids = {axis: variant_id({axis: value}, recipe.axes) for axis, value in text.axes.items()}
+    version = Version(recipe.version).public
+    return resolve_conda(package.conda, text.with_given, version=version, axes=text.axes, tokens=build_tokens(ids))
+
+
+def _test(recipe: Recipe, name: str, test: Test, values: AxisValues, packages: Collection[str]) -> TargetTest:
     text = _Filler(recipe, values, axes_of_test(recipe, test))
     return TargetTest(
         name=name,
-        packages=test.packages,
+        packages=tuple(package for package in test.packages if package in packages),
         axes=text.axes,
         environment=test.environment,
         installers=test.installers,

@@ -13,13 +13,14 @@ from packaging.utils import canonicalize_name
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.conda.info import render_script
 from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPackage, Late, RunExports
-from axletree.package.conda.names import build_hash, python_tag
+from axletree.package.conda.names import python_tag
 from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
 from axletree.package.conda.writer import content_chunks
 from axletree.package.wheel.info import WheelInfo, render_wheel_info
 from axletree.package.wheel.metadata import Metadata, render_metadata
 from axletree.package.wheel.names import dist_info_folder
 from axletree.package.wheel.record import RecordEntry, encode_hash, render_record
+from axletree.recipe.conda import build_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.recipe.conda import build_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from axletree.package.conda.model import CondaPackage
-
-
-def build_hash(variant: Mapping[str, str]) -> str:
-    """``h`` and seven digits that stand for a variant: SHA-1 over conda-build's JSON of it.
-
-    The digits equal conda-build's for the same ``hash_input.json``, so the bytes that are hashed are those of
-    Python's ``json.dumps`` with sorted keys.
-    """
-    text = json.dumps(dict(variant), sort_keys=True)
-    return "h" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:7]
 
 
 def build_string(*parts: str, variant: Mapping[str, str], number: int) -> str:

@@ -82,6 +82,7 @@ def _declared_faults(recipe: Recipe) -> Iterator[Fault]:
     declared: list[tuple[Path, tuple[str, ...]]] = [
         *((("stages", name, "axes"), stage.axes) for name, stage in recipe.stages.items()),
         *((("environments", name, "axes"), item.axes) for name, item in recipe.environments.items()),
+        *((("packages", name, "axes"), package.axes or ()) for name, package in recipe.packages.items()),
         *((("tests", name, "axes"), test.axes or ()) for name, test in recipe.tests.items()),
     ]
     for path, axes in declared:
@@ -118,6 +119,8 @@ def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
         yield ("matrix", "exclude", number), condition
     for number, patch in enumerate(recipe.patches):
         yield ("patches", number, "when"), patch.when
+    for name, package in recipe.packages.items():
+        yield ("packages", name, "when"), package.when
     for number, override in enumerate(recipe.override):
         yield ("override", number, "when"), override.when
 

@@ -24,7 +24,7 @@ _UNUSED = {"build": ("commands",), "run": ("config",), "relocate": ("commands", 
 _CHANGES = {
     "stage": ("env", "commands", "config", "resources"),
     "environment": ("requires",),
-    "package": ("requires",),
+    "package": ("requires", "conda"),
 }
 """What an override may change of what."""
 
@@ -35,7 +35,8 @@ def graph_faults(recipe: Recipe) -> Iterator[Fault]:
         yield from _stage_faults(recipe, name, stage)
     yield from _cycle_faults(recipe)
     for name, package in recipe.packages.items():
-        yield from _reference(package.from_, "stage", recipe, ("packages", name, "from"))
+        if package.from_ is not None:
+            yield from _reference(package.from_, "stage", recipe, ("packages", name, "from"))
     yield from _package_name_faults(recipe)
     for name, test in recipe.tests.items():
         yield from _test_faults(recipe, name, test)
@@ -152,7 +153,8 @@ def _test_faults(recipe: Recipe, name: str, test: Test) -> Iterator[Fault]:
         at = (*path, "packages", number)
         yield from _reference(package, "package", recipe, at)
         if package in recipe.packages:
-            axes = axes_of_package(recipe, recipe.packages[package])
+            made = recipe.packages[package]
+            axes = (*axes_of_package(recipe, made), *made.when)
             yield from _unseen(recipe, at, f"package {package!r}", axes, path, seen)
     at = (*path, "environment")
     yield from _reference(test.environment, "environment", recipe, at)
@@ -174,7 +176,8 @@ def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator
     kind = given[0]
     name = getattr(override, kind)
     yield from _reference(name, kind, recipe, (*path, kind))
-    changes = [key for key in ("env", "commands", "config", "requires", "resources") if getattr(override, key)]
+    keys = ("env", "commands", "config", "requires", "conda", "resources")
+    changes = [key for key in keys if getattr(override, key)]
     if not changes:
         yield Fault(path=path, message="the override changes nothing", hint=f"give {' or '.join(_CHANGES[kind])}")
     for key in changes:
@@ -200,6 +203,9 @@ def seen_by(recipe: Recipe, kind: str, name: str) -> tuple[tuple[str, ...], Path
     What does not exist is taken to see all: that it is missing is told elsewhere, and enough.
     """
     if kind == "package" and name in recipe.packages:
-        kind, name = "stage", recipe.packages[name].from_
+        package = recipe.packages[name]
+        if package.axes is not None or package.from_ is None:
+            return package.axes or (), ("packages", name, "axes")
+        kind, name = "stage", package.from_
     owner = (recipe.stages if kind == "stage" else recipe.environments).get(name)
     return owner.axes if owner is not None else tuple(recipe.axes), (f"{kind}s", name, "axes")

@@ -13,12 +13,15 @@ from axletree.recipe.checks.axes import add_hint
 from axletree.recipe.checks.graph import seen_by
 from axletree.recipe.checks.relocation import absolute_message
 from axletree.recipe.faults import Fault, Path, suggestion
+from axletree.recipe.model import Condition
 from axletree.recipe.placeholders import ALWAYS, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from axletree.recipe.conda import CondaTable
     from axletree.recipe.model import Override, Package, Recipe, Stage, Test
+    from axletree.recipe.placeholders import Template
 
 Check = Callable[[str], str | None]
 
@@ -34,6 +37,20 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     """The key that lists them; ``None`` where no axis can be read."""
     check: Check | None = None
     """Says what is wrong with the text once it is filled in."""
+    given: dict[str, str] = {}
+    """What it may read beside axes, with a value to try it with."""
+    when: Condition = {}
+    """Variants where there is such a text."""
+
+
+def values_at(recipe: Recipe, values: Mapping[str, str]) -> dict[str, str]:
+    """What texts can read at a variant."""
+    return {**values, "name": recipe.name, "version": recipe.version}
+
+
+def has_values(recipe: Recipe, template: Template, given: Collection[str] = ()) -> bool:
+    """Whether a text reads existing axes only; if not, that is told where they are declared."""
+    return all(placeholder.name in (*recipe.axes, *ALWAYS, *given) for placeholder in template.placeholders)
 
 
 def slots(recipe: Recipe) -> Iterator[Slot]:
@@ -47,7 +64,8 @@ def slots(recipe: Recipe) -> Iterator[Slot]:
     for name, stage in recipe.stages.items():
         yield from _stage_slots(recipe, name, stage)
     for name, package in recipe.packages.items():
-        yield from _package_slots(recipe, name, package)
+        for slot in _package_slots(recipe, name, package):
+            yield msgspec.structs.replace(slot, when=package.when)
     for name, test in recipe.tests.items():
         yield from _test_slots(recipe, name, test)
     for number, override in enumerate(recipe.override):
@@ -106,6 +124,34 @@ def _package_slots(recipe: Recipe, name: str, package: Package) -> Iterator[Slot
     yield from _each((*path, "files"), package.files, *seen)
     yield from _each((*path, "exclude"), package.exclude, *seen)
     yield from _each((*path, "requires"), package.requires, *seen, check.requirement_message)
+    yield from _conda_slots((*path, "conda"), package.conda, *seen)
+
+
+def _conda_slots(path: Path, table: CondaTable, axes: tuple[str, ...], declared_at: Path | None) -> Iterator[Slot]:
+    """Texts of a package's conda table, or of an override's."""
+    number = table.build_number
+    plain: tuple[tuple[str, str | None, Check], ...] = (
+        ("name", table.name, check.conda_name_message),
+        ("build-number", number if isinstance(number, str) else None, check.number_message),
+        ("prefix", table.prefix, check.prefix_message),
+    )
+    for key, text, message in plain:
+        if text is not None:
+            yield _one((*path, key), text, axes, declared_at, message)
+    if table.build is not None:
+        given = {"hash": "h0123456", "number": "0" if isinstance(number, str) else str(number)}
+        one = _one((*path, "build"), table.build, axes, declared_at, check.build_message)
+        yield msgspec.structs.replace(one, given=given)
+    lists: dict[tuple[str, ...], tuple[tuple[str, ...], Check]] = {
+        ("depends",): (table.depends, check.spec_message),
+        ("constrains",): (table.constrains, check.spec_message),
+        ("run-exports", "weak"): (table.run_exports.weak, check.spec_message),
+        ("run-exports", "strong"): (table.run_exports.strong, check.spec_message),
+        ("track-features",): (table.track_features, check.conda_name_message),
+    }
+    for keys, (texts, message) in lists.items():
+        for slot in _each((*path, *keys), texts, axes, declared_at, message):
+            yield msgspec.structs.replace(slot, given={"pin": ">=1.0,<1.1.0a0"})
 
 
 def _test_slots(recipe: Recipe, name: str, test: Test) -> Iterator[Slot]:
@@ -125,6 +171,8 @@ def _override_slots(recipe: Recipe, path: Path, override: Override) -> Iterator[
             yield from _each((*path, "config"), override.config, *seen)
             yield from _each((*path, "commands"), override.commands or (), *seen)
             yield from _each((*path, "requires"), override.requires, *seen, check.requirement_message)
+            if override.conda is not None:
+                yield from _conda_slots((*path, "conda"), override.conda, *seen)
             return
 
 
@@ -136,10 +184,10 @@ def placeholder_faults(recipe: Recipe) -> Iterator[Fault]:
             yield Fault(path=slot.path, message=message)
         for placeholder in dict.fromkeys(template.placeholders):
             name = placeholder.name
-            if name in (*ALWAYS, *slot.axes):
+            if name in (*ALWAYS, *slot.axes, *slot.given):
                 continue
             if name not in recipe.axes:
-                hint = suggestion(name, [*recipe.axes, *ALWAYS], "names that can be read")
+                hint = suggestion(name, [*recipe.axes, *ALWAYS, *slot.given], "names that can be read")
                 message = f"{placeholder} reads unknown axis {name!r}"
                 yield Fault(path=slot.path, message=message, hint=hint, needs=(("axes", name),))
             elif slot.declared_at is None:

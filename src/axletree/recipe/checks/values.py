@@ -13,6 +13,7 @@ from axletree.core.trees import is_safe_path
 from axletree.core.units import parse_size
 from axletree.recipe.addresses import has_login, is_git_address
 from axletree.recipe.checks.axes import PYTHON, twice
+from axletree.recipe.conda import add_up
 from axletree.recipe.faults import Fault
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN_PREFIX = "AXLETREE_"
 _GLIBC = re.compile(r"2\.[0-9]{1,2}")
+_CONDA_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
+_CONDA_BUILD = re.compile(r"[A-Za-z0-9_.+]+")
+_CONDA_BUILDS = re.compile(r"[A-Za-z0-9_.+*]+")
+_ONE_VERSION = r"(?:[=!<>]=?=?|~=)?[A-Za-z0-9_.!+*]+"
+_CONDA_VERSIONS = re.compile(rf"\*|{_ONE_VERSION}(?:[,|]{_ONE_VERSION})*")
+_LONGEST_BUILD = 64
 _LOGIN_HINTS = {"git": "leave them to git's credential helper or ~/.netrc"}
 _ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
 
@@ -186,6 +193,46 @@ def folder_message(text: str) -> str | None:
 def prefix_message(text: str) -> str | None:
     """As :func:`inside_message`, but nothing is the folder itself."""
     return None if text == "" else inside_message(text)
+
+
+def conda_name_message(text: str) -> str | None:
+    """What is wrong with the name of a conda package, or of a feature."""
+    if _CONDA_NAME.fullmatch(text):
+        return None
+    return f"{text!r} is no name of a conda package: small letters, digits, '_', '.' and '-'"
+
+
+def build_message(text: str) -> str | None:
+    """What is wrong with a conda build string (CEP 26)."""
+    if len(text) > _LONGEST_BUILD:
+        return f"build string {text!r} has {len(text)} characters, at most {_LONGEST_BUILD} can be"
+    if not _CONDA_BUILD.fullmatch(text):
+        return f"{text!r} is no build string: letters, digits, '_', '.' and '+'"
+    return None
+
+
+def number_message(text: str) -> str | None:
+    """What is wrong with a sum of build numbers."""
+    try:
+        add_up(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def spec_message(text: str) -> str | None:
+    """What is wrong with a conda dependency: a name, perhaps a version, perhaps a build string."""
+    parts = text.split()
+    message = conda_name_message(parts[0]) if parts else "a dependency is empty"
+    if message is not None:
+        return message
+    if len(parts) > 3:
+        return f"{text!r} is no conda dependency: a name, a version without spaces, a build string"
+    if len(parts) > 1 and not _CONDA_VERSIONS.fullmatch(parts[1]):
+        return f"{parts[1]!r} is no conda version, such as '>=2.6,<3' or '2.6.*'"
+    if len(parts) > 2 and not _CONDA_BUILDS.fullmatch(parts[2]):
+        return f"{parts[2]!r} is no build string or pattern of some, such as 'cpu*'"
+    return None
 
 
 def line_message(text: str) -> str | None:

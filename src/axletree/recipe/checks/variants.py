@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import RecipeError
-from axletree.recipe.axes import Variant, axes_of_package, count_combinations, expand, project
-from axletree.recipe.checks.texts import slots
+from axletree.recipe.axes import Variant, count_combinations, expand, matches, project
+from axletree.recipe.checks.packages import package_faults_at
+from axletree.recipe.checks.texts import has_values, slots, values_at
 from axletree.recipe.faults import Fault, related
-from axletree.recipe.placeholders import ALWAYS, fill, scan
+from axletree.recipe.placeholders import fill, scan
 from axletree.recipe.target import lock_name
 
 if TYPE_CHECKING:
@@ -16,14 +17,10 @@ if TYPE_CHECKING:
 
     from axletree.recipe.checks.texts import Slot
     from axletree.recipe.faults import Path
-    from axletree.recipe.model import Package, Recipe, Test
-    from axletree.recipe.placeholders import Template
+    from axletree.recipe.model import Recipe, Test
 
 MAX_COMBINATIONS = 20_000
 """More than any real matrix; keeps a hostile recipe from filling the memory."""
-
-_TOLD_BY_TAG = ("python", "platform")
-"""Axes that a wheel's file name tells apart by its tags, without a label."""
 
 
 def variant_faults(recipe: Recipe, known: Sequence[Fault]) -> Iterator[Fault]:
@@ -56,32 +53,25 @@ def variant_faults(recipe: Recipe, known: Sequence[Fault]) -> Iterator[Fault]:
     yield from _same_locks(recipe, variants)
     in_doubt = [fault.path for fault in known]
     for name, package in recipe.packages.items():
-        if package.from_ in recipe.stages and not any(related(path, ("packages", name)) for path in in_doubt):
-            yield from _same_wheels(recipe, name, package, variants)
+        known_stage = package.from_ is None or package.from_ in recipe.stages
+        if known_stage and not any(related(path, ("packages", name)) for path in in_doubt):
+            yield from package_faults_at(recipe, name, package, variants)
     for name, test in recipe.tests.items():
         if not any(related(path, ("tests", name, "files")) for path in in_doubt):
             yield from _same_files(recipe, name, test, variants)
 
 
-def _values(recipe: Recipe, values: dict[str, str]) -> dict[str, str]:
-    return {**values, "name": recipe.name, "version": recipe.version}
-
-
-def _has_values(recipe: Recipe, template: Template) -> bool:
-    """Whether a text reads existing axes only; if not, that is told where they are declared."""
-    return all(placeholder.name in (*recipe.axes, *ALWAYS) for placeholder in template.placeholders)
-
-
 def _filled(recipe: Recipe, slot: Slot, variants: Sequence[Variant]) -> Iterator[Fault]:
     """The first fault of a text at any variant."""
     template = scan(slot.text)
-    if not _has_values(recipe, template):
+    if not has_values(recipe, template, slot.given):
         return
+    variants = [variant for variant in variants if matches(slot.when, variant.values)]
     read = {placeholder.name for placeholder in template.placeholders} & set(slot.axes)
     distinct = {tuple(project(variant.values, read).items()): variant for variant in reversed(variants)}
     for variant in reversed(distinct.values()):
         try:
-            text = fill(template, _values(recipe, variant.values))
+            text = fill(template, values_at(recipe, variant.values) | slot.given)
             messages = [slot.check(text)] if slot.check else []
         except RecipeError as error:
             messages = [problem.message for problem in error.problems]
@@ -112,37 +102,14 @@ def _same_locks(recipe: Recipe, variants: Sequence[Variant]) -> Iterator[Fault]:
                 return
 
 
-def _same_wheels(recipe: Recipe, name: str, package: Package, variants: Sequence[Variant]) -> Iterator[Fault]:
-    """Variants of a package must not meet in one index with the same version: pip and uv could not tell them apart."""
-    index, local = scan(package.index), scan(package.local or "")
-    if not (_has_values(recipe, index) and _has_values(recipe, local)):
-        return
-    axes = [axis for axis in axes_of_package(recipe, package) if axis not in _TOLD_BY_TAG]
-    seen: dict[tuple[str, str], tuple[dict[str, str], Variant]] = {}
-    for variant in variants:
-        values = _values(recipe, variant.values)
-        try:
-            place = (fill(index, values), fill(local, values))
-        except RecipeError:
-            return  # said where the text stands
-        mine = project(variant.values, axes)
-        other, first = seen.setdefault(place, (mine, variant))
-        if other != mine:
-            axis = next(axis for axis in axes if other[axis] != mine[axis])
-            message = f"variants {first.id} and {variant.id} would have the same version in the same index"
-            hint = f"put {{{axis}}} into local or index, or take {axis} from the axes of stage {package.from_!r}"
-            yield Fault(path=("packages", name), message=message, hint=hint)
-            return
-
-
 def _same_files(recipe: Recipe, name: str, test: Test, variants: Sequence[Variant]) -> Iterator[Fault]:
     """Files of a test lie side by side where it runs: two of one name would be one."""
     templates = [scan(text) for text in test.files]
-    if not all(_has_values(recipe, template) for template in templates):
+    if not all(has_values(recipe, template) for template in templates):
         return
     for variant in variants:
         try:
-            files = [fill(template, _values(recipe, variant.values)) for template in templates]
+            files = [fill(template, values_at(recipe, variant.values)) for template in templates]
         except RecipeError:
             return  # said where the text stands
         seen: dict[str, str] = {}

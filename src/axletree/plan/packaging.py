@@ -1,0 +1,268 @@
+"""From trees to what clients install: the steps ``pack``, ``audit``, the indexes of a root, and ``test``.
+
+Each format of a package has steps of its own: ``pack -> audit -> index`` for wheels, ``pack-conda -> audit-conda ->
+channel`` for conda packages, ``pack-zip -> audit-zip -> archives`` for archives. The three of a root appear in the
+output folder together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from axletree.backends.cuda import cuda_release
+from axletree.plan.siblings import conda_called, conda_pins, dependents, run_exports
+from axletree.plan.step import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from axletree.plan.inputs import PlanInputs
+    from axletree.recipe.target import AxisValues, Target, TargetPackage, TargetTest
+
+DEFLATE_LEVEL = 5
+CONDA_LEVEL = 9
+"""Of Zstandard; why, says the writer of conda packages."""
+
+Format = Literal["wheel", "conda", "zip"]
+_LISTING: dict[Format, tuple[str, str]] = {
+    "wheel": ("index", "pack"),
+    "conda": ("channel", "pack-conda"),
+    "zip": ("archives", "pack-zip"),
+}
+"""Format -> what lists it in a root, what packs it."""
+_TAKES: dict[str, Format] = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
+
+
+def packaging_steps(target: Target, inputs: PlanInputs, *, trees: Callable[[str], str]) -> Iterator[Step]:
+    """The steps from the stages' trees to tested packages.
+
+    Args:
+        target: the recipe at a variant.
+        inputs: what was read beforehand.
+        trees: name of a stage -> name of the step that makes its tree.
+    """
+    makers = {"wheel": _wheel_steps, "conda": _conda_steps, "zip": _zip_steps}
+    for package in target.packages:
+        needs = {} if package.stage is None else {"tree": trees(package.stage)}
+        for form in package.formats:
+            yield from makers[form](package, target, inputs, needs)
+    for form, (listing, pack) in _LISTING.items():
+        yield from _listing_steps(target, form, listing, pack)
+    for test in target.tests:
+        yield from _test_steps(test, target, inputs)
+
+
+def _described(package: TargetPackage) -> dict[str, Any]:
+    return {
+        "name": package.name,
+        "version": package.version,
+        "summary": package.summary,
+        "license": package.license,
+        "prefix": package.prefix,
+        "build_tag": package.build_tag,
+        "requires": list(package.requires),
+        "requires_python": package.requires_python,
+    }
+
+
+def _claims(package: TargetPackage, target: Target, form: Format) -> dict[str, Any]:
+    """What each package of the same tree takes of it in a format."""
+    return {
+        other.name: {"files": list(other.files), "exclude": list(other.exclude)}
+        for other in target.packages
+        if package.stage is not None and other.stage == package.stage and form in other.formats
+    }
+
+
+def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
+    yield Step(
+        name=f"pack:{package.name}",
+        action="pack",
+        axes=package.axes,
+        parameters={
+            "package": _described(package),
+            "siblings": _claims(package, target, "wheel"),
+            "compressor": inputs.compressor,
+            "generator": inputs.generator,
+            "level": DEFLATE_LEVEL,
+            "policy": inputs.policy,
+        },
+        needs=needs,
+    )
+    yield Step(
+        name=f"audit:{package.name}",
+        action="audit",
+        axes=package.axes,
+        parameters={
+            "glibc": package.glibc,
+            "provided_by": {name: list(patterns) for name, patterns in package.provided_by.items()},
+            "driver": list(inputs.driver_libraries),
+            "policy": inputs.policy,
+            "providers": inputs.providers,
+        },
+        needs={"wheel": f"pack:{package.name}"},
+    )
+
+
+def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
+    conda = package.conda
+    assert conda is not None  # noqa: S101 (whoever has the format has the form)
+    weak, strong = run_exports(package, target)
+    yield Step(
+        name=f"pack-conda:{package.name}",
+        action="pack-conda",
+        axes=package.axes,
+        parameters={
+            "package": _described(package),
+            "siblings": _claims(package, target, "conda"),
+            "conda": {
+                "name": conda_called(package, inputs.conda_names),
+                "version": conda.version,
+                "build": conda.build,
+                "build_number": conda.build_number,
+                "variant": conda.variant,
+                "depends": list(conda.depends),
+                "constrains": [*dependents(package, target, inputs.conda_names), *conda.constrains],
+                "run_exports": {"weak": list(weak), "strong": list(strong)},
+                "track_features": list(conda.track_features),
+                "layout": conda.layout,
+                "prefix": conda.prefix,
+            },
+            "pins": conda_pins(package, target, inputs.conda_names),
+            "names": inputs.conda_table,
+            "platform": inputs.platform,
+            "python": _python(package, target, inputs),
+            "compressor": inputs.conda_compressor,
+            "generator": inputs.generator,
+            "level": CONDA_LEVEL,
+            "policy": inputs.policy,
+        },
+        needs=needs,
+    )
+    yield Step(
+        name=f"audit-conda:{package.name}",
+        action="audit-conda",
+        axes=package.axes,
+        parameters={"glibc": package.glibc, "policy": inputs.policy},
+        needs={"package": f"pack-conda:{package.name}"},
+    )
+
+
+def _python(package: TargetPackage, target: Target, inputs: PlanInputs) -> dict[str, str] | None:
+    """Identity of the Python that compiles a package's sources; ``None`` where the recipe uses none of its version."""
+    version = package.axes.get("python")
+    for environment in target.environments:
+        if environment.python == version and environment.lock in inputs.environments:
+            return inputs.environments[environment.lock].python
+    return None
+
+
+def _zip_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
+    yield Step(
+        name=f"pack-zip:{package.name}",
+        action="pack-zip",
+        axes=package.axes,
+        parameters={
+            "package": {"name": package.name, "version": package.version},
+            "siblings": _claims(package, target, "zip"),
+            "source": inputs.revision,
+            "compressor": inputs.compressor,
+            "level": DEFLATE_LEVEL,
+        },
+        needs=needs,
+    )
+    yield Step(
+        name=f"audit-zip:{package.name}",
+        action="audit-zip",
+        axes=package.axes,
+        parameters={"glibc": package.glibc, "policy": inputs.policy},
+        needs={"archive": f"pack-zip:{package.name}"},
+    )
+
+
+def _listing_steps(target: Target, form: Format, listing: str, pack: str) -> Iterator[Step]:
+    audit = pack.replace("pack", "audit")
+    roots: dict[str, list[TargetPackage]] = {}
+    for package in target.packages:
+        if form in package.formats:
+            roots.setdefault(package.index, []).append(package)
+    for root, packages in roots.items():
+        needs = {f"{form}:{package.name}": f"{pack}:{package.name}" for package in packages}
+        needs |= {f"audit:{package.name}": f"{audit}:{package.name}" for package in packages}
+        yield Step(
+            name=f"{listing}:{root}",
+            action=listing,
+            axes=_axes_of(packages, target),
+            parameters={"root": root},
+            needs=needs,
+        )
+
+
+def _axes_of(packages: Sequence[TargetPackage], target: Target) -> AxisValues:
+    """What the presence and the content of some packages depend on."""
+    axes = {axis: value for package in packages for axis, value in (package.axes | package.chosen_by).items()}
+    return _in_target_order(axes, target)
+
+
+def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterator[Step]:
+    for installer in test.installers:
+        form = _TAKES[installer]
+        listing = _LISTING[form][0]
+        made = [package for package in target.packages if form in package.formats]
+        packages = sorted((package for package in made if package.name in test.packages), key=_name_of)
+        if not packages:
+            continue
+        roots = list(dict.fromkeys(package.index for package in packages))
+        # The index that it installs from differs by the axes of all that is in there.
+        axes = test.axes | _axes_of([package for package in made if package.index in roots], target)
+        # By number: a root that is called otherwise is still the same index, and tests nothing new.
+        needs = {f"{listing}:{number}": f"{listing}:{root}" for number, root in enumerate(roots)}
+        needs["environment"] = f"environment:{test.environment}"
+        more = _for_conda(packages, inputs, axes) if form == "conda" else {"packages": list(map(_pinned, packages))}
+        yield Step(
+            name=f"test:{test.name}:{installer}",
+            action="test",
+            axes=_in_target_order(axes, target),
+            parameters={
+                "installer": installer,
+                "client": inputs.clients.get(installer, ""),
+                "imports": list(test.imports),
+                "commands": list(test.commands),
+                "files": [{"path": path, "blob": inputs.files[path]} for path in test.files],
+                **more,
+            },
+            needs=needs,
+            resources=test.resources,
+        )
+
+
+def _pinned(package: TargetPackage) -> dict[str, str]:
+    return {"name": package.name, "version": package.version}
+
+
+def _for_conda(packages: Sequence[TargetPackage], inputs: PlanInputs, axes: AxisValues) -> dict[str, Any]:
+    """What a test by a conda client takes beside: build strings, the table of names, the system that it plays."""
+    wanted = [
+        {
+            "name": conda_called(package, inputs.conda_names),
+            "version": package.conda.version,
+            "build": package.conda.build,
+        }
+        for package in packages
+        if package.conda is not None
+    ]
+    release = cuda_release(axes.get("gpu", ""))
+    return {
+        "packages": wanted,
+        "names": inputs.conda_table,
+        # A machine without GPU can still install and load what is built for one.
+        "virtual": {} if release is None else {"__cuda": release},
+    }
+
+
+def _name_of(package: TargetPackage) -> str:
+    return package.name
+
+
+def _in_target_order(axes: AxisValues, target: Target) -> AxisValues:
+    return {axis: axes[axis] for axis in target.axes if axis in axes}

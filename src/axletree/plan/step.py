@@ -1,0 +1,28 @@
+"""One step of one target, as planning describes it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from axletree.recipe.target import AxisValues, TargetResources
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of one target."""
+
+    name: str
+    """Unique in the target: ``build``, ``pack:torch-scatter``, ``test:operators:pip``."""
+    action: str
+    axes: AxisValues
+    parameters: dict[str, Any]
+    axes_in_key: bool = True
+    """Not where the axes only choose parameters: a patch for other variants changes nothing here."""
+    needs: dict[str, str] = {}
+    """Name of an input -> name of the step that makes it."""
+    tools: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    resources: TargetResources = TargetResources()
+    parallel: Literal["auto", "jobs", "tokens", "setuptools"] = "auto"
+    workspace: bool = False

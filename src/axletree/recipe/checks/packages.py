@@ -1,0 +1,193 @@
+"""Packages: what they are made of, who sees what, and names that meet, for wheels as for conda packages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.core.errors import RecipeError
+from axletree.recipe.axes import axes_of_package, matches, project
+from axletree.recipe.checks.axes import add_hint, missing_axes, twice
+from axletree.recipe.checks.texts import has_values, values_at
+from axletree.recipe.conda import CondaTable
+from axletree.recipe.faults import Fault
+from axletree.recipe.placeholders import fill, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from axletree.recipe.axes import Variant
+    from axletree.recipe.faults import Path
+    from axletree.recipe.model import Package, Recipe, Test
+
+_TOLD_BY_TAG = ("python", "platform")
+"""Axes that a wheel's file name tells apart by its tags, without a label."""
+_OF_FILES = ("files", "exclude", "prefix", "glibc", "provided_by")
+"""Keys that say something of files, which a metapackage has none of."""
+_FORMAT_OF = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
+"""Installer -> the format that it takes."""
+
+
+def package_faults(recipe: Recipe) -> Iterator[Fault]:
+    """All faults of packages and of who installs them that hold whatever the variant is."""
+    for name, package in recipe.packages.items():
+        path: Path = ("packages", name)
+        yield from twice(package.formats, (*path, "formats"), "format")
+        if package.from_ is None:
+            yield from _metapackage_faults(package, path)
+        else:
+            yield from _seen_faults(recipe, package, path)
+        if package.conda != CondaTable() and "conda" not in package.formats:
+            yield Fault(
+                path=(*path, "conda"), message='no conda package is made of it: formats lacks "conda"',
+                hint='give formats = ["wheel", "conda"], or leave the table out',
+            )  # fmt: skip
+    yield from _same_files(recipe)
+    for name, test in recipe.tests.items():
+        yield from _installer_faults(recipe, test, ("tests", name))
+
+
+def _metapackage_faults(package: Package, path: Path) -> Iterator[Fault]:
+    """A package without a stage has no files, so it must require something."""
+    default: dict[str, object] = {"files": ("**",), "exclude": (), "prefix": "", "glibc": None, "provided_by": {}}
+    for key in _OF_FILES:
+        if getattr(package, key) != default[key]:
+            yield Fault(
+                path=(*path, key.replace("_", "-")), message="a package without `from` has no files",
+                hint="name the stage whose tree has them: from = ..., or leave this out",
+            )  # fmt: skip
+    if "zip" in package.formats:
+        at = (*path, "formats", package.formats.index("zip"))
+        yield Fault(path=at, message="a package without `from` has no files, so there is nothing for an archive")
+    wanted = package.requires
+    kinds = (("wheel", "wheel", wanted), ("conda", "conda package", (*wanted, *package.conda.depends)))
+    for form, kind, given in kinds:
+        if form in package.formats and not given:
+            key = "requires" if form == "wheel" else "requires nor conda.depends"
+            hint = "name the stage whose tree is packed: from = ..., or what it stands for: requires = [...]"
+            yield Fault(path=path, message=f"has neither `from` nor {key}: its {kind} would be empty", hint=hint)
+
+
+def _seen_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault]:
+    """A package differs wherever its stage does, and its siblings divide a tree that is the same for all of them."""
+    stage = recipe.stages.get(package.from_ or "")
+    if stage is None:
+        return
+    missing = missing_axes(stage.axes, axes_of_package(recipe, package), recipe)
+    if missing:
+        axes = " and ".join(map(repr, missing))
+        message = f"stage {package.from_!r} differs by axis {axes}, which the package does not see"
+        at = (*path, "axes")
+        yield Fault(path=at, message=message, hint=add_hint(missing, at))
+    declared_at: Path = ("stages", str(package.from_), "axes")
+    for axis in missing_axes(package.when, stage.axes, recipe):
+        message = f"stage {package.from_!r} does not see axis {axis!r}: its tree is divided alike for all values of it"
+        hint = add_hint([axis], declared_at)
+        yield Fault(path=(*path, "when", axis), message=message, hint=hint, needs=(declared_at,))
+
+
+def _same_files(recipe: Recipe) -> Iterator[Fault]:
+    """Two packages of one stage and format that claim the same pattern, and neither leaves anything of it out.
+
+    Patterns that overlap otherwise are seen once there is a tree.
+    """
+    names = list(recipe.packages)
+    for number, name in enumerate(names):
+        package = recipe.packages[name]
+        rivals = [other for other in names[:number] if _divide_a_tree(package, recipe.packages[other])]
+        for place, pattern in enumerate(package.files):
+            rival = next((other for other in rivals if _also_takes(recipe.packages[other], package, pattern)), None)
+            if rival is not None:
+                message = f"packages {rival!r} and {name!r} both claim {pattern!r} of stage {package.from_!r}"
+                at: Path = ("packages", name, "files", *([place] if package.files != ("**",) else []))
+                yield Fault(path=at, message=message, hint="give files, or exclude, so that each file has one place")
+
+
+def _divide_a_tree(one: Package, other: Package) -> bool:
+    """Whether some variant has both packages in one format, from the tree of one stage."""
+    same = one.from_ is not None and one.from_ == other.from_ and not set(one.formats).isdisjoint(other.formats)
+    return same and not _never_meet(one, other)
+
+
+def _also_takes(other: Package, package: Package, pattern: str) -> bool:
+    return pattern in other.files and not package.exclude and not other.exclude
+
+
+def _never_meet(one: Package, other: Package) -> bool:
+    """Whether no variant has both packages."""
+    return any(
+        axis in other.when and set(_values_of(one, axis)).isdisjoint(_values_of(other, axis)) for axis in one.when
+    )
+
+
+def _values_of(package: Package, axis: str) -> tuple[str, ...]:
+    wanted = package.when[axis]
+    return (wanted,) if isinstance(wanted, str) else wanted
+
+
+def _installer_faults(recipe: Recipe, test: Test, path: Path) -> Iterator[Fault]:
+    packages = [recipe.packages[name] for name in test.packages if name in recipe.packages]
+    if len(packages) < len(test.packages):
+        return  # said where they are named
+    for number, installer in enumerate(test.installers):
+        wanted = _FORMAT_OF[installer]
+        if any(wanted in package.formats for package in packages):
+            continue
+        message = f"{installer} installs {wanted}s, but none of the test's packages is made as one"
+        if wanted == "conda":
+            message = "conda installs conda packages, but none of the test's packages is made as one"
+        hint = f'add "{wanted}" to formats of a package, or leave "{installer}" out: installers = [...]'
+        at: Path = (*path, "installers", number) if test.installers != ("pip", "uv") else path
+        yield Fault(path=at, message=message, hint=hint)
+
+
+def package_faults_at(recipe: Recipe, name: str, package: Package, variants: Sequence[Variant]) -> Iterator[Fault]:
+    """Variants of a package must not meet in one index under one name: clients could not tell them apart."""
+    made = [variant for variant in variants if matches(package.when, variant.values)]
+    if not made:
+        message = "no variant has it: its condition matches none"
+        yield Fault(path=("packages", name, "when"), message=message)
+    axes = axes_of_package(recipe, package)
+    take = f"take {{axis}} from the axes of {'it' if package.from_ is None else f'stage {package.from_!r}'}"
+    if "wheel" in package.formats or "zip" in package.formats:
+        told = [axis for axis in axes if axis not in _TOLD_BY_TAG]
+        texts: tuple[str, ...] = (package.index, package.local or "")
+        hint = f"put {{{{{{axis}}}}}} into local or index, or {take}"
+        yield from _meeting(recipe, ("packages", name), texts, made, told, hint, "version")
+    build = package.conda.build
+    if "conda" in package.formats and build is not None and "{hash}" not in build:
+        told = [axis for axis in axes if axis != "platform"]
+        hint = f"put {{{{hash}}}} or {{{{{{axis}}}}}} into build, or {take}"
+        given = {"hash": "", "number": ""}
+        texts = (package.index, package.conda.name or "", build)
+        yield from _meeting(recipe, ("packages", name, "conda", "build"), texts, made, told, hint, "build", given)
+
+
+def _meeting(
+    recipe: Recipe,
+    path: Path,
+    texts: Sequence[str],
+    variants: Sequence[Variant],
+    axes: Sequence[str],
+    hint: str,
+    what: str,
+    given: dict[str, str] | None = None,
+) -> Iterator[Fault]:
+    """The first two variants that differ by an axis which none of the texts tells."""
+    given = given or {}
+    templates = [scan(text) for text in texts]
+    if not all(has_values(recipe, template, given) for template in templates):
+        return
+    seen: dict[tuple[str, ...], tuple[dict[str, str], Variant]] = {}
+    for variant in variants:
+        values = values_at(recipe, variant.values) | given
+        try:
+            place = tuple(fill(template, values) for template in templates)
+        except RecipeError:
+            return  # said where the text stands
+        mine = project(variant.values, axes)
+        other, first = seen.setdefault(place, (mine, variant))
+        if other != mine:
+            axis = next(axis for axis in axes if other[axis] != mine[axis])
+            message = f"variants {first.id} and {variant.id} would have the same {what} in the same index"
+            yield Fault(path=path, message=message, hint=hint.format(axis=axis))
+            return
