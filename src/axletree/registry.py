@@ -33,6 +33,7 @@ ACTIONS: dict[str, ActionSpec] = {
     "build": ActionSpec(module="axletree.execute.actions.build", revision=3, compiles=True),
     "run": ActionSpec(module="axletree.execute.actions.run", revision=3, compiles=True),
     "install": ActionSpec(module="axletree.execute.actions.install", revision=1),
+    "relocate": ActionSpec(module="axletree.execute.actions.relocate", revision=1),
     "pack": ActionSpec(module="axletree.execute.actions.pack", revision=1),
     "audit": ActionSpec(module="axletree.execute.actions.audit", revision=2),
     "index": ActionSpec(module="axletree.execute.actions.index", revision=1),

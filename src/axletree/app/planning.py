@@ -19,6 +19,7 @@ from axletree.core.records import StageRecord
 from axletree.core.values import Digest, StageId
 from axletree.execute.process import looks_secret
 from axletree.host import machine
+from axletree.host.grafts import graft_folders, list_libraries
 from axletree.host.interpreters import Interpreter, find_interpreter, identity
 from axletree.host.policies import policy_digest
 from axletree.host.providers import providers_digest
@@ -29,6 +30,7 @@ from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import LockedEnvironment, PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_plan
+from axletree.plan.relocation import graft_key
 from axletree.recipe.axes import expand, select, variant_id
 from axletree.recipe.locks import REMAKE, check_lock, make_lock, parse_lock
 from axletree.recipe.target import Target, resolve
@@ -272,6 +274,7 @@ def _inputs(
 ) -> PlanInputs:
     paths = {patch.file for target in targets for patch in target.source.patches}
     paths |= {path for target in targets for test in target.tests for path in test.files}
+    relocations = [stage.relocate for target in targets for stage in target.stages if stage.relocate is not None]
     return PlanInputs(
         source=source_inputs(loaded, targets, store, out),
         environments=_environments(loaded, targets, interpreters),
@@ -281,6 +284,7 @@ def _inputs(
         driver_libraries=registry.driver_libraries(),
         policy=policy_digest(),
         providers=providers_digest(),
+        libraries={graft_key(rules): list_libraries(rules.graft, graft_folders(rules)) for rules in relocations},
         clients={"pip": version("pip"), "uv": version("uv")},
     )
 

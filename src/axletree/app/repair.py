@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +17,11 @@ from axletree.binary.zip.members import MemberSource
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
-from axletree.host.libraries import FoundLibrary, find_library, package_of, search_folders
+from axletree.host.grafts import library_finder
+from axletree.host.libraries import search_folders
 from axletree.host.policies import read_policies
 from axletree.host.providers import read_providers
-from axletree.package.libraries.graft import Candidate, Graft, Left, plan_grafts
+from axletree.package.libraries.graft import Graft, Left, graft_components, plan_grafts
 from axletree.package.libraries.policy import (
     Policy,
     broken_needs,
@@ -30,7 +30,7 @@ from axletree.package.libraries.policy import (
     symbol_needs,
 )
 from axletree.package.libraries.providers import required_names
-from axletree.package.sbom.write import SBOM_NAME, Component, wheel_sbom
+from axletree.package.sbom.write import SBOM_NAME, wheel_sbom
 from axletree.package.wheel.info import GENERATOR, carry_dist_info
 from axletree.package.wheel.names import dist_info_folder, render_wheel_name
 from axletree.package.wheel.repack import packed_members, renamed_members
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.binary.source import Source
-    from axletree.package.libraries.graft import Find, Grafting
+    from axletree.package.libraries.graft import Grafting
     from axletree.package.wheel.metadata import Metadata
 
 MAX_GRAFT = 64_000_000
@@ -130,7 +130,7 @@ def repair_wheel(
         system=target.libraries if target else promised_libraries(facts, policies, machine),
         providers=read_providers(),
         required=required_names(given.scan.wheel.metadata.requires if given.scan.wheel.metadata else ()),
-        find=_finder(library_path),
+        find=library_finder(search_folders(library_path)),
         limit=max_graft,
     )
     whole = {**facts, **{graft.path: graft.library.facts for graft in grafting.grafts}}
@@ -216,34 +216,6 @@ def _platform(facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target:
     return ".".join(f"{name}_{machine}" for name in (reached.name, *reached.aliases))
 
 
-def _finder(library_path: Sequence[Path]) -> Find:
-    folders = search_folders(library_path)
-    known: dict[tuple[str, int, int, str], Candidate | None] = {}
-
-    def find(soname: str, like: ElfFacts) -> Candidate | None:
-        key = (soname, like.machine, like.bits, like.order)
-        if key not in known:
-            found = find_library(soname, folders, like=like)
-            known[key] = None if found is None else _candidate(soname, found)
-        return known[key]
-
-    return find
-
-
-def _candidate(soname: str, found: FoundLibrary) -> Candidate:
-    package = package_of(found.path)
-    return Candidate(
-        soname=soname,
-        facts=found.facts,
-        size=found.size,
-        sha256=hashlib.sha256(map_file(found.path)).hexdigest(),
-        origin=str(found.path),
-        package=package.name if package else "",
-        version=package.version if package else "",
-        purl=package.purl if package else "",
-    )
-
-
 def _edited_members(given: _Input, grafting: Grafting, archive: str) -> Iterator[tuple[str, Member]]:
     """Path -> what goes there, for grafts and for files of the wheel that must find them."""
     origins = {graft.path: graft.library.origin for graft in grafting.grafts}
@@ -277,20 +249,8 @@ def _unchanged(given: _Input, edited: Mapping[str, Member], *, without: str) -> 
 def _sbom(given: _Input, metadata: Metadata, grafts: Sequence[Graft], epoch: int) -> bytes:
     source = given.scan.wheel.dist_info
     folder = dist_info_folder(metadata.name, metadata.version)
-    bundled = [
-        Component(
-            name=graft.library.soname,
-            version=graft.library.version,
-            origin="bundled",
-            purl=graft.library.purl,
-            sha256=graft.library.sha256,
-            paths=(graft.path,),
-            note=f"of the system package {graft.library.package}" if graft.library.package else "",
-        )
-        for graft in grafts
-    ]
     paths = carry_dist_info(given.entries, source=source, target=folder).values()
-    return wheel_sbom(metadata, paths, dist_info=folder, bundled=bundled, epoch=epoch)
+    return wheel_sbom(metadata, paths, dist_info=folder, bundled=graft_components(grafts), epoch=epoch)
 
 
 def _write(

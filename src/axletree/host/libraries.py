@@ -41,11 +41,16 @@ class SystemPackage(msgspec.Struct, frozen=True, kw_only=True):
     purl: str
 
 
-def search_folders(extra: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Folders in the loader's order: given ones, ``LD_LIBRARY_PATH``, those of its cache, the default ones."""
-    variable = [Path(part) for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
+def search_folders(extra: Iterable[Path] = (), *, variable: bool = True) -> tuple[Path, ...]:
+    """Folders in the loader's order: given ones, ``LD_LIBRARY_PATH``, those of its cache, the default ones.
+
+    Args:
+        extra: searched first.
+        variable: whether the user's ``LD_LIBRARY_PATH`` counts.
+    """
+    listed = os.environ.get("LD_LIBRARY_PATH", "").split(":") if variable else []
     default = [Path(part) for part in ("/lib64", "/usr/lib64", "/lib", "/usr/lib")]
-    return tuple(dict.fromkeys([*extra, *variable, *_cached_folders(), *default]))
+    return tuple(dict.fromkeys([*extra, *(Path(part) for part in listed if part), *_cached_folders(), *default]))
 
 
 def find_library(soname: str, folders: Iterable[Path], *, like: ElfFacts) -> FoundLibrary | None:

@@ -37,6 +37,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the platform policy data: part of what tags and audit say."""
     providers: Digest | None = None
     """Digest of the lists of library providers: part of what audits say."""
+    libraries: dict[tuple[str, ...], dict[str, str]] = {}
+    """What a relocation may graft, by its patterns and folders -> SONAME -> SHA-256 of this machine's library."""
     clients: dict[str, str] = {}
     """Installer -> version, for tests."""
     revision: str = ""

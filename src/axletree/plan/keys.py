@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from axletree.plan.actions import ActionSpec
     from axletree.plan.graph import Plan, PlannedStage
 
-_DATED = frozenset({"pack", "pack-conda", "pack-zip", "index"})
+_DATED = frozenset({"pack", "pack-conda", "pack-zip", "index", "relocate"})
 """Actions that write a date, ``SOURCE_DATE_EPOCH``."""
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from axletree.core.errors import Problem, RecipeError
 from axletree.plan.packaging import packaging_steps
+from axletree.plan.relocation import relocation_step
 from axletree.plan.step import Step
 from axletree.recipe.locks import REMAKE
 from axletree.recipe.target import TargetResources
@@ -41,6 +42,9 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
     source = "patch" if target.source.patches else "fetch"
     built = {stage.name for stage in target.stages if stage.action == "build"}
     for stage in in_order(target.stages):
+        if stage.relocate is not None:
+            yield relocation_step(stage, stage.relocate, inputs, _tree_inputs(stage, built))
+            continue
         yield _stage_step(stage, source=source, built=built)
         if stage.action == "build":
             yield _install_step(stage)
@@ -113,8 +117,12 @@ def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment)
     )
 
 
+def _tree_inputs(stage: TargetStage, built: set[str]) -> dict[str, str]:
+    return {f"in:{name}": f"install:{name}" if name in built else name for name in stage.inputs}
+
+
 def _stage_step(stage: TargetStage, *, source: str, built: set[str]) -> Step:
-    needs = {f"in:{name}": f"install:{name}" if name in built else name for name in stage.inputs}
+    needs = _tree_inputs(stage, built)
     if stage.source:
         needs["source"] = source
     if stage.environment is not None:

@@ -18,6 +18,7 @@ from axletree.core.errors import IntegrityError, Problem
 from axletree.core.units import format_bytes
 from axletree.package.libraries.linkage import installed_path, is_loader, library_paths, origin_entry
 from axletree.package.libraries.providers import find_providers
+from axletree.package.sbom.write import Component
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -145,6 +146,22 @@ def plan_grafts(
             Left(soname=soname, owner=owner, declared=declared, files=tuple(sorted(closure.users[soname])))
             for soname, (owner, declared) in sorted(closure.left.items())
         ),
+    )
+
+
+def graft_components(grafts: Iterable[Graft]) -> tuple[Component, ...]:
+    """Grafts as parts of a bill of materials."""
+    return tuple(
+        Component(
+            name=graft.library.soname,
+            version=graft.library.version,
+            origin="bundled",
+            purl=graft.library.purl,
+            sha256=graft.library.sha256,
+            paths=(graft.path,),
+            note=f"of the system package {graft.library.package}" if graft.library.package else "",
+        )
+        for graft in grafts
     )
 
 

@@ -52,6 +52,10 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
     """Path now, also of grafts -> what changes in it."""
     grafts: tuple[Graft, ...]
     outside: tuple[Outside, ...]
+    opens: dict[str, tuple[str, ...]]
+    """Path now -> libraries of the trees that the file opens by name."""
+    inside: tuple[str, ...]
+    """SONAMEs, as they were, of libraries that the trees bring under another name, sorted."""
     cut: tuple[str, ...]
     """Absolute and working-directory entries of search paths that go, sorted."""
 
@@ -140,13 +144,16 @@ class _Linker:
             soname: Graft(library=library, path=self.graft_path(soname))
             for soname, library in sorted(self.taken.items())
         }
+        opens = self.opens([*self.elfs, *(graft.path for graft in grafts.values())])
         return Links(
-            changes=dict(self.changes(renames, grafts)),
+            changes=dict(self.changes(renames, grafts, opens)),
             grafts=tuple(grafts.values()),
             outside=tuple(
                 Outside(soname=soname, owner=owner, kind=kind, files=tuple(sorted(self.users[soname])))
                 for soname, (owner, kind) in sorted(self.outside.items())
             ),
+            opens=opens,
+            inside=tuple(sorted({*self.taken, *self.held})),
             cut=tuple(sorted({entry for facts in self.elfs.values() for entry in _strange_entries(facts)})),
         )
 
@@ -223,8 +230,19 @@ class _Linker:
         found = [name for key in named for name in self.rules.opens[key]]
         yield from dict.fromkeys([*found, *opened_names(path, facts, self.rules.opens)])
 
+    def opens(self, present: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """What files open, of what is there: one list may serve the trees of several variants."""
+        names = {*self.own, *self.beside, *map(posixpath.basename, present)}
+        found = {path: [*self.opened(path, facts)] for path, facts in self.elfs.items()}
+        return {
+            path: kept for path, listed in found.items() if (kept := tuple(name for name in listed if name in names))
+        }
+
     def changes(
-        self, renames: Mapping[str, Mapping[str, str]], grafts: Mapping[str, Graft]
+        self,
+        renames: Mapping[str, Mapping[str, str]],
+        grafts: Mapping[str, Graft],
+        opens: Mapping[str, tuple[str, ...]],
     ) -> Iterator[tuple[str, ElfChange]]:
         real = {**self.elfs, **{graft.path: graft.library.facts for graft in grafts.values()}}
         new = {
@@ -236,10 +254,6 @@ class _Linker:
                 soname=self.layout.sonames.get(path, facts.soname),
             )
             for path, facts in real.items()
-        }
-        names = {*self.own, *self.beside, *map(posixpath.basename, new)}
-        opens = {
-            path: tuple(name for name in self.opened(path, facts) if name in names) for path, facts in self.elfs.items()
         }
         relocation = plan_search_paths(
             new,

@@ -1,0 +1,297 @@
+"""Turn a tree of the build machine into one that loads on a clean host, beside the trees that it is installed with.
+
+What must change is decided in :mod:`axletree.package.relocation`. Content that stays is not copied: the new tree names
+the blobs of the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from axletree.binary.elf.facts import is_elf, read_elf
+from axletree.core.errors import IntegrityError, Problem
+from axletree.core.trees import Entry, make_tree
+from axletree.core.units import format_bytes
+from axletree.execute.context import Outcome
+from axletree.host.archive import map_file
+from axletree.host.edit import edit_elf
+from axletree.host.grafts import graft_folders, library_finder, licence_of
+from axletree.host.policies import read_policies
+from axletree.host.providers import read_providers
+from axletree.package.cmake.exports import CMakeChanges, CMakeTree, adapt_exports
+from axletree.package.libraries.graft import graft_components
+from axletree.package.libraries.policy import promised_libraries
+from axletree.package.relocation.layout import Layout, lay_out
+from axletree.package.relocation.links import Links, plan_links
+from axletree.package.relocation.proof import build_path_problems, loading_problems
+from axletree.package.relocation.texts import edit_texts
+from axletree.package.sbom.write import Component, render_sbom
+from axletree.package.wheel.tags import single_machine
+from axletree.recipe.relocation import Relocate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.core.trees import Tree
+    from axletree.execute.context import Context
+    from axletree.package.libraries.graft import Candidate, Find, Graft
+    from axletree.store.store import Store
+
+BILL = "grafts.cdx.json"
+"""Bill of materials of the libraries that were taken in, beside them."""
+_SMALLEST_ELF = 52
+_TEXTS = (".cmake", ".pc", ".py")
+_SHOWN = 40
+_SYSTEM = re.compile(r"/(usr|lib\w*|opt|etc)(/|$)")
+
+
+class _Trees(NamedTuple):
+    """The tree that is relocated, and those beside it."""
+
+    own: Tree
+    elfs: dict[str, ElfFacts]
+    beside: dict[str, Entry]
+    beside_elfs: dict[str, ElfFacts]
+
+
+def run(context: Context) -> Outcome:
+    """Relocate the tree of the first input.
+
+    Raises:
+        IntegrityError: a library that is needed can't be had, an edit does not fit, something of the build machine is
+            left, or a file would not load. Names all that the same step found.
+    """
+    rules = msgspec.convert(context.parameters["relocate"], Relocate)
+    trees = _read_trees(context)
+    layout = lay_out(trees.own, rules, trees.elfs)
+    now = {path: trees.elfs[entry.path] for path, entry in layout.entries.items() if entry.path in trees.elfs}
+    folders = graft_folders(rules)
+    links = plan_links(
+        now,
+        layout,
+        rules,
+        siblings=trees.beside_elfs,
+        system=promised_libraries(now, read_policies(), single_machine(now)),
+        providers=read_providers(),
+        find=_pinned(library_finder(folders), context.parameters["libraries"]),
+        searched=[str(folder) for folder in folders],
+    )
+    cmake, texts = _texts(context, trees, layout, links, rules)
+    entries = {path: msgspec.structs.replace(entry, path=path) for path, entry in layout.entries.items()}
+    entries |= {path: Entry(path=path, kind="link", target=target) for path, target in layout.links.items()}
+    entries |= {entry.path: entry for entry in _write_texts(context, texts, layout)}
+    entries |= {entry.path: entry for entry in _write_elfs(context, links, entries)}
+    entries |= {entry.path: entry for entry in _write_papers(context, links.grafts, rules)}
+    leaks = _prove(context, entries, trees, links)
+    _say(context, layout, links)
+    tree = context.store.put_tree(make_tree(entries.values()))
+    return Outcome(tree=tree, facts=_facts(layout, links, cmake, texts, leaks))
+
+
+def _read_trees(context: Context) -> _Trees:
+    own = context.tree(context.parameters["tree"])
+    others = [name for name in context.request.inputs if name != context.parameters["tree"]]
+    beside = {entry.path: entry for name in others for entry in context.tree(name).entries}
+    return _Trees(own, _read_elfs(context.store, own.entries), beside, _read_elfs(context.store, beside.values()))
+
+
+def _read_elfs(store: Store, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
+    found: dict[str, ElfFacts] = {}
+    for entry in entries:
+        if entry.blob is None or entry.size < _SMALLEST_ELF:
+            continue
+        path = store.blob_path(entry.blob)
+        with path.open("rb") as stream:
+            head = stream.read(4)
+        if is_elf(head):
+            with map_file(path) as view:
+                found[entry.path] = read_elf(view, name=entry.path)
+    return found
+
+
+def _pinned(find: Find, known: Mapping[str, str]) -> Find:
+    """Refuse a library that changed since its digest went into the stage's key."""
+
+    def pinned(soname: str, like: ElfFacts) -> Candidate | None:
+        library = find(soname, like)
+        if library is not None and known.get(soname, library.sha256) != library.sha256:
+            problem = Problem(file=library.origin, message="has changed since the build was planned")
+            raise IntegrityError(problem, hint="start the build again")
+        return library
+
+    return pinned
+
+
+def _texts(
+    context: Context, trees: _Trees, layout: Layout, links: Links, rules: Relocate
+) -> tuple[CMakeChanges | None, dict[str, str]]:
+    """Path before -> new text, of all texts that change."""
+    edited = {edit.file for edit in rules.edits}
+    wanted = {
+        entry.path: entry
+        for entry in layout.entries.values()
+        if entry.path in edited or (rules.cmake and entry.path.endswith(".cmake"))
+    }
+    before = {path: _text(context.store, entry) for path, entry in wanted.items()}
+    texts = edit_texts(before, rules.edits)
+    if not rules.cmake:
+        return None, texts
+    known = {*links.inside, *(outside.soname for outside in links.outside if outside.kind == "system")}
+    stems = {found[1] for name in known if (found := re.match(r"lib(.+?)\.so", name))}
+    cmake = adapt_exports(
+        {path: texts.get(path, text) for path, text in before.items() if path.endswith(".cmake")},
+        CMakeTree(
+            moved=layout.moved,
+            folders=layout.folders,
+            dropped=layout.dropped,
+            names=layout.names,
+            inside=stems,
+            private=rules.private,
+        ),
+        beside=(_text(context.store, entry) for path, entry in trees.beside.items() if path.endswith(".cmake")),
+    )
+    return cmake, texts | cmake.texts
+
+
+def _text(store: Store, entry: Entry) -> str:
+    assert entry.blob is not None  # noqa: S101 (only files are read)
+    try:
+        return store.read_blob(entry.blob).decode()
+    except UnicodeDecodeError as error:
+        raise IntegrityError(Problem(file=entry.path, message=f"is no UTF-8 text: {error.reason}")) from error
+
+
+def _write_texts(context: Context, texts: Mapping[str, str], layout: Layout) -> Iterator[Entry]:
+    entries = {entry.path: (path, entry) for path, entry in layout.entries.items()}
+    for before, text in texts.items():
+        path, entry = entries[before]
+        data = text.encode()
+        blob = context.store.put_bytes(data)
+        yield Entry(path=path, blob=blob, size=len(data), executable=entry.executable)
+
+
+def _write_elfs(context: Context, links: Links, entries: Mapping[str, Entry]) -> Iterator[Entry]:
+    """Edit the ELF files that change, in copies of them, and the libraries that are taken in."""
+    grafts = {graft.path: graft for graft in links.grafts}
+    changing = [entries[path] for path in links.changes if path not in grafts]
+    folder = context.work / "changed"
+    context.store.materialise(context.store.put_tree(make_tree(changing)), folder)
+    for number, path in enumerate((*(entry.path for entry in changing), *grafts), start=1):
+        context.progress("editing libraries", done=number, total=len(changing) + len(grafts))
+        target = folder / path
+        if path in grafts:
+            _copy_graft(grafts[path], target)
+        if path in links.changes:
+            edit_elf(target, links.changes[path])
+        blob, size = context.store.put_file(target, adopt=True)
+        executable = path in grafts or entries[path].executable
+        yield Entry(path=path, blob=blob, size=size, executable=executable)
+
+
+def _copy_graft(graft: Graft, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(graft.library.origin, target)
+    with target.open("rb") as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() != graft.library.sha256:
+            problem = Problem(file=graft.library.origin, message="has changed while it was read")
+            raise IntegrityError(problem, hint="start the build again")
+
+
+def _write_papers(context: Context, grafts: tuple[Graft, ...], rules: Relocate) -> Iterator[Entry]:
+    """The bill of the libraries that were taken in, and their licences, beside them."""
+    if not grafts or rules.graft_to is None:
+        return
+    subject = Component(name=rules.graft_to.partition("/")[0], origin="bundled")
+    bill = render_sbom(subject, graft_components(grafts), epoch=context.request.ingredients["epoch"])
+    papers = {f"{rules.graft_to}/{BILL}": bill}
+    for package in sorted({graft.library.package for graft in grafts} - {""}):
+        licence = licence_of(package)
+        if licence is not None:
+            papers[f"{rules.graft_to}/licenses/{package}/copyright"] = licence
+    for path, data in papers.items():
+        yield Entry(path=path, blob=context.store.put_bytes(data), size=len(data))
+
+
+def _prove(context: Context, entries: Mapping[str, Entry], trees: _Trees, links: Links) -> tuple[str, ...]:
+    """See that the new tree loads and names nothing of the build; returns libraries whose data names its folders.
+
+    What stands in the data of a library (assertions, a configuration that it prints) can't be edited, and harms nobody.
+    """
+    context.progress("checking that everything loads")
+    elfs = _read_elfs(context.store, entries.values())
+    problems = [
+        *loading_problems(elfs, trees.beside_elfs, outside={each.soname for each in links.outside}, opens=links.opens)
+    ]
+    roots = [
+        str(context.store.root),
+        *(entry for entry in links.cut if entry.startswith("/") and not _SYSTEM.match(entry)),
+    ]
+    texts = (
+        (path, context.store.read_blob(entry.blob).decode(errors="replace"))
+        for path, entry in sorted(entries.items())
+        if entry.blob is not None and path.endswith(_TEXTS)
+    )
+    problems += build_path_problems(texts, roots)
+    if problems:
+        raise IntegrityError(*problems[:_SHOWN])
+    pattern = re.compile(b"|".join(re.escape(os.fsencode(root)) for root in roots))
+    return tuple(path for path in sorted(elfs) if _names(context.store, entries[path], pattern))
+
+
+def _names(store: Store, entry: Entry, pattern: re.Pattern[bytes]) -> bool:
+    assert entry.blob is not None  # noqa: S101 (ELF files are files)
+    with map_file(store.blob_path(entry.blob)) as view:
+        return pattern.search(view) is not None
+
+
+def _say(context: Context, layout: Layout, links: Links) -> None:
+    for path, change in sorted(links.changes.items()):
+        new = [f"SONAME {change.soname}"] if change.soname else []
+        new += [f"{old} -> {name}" for old, name in change.replace_needed.items()]
+        new += [f"search path {':'.join(change.rpath) or 'removed'}"] if change.rpath is not None else []
+        context.log.say(f"{path}: {', '.join(new)}")
+    for graft in links.grafts:
+        package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
+        context.log.say(f"{graft.path}: taken in from {graft.library.origin}{package}")
+    for each in links.outside:
+        context.log.say(f"{each.soname}: left to {each.owner}, needed by {len(each.files)} files")
+    if layout.saved:
+        context.log.say(f"copies of libraries under other names: {format_bytes(layout.saved)} less")
+
+
+def _facts(
+    layout: Layout, links: Links, cmake: CMakeChanges | None, texts: Mapping[str, str], leaks: tuple[str, ...]
+) -> dict[str, Any]:
+    return {
+        "grafts": [
+            {
+                "soname": graft.library.soname,
+                "path": graft.path,
+                "size": graft.library.size,
+                "sha256": graft.library.sha256,
+                "origin": graft.library.origin,
+                "package": graft.library.package,
+                "version": graft.library.version,
+                "purl": graft.library.purl,
+            }
+            for graft in links.grafts
+        ],
+        "outside": [[each.soname, each.owner] for each in links.outside],
+        "renamed": dict(sorted(layout.names.items())),
+        "saved": layout.saved,
+        "search_paths": {
+            path: list(change.rpath) for path, change in links.changes.items() if change.rpath is not None
+        },
+        "cut": list(links.cut),
+        "edited": sorted(texts),
+        "cmake_left_out": list(cmake.left_out) if cmake is not None else [],
+        "build_paths": list(leaks),
+    }

@@ -1,0 +1,107 @@
+"""Libraries of this machine that packages may take in: what is there, what it is, whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axletree.binary.elf.facts import is_elf, read_elf
+from axletree.core.errors import IntegrityError
+from axletree.host.archive import map_file
+from axletree.host.libraries import find_library, package_of, search_folders
+from axletree.package.libraries.graft import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.host.libraries import FoundLibrary
+    from axletree.package.libraries.graft import Find
+    from axletree.recipe.relocation import Relocate
+
+_LICENCES = Path("/usr/share/doc")
+"""Where Debian's packages have the licences of what they hold (Debian Policy 12.5)."""
+
+
+def library_finder(folders: Sequence[Path]) -> Find:
+    """What looks for a library in folders, and remembers what it found."""
+    known: dict[tuple[str, int, int, str], Candidate | None] = {}
+
+    def find(soname: str, like: ElfFacts) -> Candidate | None:
+        key = (soname, like.machine, like.bits, like.order)
+        if key not in known:
+            found = find_library(soname, folders, like=like)
+            known[key] = None if found is None else _candidate(soname, found)
+        return known[key]
+
+    return find
+
+
+def graft_folders(rules: Relocate) -> tuple[Path, ...]:
+    """Where a relocation looks for libraries of this machine: not in ``LD_LIBRARY_PATH``, which is in no key."""
+    return search_folders(map(Path, rules.graft_from), variable=False)
+
+
+def list_libraries(patterns: Iterable[str], folders: Iterable[Path]) -> dict[str, str]:
+    """SONAME -> SHA-256 of each library for this machine's processor that the loader would find, sorted.
+
+    Args:
+        patterns: of SONAMEs, with ``*``.
+        folders: in the loader's order.
+
+    Raises:
+        HostError: one is there, but can't be read.
+    """
+    wanted = tuple(patterns)
+    names: dict[str, None] = {}
+    places = tuple(folders)
+    for folder in places if wanted else ():
+        try:
+            listed = sorted(path.name for path in folder.iterdir())
+        except OSError:
+            continue  # the loader passes over it too
+        names.update((name, None) for name in listed if ".so" in name and any(fnmatchcase(name, p) for p in wanted))
+    found = {name: find_library(name, places, like=_own_facts()) for name in sorted(names)}
+    return {
+        name: _digest(library.path)
+        for name, library in found.items()
+        if library is not None and library.facts.soname in {name, None}
+    }
+
+
+def licence_of(package: str) -> bytes | None:
+    """What a system package says of its licences; ``None`` where this machine keeps no such files."""
+    try:
+        return (_LICENCES / package / "copyright").read_bytes()
+    except OSError:
+        return None
+
+
+def _candidate(soname: str, found: FoundLibrary) -> Candidate:
+    package = package_of(found.path)
+    return Candidate(
+        soname=soname,
+        facts=found.facts,
+        size=found.size,
+        sha256=_digest(found.path),
+        origin=str(found.path),
+        package=package.name if package else "",
+        version=package.version if package else "",
+        purl=package.purl if package else "",
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(map_file(path)).hexdigest()
+
+
+@cache
+def _own_facts() -> ElfFacts:
+    view = map_file(Path(sys.executable).resolve())
+    if not is_elf(bytes(view[:4])):
+        raise IntegrityError(f"{sys.executable} is no ELF file: libraries can be taken in on Linux only")
+    return read_elf(view, name=sys.executable)
