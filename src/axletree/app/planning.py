@@ -274,7 +274,8 @@ def _inputs(
 ) -> PlanInputs:
     paths = {patch.file for target in targets for patch in target.source.patches}
     paths |= {path for target in targets for test in target.tests for path in test.files}
-    relocations = [stage.relocate for target in targets for stage in target.stages if stage.relocate is not None]
+    stages = [stage for target in targets for stage in target.stages]
+    relocations = {graft_key(stage.relocate): stage.relocate for stage in stages if stage.relocate is not None}
     return PlanInputs(
         source=source_inputs(loaded, targets, store, out),
         environments=_environments(loaded, targets, interpreters),
@@ -284,7 +285,7 @@ def _inputs(
         driver_libraries=registry.driver_libraries(),
         policy=policy_digest(),
         providers=providers_digest(),
-        libraries={graft_key(rules): list_libraries(rules.graft, graft_folders(rules)) for rules in relocations},
+        libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
         clients={"pip": version("pip"), "uv": version("uv")},
     )
 
