@@ -122,6 +122,7 @@ class _Linker:
         self.taken: dict[str, Candidate] = {}
         self.outside: dict[str, tuple[str, Literal["system", "driver", "host", "distribution", "python"]]] = {}
         self.users: dict[str, set[str]] = {}
+        self.unlisted: dict[str, str] = {}  # SONAME -> the first file that needs it
         self.problems: list[Problem] = []
 
     def plan(self) -> Links:
@@ -137,7 +138,7 @@ class _Linker:
                     renames[path][soname] = name
                 if len(self.taken) > before:
                     waiting.append((self.graft_path(soname), self.taken[soname].facts))
-        self.problems += self.unopenable()
+        self.problems += [*self.refused(), *self.unopenable()]
         if self.problems:
             raise IntegrityError(*self.problems)
         grafts = {
@@ -190,21 +191,30 @@ class _Linker:
 
     def taken_in(self, soname: str, path: str, facts: ElfFacts) -> str:
         library = self.find(soname, facts)
-        if library is not None and self.listed(soname):
-            self.taken[soname] = library
-            return posixpath.basename(self.graft_path(soname))
-        if library is not None:
-            origin = f"{library.package} {library.version}, {library.origin}" if library.package else library.origin
-            message = f"needs a library that only this machine has: {origin}"
-            base = unversioned(soname) or soname
-            hint = f'to take it in, add "{base}*" to graft'
-        else:
+        if library is None:
             entries = [each.text for each in search_path(path, facts)]
             beside = " nor in sibling trees" if self.siblings else ""
             message = f"needs a library that is neither in the tree{beside} nor on this machine"
             hint = f"looked for in {', '.join([*entries, *self.searched])}; add its folder to graft-from"
-        self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
-        return soname
+            self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
+            self.outside[soname] = ("nobody", "host")  # said once is enough
+            return soname
+        if not self.listed(soname):
+            self.unlisted[soname] = path
+        self.taken[soname] = library
+        return posixpath.basename(self.graft_path(soname))
+
+    def refused(self) -> Iterator[Problem]:
+        """Libraries that would have to be taken in, and are not listed: all of them, with what they need in turn."""
+        bases = sorted({unversioned(soname) or soname for soname in self.unlisted})
+        listed = ", ".join(f'"{each}"' for each in (*self.rules.graft, *(f"{base}*" for base in bases)))
+        for number, (soname, path) in enumerate(self.unlisted.items(), start=1):
+            library = self.taken[soname]
+            whose = f"{library.package} {library.version}, {library.origin}" if library.package else library.origin
+            hint = f"to take them in: graft = [{listed}]" if number == len(self.unlisted) else None
+            message = f"needs a library that only this machine has: {whose}"
+            user = path if path in self.elfs else next(name for name in self.taken if self.graft_path(name) == path)
+            yield Problem(file=user, key=soname, message=message, hint=hint)
 
     def listed(self, soname: str) -> bool:
         return any(fnmatchcase(soname, pattern) for pattern in self.rules.graft)
