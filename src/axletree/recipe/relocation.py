@@ -1,6 +1,6 @@
 """The table ``relocate`` of a stage: how a tree of the build machine becomes one that loads on a clean host.
 
-It reads no placeholders but in ``graft-from``: code that edits look for is full of braces.
+Its paths and globs may hold placeholders; what edits find and put may not, as code is full of braces.
 """
 
 from __future__ import annotations

@@ -306,7 +306,16 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> Targe
 
 
 def _relocate(table: Relocate | None, text: _Filler) -> Relocate | None:
-    return None if table is None else replace(table, graft_from=text.each(table.graft_from))
+    if table is None:
+        return None
+    return replace(
+        table,
+        place=text.table(table.place),
+        drop=text.each(table.drop),
+        single=text.each(table.single),
+        graft_to=None if table.graft_to is None else text.one(table.graft_to),
+        graft_from=text.each(table.graft_from),
+    )
 
 
 def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) -> TargetPackage:

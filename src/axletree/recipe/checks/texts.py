@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from axletree.recipe.conda import CondaTable
     from axletree.recipe.model import Override, Package, Recipe, Stage, Test
     from axletree.recipe.placeholders import Template
+    from axletree.recipe.relocation import Relocate
 
 Check = Callable[[str], str | None]
 
@@ -104,8 +105,16 @@ def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
     yield from _each((*path, "config"), stage.config, *seen)
     yield from _each((*path, "env"), stage.env, *seen)
     if stage.relocate is not None:
-        at = (*path, "relocate", "graft-from")
-        yield from _each(at, stage.relocate.graft_from, *seen, absolute_message)
+        yield from _relocate_slots((*path, "relocate"), stage.relocate, *seen)
+
+
+def _relocate_slots(path: Path, table: Relocate, axes: tuple[str, ...], declared_at: Path) -> Iterator[Slot]:
+    yield from _each((*path, "place"), table.place, axes, declared_at, check.inside_message)
+    yield from _each((*path, "drop"), table.drop, axes, declared_at)
+    yield from _each((*path, "single"), table.single, axes, declared_at)
+    if table.graft_to is not None:
+        yield _one((*path, "graft-to"), table.graft_to, axes, declared_at, check.inside_message)
+    yield from _each((*path, "graft-from"), table.graft_from, axes, declared_at, absolute_message)
 
 
 def _package_slots(recipe: Recipe, name: str, package: Package) -> Iterator[Slot]:
