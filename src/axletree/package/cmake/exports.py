@@ -21,6 +21,8 @@ from axletree.package.cmake.syntax import Command, Replacement, parse_cmake, rep
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from axletree.package.cmake.syntax import Argument
+
 _PREFIX = "${_IMPORT_PREFIX}"
 _VARIABLE = "_IMPORT_PREFIX"
 _LINKED = re.compile(r"(?:INTERFACE|IMPORTED)_LINK_(?:\w+_)?LIBRARIES(?:_\w+)?")
@@ -83,7 +85,7 @@ def adapt_exports(files: Mapping[str, str], tree: CMakeTree, *, beside: Iterable
     problems: list[Problem] = []
     left_out: set[str] = set()
     for path in known.exports:
-        adapter = _Adapter(path, parsed, tree, known)
+        adapter = _Adapter(path, files[path], parsed, tree, known)
         new = replaced(files[path], adapter.replacements())
         problems += adapter.problems
         left_out |= adapter.left_out
@@ -130,8 +132,11 @@ class _Known:
 class _Adapter:
     """One file with exported targets."""
 
-    def __init__(self, path: str, parsed: Mapping[str, Sequence[Command]], tree: CMakeTree, known: _Known) -> None:
+    def __init__(
+        self, path: str, text: str, parsed: Mapping[str, Sequence[Command]], tree: CMakeTree, known: _Known
+    ) -> None:
         self.path = path
+        self.text = text
         self.commands = parsed[path]
         self.tree = tree
         self.known = known
@@ -140,7 +145,8 @@ class _Adapter:
         main = _main_file(path, parsed)
         self.depth, self.absolute = _import_prefix(parsed[main])
         if self.absolute:
-            self.depth = _depth_that_fits(main, self.commands, tree)
+            family = [command for other in parsed if _main_file(other, parsed) == main for command in parsed[other]]
+            self.depth = _depth_that_fits(main, family, tree, prefixes=(_PREFIX, self.absolute))
         self.before = _above(posixpath.dirname(path), self.depth)
         self.now = _above(posixpath.dirname(tree.moved[path]), self.depth)
 
@@ -173,18 +179,18 @@ class _Adapter:
                 key = argument.text
                 continue
             items = split_list(argument.text)
-            kept = [new for item in items if (new := self.item(item, key, target, command)) is not None]
+            kept = [new for item in items if (new := self.item(item, key, target, argument)) is not None]
             text = ";".join(kept)
             if text != argument.text:
                 yield Replacement(start=argument.start, end=argument.end, text=text)
 
-    def item(self, item: str, key: str, target: str, command: Command) -> str | None:
+    def item(self, item: str, key: str, target: str, argument: Argument) -> str | None:
         """What becomes of an item of a list; ``None``: it is left out."""
         if _SONAME.fullmatch(key):
             return self.tree.names.get(item, item)
         path = self.package_path(item)
         if path is not None:
-            return self.moved_path(path, item, command)
+            return self.moved_path(path, item, argument)
         inner = _ONLY.fullmatch(item)
         name = inner[1] if inner else item
         linked = _LINKED.fullmatch(key) is not None
@@ -193,10 +199,12 @@ class _Adapter:
             return None
         if name.startswith(("/", "-L/", "-I/")):
             hint = f'list it under private if users do not need it: "{name}"'
-            self.fault(command, f"{target}: {key or 'a list'} names {name} of the build machine", hint)
+            self.fault(argument, f"{target}: {key or 'a list'} names {name} of the build machine", hint)
         elif linked and _TARGET.fullmatch(name) and not self.known.defines(name):
             hint = f'list it under private if users do not need it: "{name}"'
-            self.fault(command, f"{target} links to {name}, which no CMake file of the tree defines or looks for", hint)
+            self.fault(
+                argument, f"{target} links to {name}, which no CMake file of the tree defines or looks for", hint
+            )
         return item
 
     def package_path(self, item: str) -> str | None:
@@ -207,12 +215,12 @@ class _Adapter:
                 return posixpath.normpath(posixpath.join(self.before, rest)) if rest else self.before or "."
         return None
 
-    def moved_path(self, path: str, item: str, command: Command) -> str:
+    def moved_path(self, path: str, item: str, argument: Argument) -> str:
         new = self.tree.moved.get(path, self.tree.folders.get(path))
         if new is None:
             gone = path in self.tree.dropped
             what = f"names {path}, which drop leaves out" if gone else f"names {path}, which is not in the tree"
-            self.fault(command, what, "drop what exports it as well, or keep the file" if gone else None)
+            self.fault(argument, what, "drop what exports it as well, or keep the file" if gone else None)
             return item
         relative = posixpath.relpath(f"/{new}", f"/{self.now}")
         return _PREFIX if relative == "." else f"{_PREFIX}/{relative}"
@@ -231,8 +239,9 @@ class _Adapter:
             stem = name.rpartition("::")[2].removeprefix("lib")
         return stem.lower() in {each.lower() for each in self.tree.inside}
 
-    def fault(self, command: Command, message: str, hint: str | None) -> None:
-        self.problems.append(Problem(file=self.path, line=command.line, message=message, hint=hint))
+    def fault(self, argument: Argument, message: str, hint: str | None) -> None:
+        line = self.text.count("\n", 0, argument.start) + 1
+        self.problems.append(Problem(file=self.path, line=line, message=message, hint=hint))
 
 
 def _main_file(path: str, parsed: Mapping[str, Sequence[Command]]) -> str:
@@ -275,22 +284,18 @@ def _above(folder: str, depth: int) -> str:
     return folder
 
 
-def _depth_that_fits(path: str, commands: Iterable[Command], tree: CMakeTree) -> int:
-    """How far above a file the prefix lies for which the tree has all that it names."""
-    rests = [
-        item.removeprefix(f"{_PREFIX}/")
-        for command in commands
-        for argument in command.arguments
-        for item in split_list(argument.text)
-        if item.startswith(f"{_PREFIX}/")
-    ]
+def _depth_that_fits(path: str, commands: Iterable[Command], tree: CMakeTree, *, prefixes: Iterable[str]) -> int:
+    """How far above a file the prefix lies for which the tree has most of what is named below it."""
+    words = {item for command in commands for argument in command.arguments for item in split_list(argument.text)}
+    rests = {word[len(prefix) + 1 :] for prefix in prefixes for word in words if word.startswith(f"{prefix}/")}
     folder = posixpath.dirname(path)
     depths = range(folder.count("/") + 2 if folder else 1)
 
     def found(depth: int) -> int:
-        return sum(posixpath.join(_above(folder, depth), rest) in tree.moved for rest in rests)
+        places = (posixpath.join(_above(folder, depth), rest) for rest in rests)
+        return sum(place in tree.moved or place in tree.folders for place in places)
 
-    return max(depths, key=lambda depth: (found(depth), depth))
+    return max(depths, key=found)
 
 
 def _computed_prefix(depth: int) -> str:

@@ -20,7 +20,7 @@ _SPACE = re.compile(r"(?:[ \t\r\n]|#(?!\[=*\[)[^\n]*)+")
 _BRACKET = re.compile(r"\[(=*)\[")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_PLAIN = re.compile(r'(?:[^\s()#"\\]|\\[^\n]|"(?:[^"\\]|\\.)*"|\$\([^)\s]*\))+')
+_PLAIN = re.compile(r'(?:\$\([^)\s]*\)|[^\s()#"\\]|\\[^\n]|"(?:[^"\\]|\\.)*")+')
 """An unquoted argument, with the legacy forms ``-Da="b c"`` and ``$(MAKEVAR)`` inside."""
 
 
@@ -46,8 +46,6 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """In small letters: CMake takes any."""
     arguments: tuple[Argument, ...]
-    line: int
-    """Counted from 1."""
     start: int
     end: int
     """The first place after its closing parenthesis."""
@@ -113,8 +111,6 @@ class _Scanner:
         self.text = text
         self.file = file
         self.at = 0
-        self.line = 1
-        self.counted = 0
 
     def commands(self) -> Iterator[Command]:
         self.at = len("\ufeff") if self.text.startswith("\ufeff") else 0
@@ -126,11 +122,10 @@ class _Scanner:
                 raise self.fault("a command is expected here")
             self.at = name.end()
             self.skip()
-            line = self.line_of(start)
             if not self.text.startswith("(", self.at):
                 raise self.fault(f"no parenthesis after {name[0][:40]}")
             arguments = tuple(self.arguments(name[0]))
-            yield Command(name=name[0].lower(), arguments=arguments, line=line, start=start, end=self.at)
+            yield Command(name=name[0].lower(), arguments=arguments, start=start, end=self.at)
             self.skip()
 
     def arguments(self, name: str) -> Iterator[Argument]:
@@ -179,12 +174,6 @@ class _Scanner:
             else:
                 return
 
-    def line_of(self, place: int) -> int:
-        self.line += self.text.count("\n", self.counted, place)
-        self.counted = place
-        return self.line
-
     def fault(self, message: str) -> IntegrityError:
-        return IntegrityError(
-            Problem(file=self.file, line=self.line_of(self.at), message=f"is no CMake file: {message}")
-        )
+        line = self.text.count("\n", 0, self.at) + 1
+        return IntegrityError(Problem(file=self.file, line=line, message=f"is no CMake file: {message}"))
