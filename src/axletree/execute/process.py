@@ -11,10 +11,12 @@ import struct
 import subprocess
 import termios
 from collections import deque
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from axletree.core.errors import StageError
+from axletree.execute.progress import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -108,11 +110,21 @@ def run_program(
     log: Log,
     progress: Callable[..., None],
     quiet: bool = False,
+    watch: Callable[[str], None] | None = None,
 ) -> int:
     """Run a program with its output in the log, and return its exit code (negative: the signal that ended it).
 
     Lines such as ninja's ``[12/40] Building ...`` are passed on as progress. Only the program itself is waited for:
     what it left in the background may hold its output open for ever.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: Folder that it starts in.
+        env: All its variables.
+        log: Where its output goes.
+        progress: Gets the steps that it prints.
+        quiet: Whether the command itself stays out of the log.
+        watch: Gets each line as text; if it raises, the program is ended.
 
     Raises:
         StageError: the program cannot be started.
@@ -127,18 +139,33 @@ def run_program(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            process_group=0,
         )
     except OSError as error:
         raise StageError(f"cannot run {argv[0]}: {error.strerror}") from error
     assert process.stdout is not None  # noqa: S101 (asked for above)
-    with process.stdout as output:
+    with process.stdout as output, _ended_on_error(process):
         for line in _lines(_output(process, output.fileno())):
             log.write(line)
             match = _PROGRESS.match(line)
             if match is not None:
-                message = match[3].decode(errors="replace").strip()
+                message = describe(match[3].decode(errors="replace").strip())
                 progress(message, done=int(match[1]), total=int(match[2]))
+            elif watch is not None:
+                watch(line.decode(errors="replace").rstrip())
     return process.wait()
+
+
+@contextmanager
+def _ended_on_error(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End a program whose output is read no longer, with what it started."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 def _output(process: subprocess.Popen[bytes], pipe: int) -> Iterator[bytes]:

@@ -26,3 +26,5 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     resources: TargetResources = TargetResources()
     parallel: Literal["auto", "jobs", "tokens", "setuptools"] = "auto"
     workspace: bool = False
+    continues: str | None = None
+    """Name of the step in whose workspace this one may go on. In no key: it cannot change the result."""

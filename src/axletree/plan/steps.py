@@ -128,10 +128,7 @@ def _stage_step(stage: TargetStage, *, source: str, built: set[str]) -> Step:
     if stage.environment is not None:
         needs["environment"] = f"environment:{stage.environment}"
     parameters: dict[str, Any] = {"directory": stage.directory, "env": stage.env}
-    if stage.action == "build":
-        parameters["config"] = stage.config
-    else:
-        parameters["commands"] = list(stage.commands)
+    parameters |= _of_action(stage)
     return Step(
         name=stage.name,
         action=stage.action,
@@ -143,7 +140,26 @@ def _stage_step(stage: TargetStage, *, source: str, built: set[str]) -> Step:
         resources=stage.resources,
         parallel=stage.parallel,
         workspace=stage.workspace,
+        continues=stage.continues,
     )
+
+
+def _of_action(stage: TargetStage) -> dict[str, Any]:
+    """Parameters that only some actions have. Empty ones of a build stay out, so that they change no key."""
+    commands = list(stage.commands)
+    if stage.action == "run":
+        return {"commands": commands}
+    shared = {"commands": commands, "expect": stage.expect}
+    if stage.action == "build":
+        return {"config": stage.config, **{name: value for name, value in shared.items() if value}}
+    return {
+        **shared,
+        "driver": stage.driver,
+        "targets": list(stage.targets),
+        "options": stage.options,
+        "prefix": stage.prefix,
+        "files": list(stage.files),
+    }
 
 
 def _install_step(stage: TargetStage) -> Step:

@@ -33,6 +33,13 @@ Name = Annotated[
 Sha256 = Annotated[
     str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256: 64 digits 0-9 and small letters a-f"})
 ]
+CMakeVariable = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_./+-]+(:(BOOL|STRING|PATH|FILEPATH))?$",
+        extra={"expects": "the name of a CMake variable, with its type behind a colon if it needs one"},
+    ),
+]
 Condition = dict[AxisName, str | tuple[str, ...]]
 
 
@@ -116,9 +123,9 @@ class Stage(_Table, frozen=True, kw_only=True):
     """A step between the source and the packages."""
 
     action: Annotated[
-        Literal["build", "run", "relocate"],
+        Literal["build", "compile", "run", "relocate"],
         Meta(
-            description="`build`: a PEP 517 build, its result installed as a tree. `run`: commands of the recipe that fill `$AXLETREE_OUT`. `relocate`: the tree of its first input, changed so that it loads on a clean host."
+            description="`build`: a PEP 517 build, its result installed as a tree. `compile`: a CMake build, what it installs is the result. `run`: commands of the recipe that fill `$AXLETREE_OUT`. `relocate`: the tree of its first input, changed so that it loads on a clean host."
         ),
     ]
     axes: Annotated[
@@ -133,8 +140,49 @@ class Stage(_Table, frozen=True, kw_only=True):
     ] = ()
     source: Annotated[bool, Meta(description="Whether it gets the (patched) source as its working folder.")] = True
     directory: Annotated[str, Meta(description="Folder inside the source where it works.")] = "."
-    commands: Annotated[tuple[str, ...], Meta(description="Shell lines for `run`, under `bash -euo pipefail`.")] = ()
+    commands: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Shell lines, under `bash -euo pipefail`: what a `run` stage does; for `build` and `compile`, what is done to the source before it is configured."
+        ),
+    ] = ()
     config: Annotated[dict[str, str], Meta(description="PEP 517 config settings for `build`.")] = {}
+    driver: Annotated[
+        Literal["auto", "cmake", "setup.py", "scikit-build-core"],
+        Meta(
+            description="For `compile`: how the project is configured and built. `cmake`: CMake itself; `setup.py`: PyTorch up to 2.13; `scikit-build-core`: PyTorch from 2.14, and others; `auto`: as the source tells."
+        ),
+    ] = "auto"
+    targets: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="For `compile`: CMake targets that are built. One of them must install something; default is `install`."
+        ),
+    ] = ()
+    options: Annotated[
+        dict[CMakeVariable, str],
+        Meta(description="For `compile`: CMake variables. A changed one configures the same build folder anew."),
+    ] = {}
+    expect: Annotated[
+        dict[str, str],
+        Meta(
+            description='For `compile` and `build`: what CMake must have enabled once it has looked for everything, such as `USE_CUDNN = "ON"`; else the stage fails before it compiles.'
+        ),
+    ] = {}
+    prefix: Annotated[
+        str,
+        Meta(description="For `compile` with driver `cmake`: folder of the result that the project is installed in."),
+    ] = ""
+    files: Annotated[
+        tuple[str, ...],
+        Meta(description="For `compile`: glob patterns of the installed files that are the result; default is all."),
+    ] = ()
+    continues: Annotated[
+        str | None,
+        Meta(
+            description="For `build` and `compile`: one of its inputs, in whose kept build folder it goes on where that is there and of the same source. The result must be the same without it."
+        ),
+    ] = None
     env: Annotated[
         dict[str, str], Meta(description="Environment variables that are set; a part of the stage's key.")
     ] = {}
@@ -151,11 +199,11 @@ class Stage(_Table, frozen=True, kw_only=True):
         ),
     ] = ()
     workspace: Annotated[
-        bool,
+        bool | None,
         Meta(
-            description="Whether `$AXLETREE_WORKSPACE` is kept between runs, for incremental builds. The result must be the same without it."
+            description="Whether the folder of the stage is kept between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; default is true for `compile`. The result must be the same without it."
         ),
-    ] = False
+    ] = None
     parallel: Annotated[
         Literal["auto", "jobs", "tokens", "setuptools"],
         Meta(
@@ -263,6 +311,10 @@ class Override(_Table, frozen=True, kw_only=True):
     env: Annotated[dict[str, str], Meta(description="Variables that are added or replaced (stages).")] = {}
     commands: Annotated[tuple[str, ...] | None, Meta(description="Commands instead of the stage's own.")] = None
     config: Annotated[dict[str, str], Meta(description="Config settings that are added or replaced (stages).")] = {}
+    options: Annotated[
+        dict[CMakeVariable, str], Meta(description="CMake variables that are added or replaced (stages).")
+    ] = {}
+    expect: Annotated[dict[str, str], Meta(description="Expectations that are added or replaced (stages).")] = {}
     requires: Annotated[tuple[str, ...], Meta(description="Requirements that are added (environments, packages).")] = ()
     conda: Annotated[
         CondaTable | None,

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.core.errors import RecipeError
 from axletree.recipe.checks.axes import axis_faults
+from axletree.recipe.checks.compiling import compile_faults
 from axletree.recipe.checks.graph import graph_faults
 from axletree.recipe.checks.packages import package_faults
 from axletree.recipe.checks.relocation import relocation_faults
@@ -24,7 +25,15 @@ if TYPE_CHECKING:
 
     from axletree.recipe.faults import Fault
 
-_CHECKS = (axis_faults, graph_faults, package_faults, relocation_faults, placeholder_faults, value_faults)
+_CHECKS = (
+    axis_faults,
+    graph_faults,
+    compile_faults,
+    package_faults,
+    relocation_faults,
+    placeholder_faults,
+    value_faults,
+)
 
 
 def parse_recipe(text: str, *, filename: str) -> Recipe:

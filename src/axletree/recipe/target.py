@@ -79,7 +79,7 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of the recipe at this variant."""
 
     name: str
-    action: Literal["build", "run", "relocate"]
+    action: Literal["build", "compile", "run", "relocate"]
     axes: AxisValues
     environment: str | None
     inputs: tuple[str, ...]
@@ -87,6 +87,13 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     commands: tuple[str, ...]
     config: dict[str, str]
+    driver: Literal["auto", "cmake", "setup.py", "scikit-build-core"] = "auto"
+    targets: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+    expect: dict[str, str] = {}
+    prefix: str = ""
+    files: tuple[str, ...] = ()
+    continues: str | None = None
     env: dict[str, str]
     pass_env: tuple[str, ...]
     tools: tuple[str, ...]
@@ -240,6 +247,8 @@ def _override_stage(stage: Stage, override: Override) -> Stage:
         stage,
         env={**stage.env, **override.env},
         config={**stage.config, **override.config},
+        options={**stage.options, **override.options},
+        expect={**stage.expect, **override.expect},
         commands=stage.commands if override.commands is None else override.commands,
         resources=stage.resources if override.resources is None else override.resources,
     )
@@ -295,10 +304,17 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> Targe
         directory=text.one(stage.directory),
         commands=text.each(stage.commands),
         config=text.table(stage.config),
+        driver=stage.driver,
+        targets=text.each(stage.targets),
+        options=text.table(stage.options),
+        expect=text.table(stage.expect),
+        prefix=text.one(stage.prefix),
+        files=text.each(stage.files),
+        continues=stage.continues,
         env=text.table(stage.env),
         pass_env=stage.pass_env,
         tools=stage.tools,
-        workspace=stage.workspace,
+        workspace=stage.action == "compile" if stage.workspace is None else stage.workspace,
         parallel=stage.parallel,
         resources=_resources(stage.resources),
         relocate=_relocate(stage.relocate, text),

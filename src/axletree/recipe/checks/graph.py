@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 _OF_EVERY_RECIPE = frozenset({"fetch", "patch"})
 """Names that stages of a recipe cannot have. Those of all other steps hold a colon, which no stage's name does."""
 _CYCLES_SHOWN = 5
-_UNUSED = {"build": ("commands",), "run": ("config",), "relocate": ("commands", "config", "env")}
+_UNUSED = {
+    "build": ("options",),
+    "compile": ("config",),
+    "run": ("config", "options", "expect"),
+    "relocate": ("commands", "config", "options", "expect", "env"),
+}
 """What stages of an action have no use for, of what an override may change."""
 _CHANGES = {
-    "stage": ("env", "commands", "config", "resources"),
+    "stage": ("env", "commands", "config", "options", "expect", "resources"),
     "environment": ("requires",),
     "package": ("requires", "conda"),
 }
@@ -92,12 +97,8 @@ def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
     """What does not fit the stage's action: key and message."""
     if stage.action == "run" and not stage.commands:
         yield "commands", "a run stage needs commands"
-    if stage.action == "run" and stage.config:
-        yield "config", "config is for build stages; this one runs commands"
     if stage.action == "build" and stage.environment is None:
         yield "environment", "a build stage needs an environment to build in"
-    if stage.action == "build" and stage.commands:
-        yield "commands", 'a build stage runs no commands; action = "run" does'
     if stage.action == "build" and not stage.source:
         yield "source", "a build stage needs the source"
 
@@ -176,7 +177,7 @@ def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator
     kind = given[0]
     name = getattr(override, kind)
     yield from _reference(name, kind, recipe, (*path, kind))
-    keys = ("env", "commands", "config", "requires", "conda", "resources")
+    keys = ("env", "commands", "config", "options", "expect", "requires", "conda", "resources")
     changes = [key for key in keys if getattr(override, key)]
     if not changes:
         yield Fault(path=path, message="the override changes nothing", hint=f"give {' or '.join(_CHANGES[kind])}")

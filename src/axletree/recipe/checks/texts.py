@@ -103,6 +103,11 @@ def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
     yield _one((*path, "directory"), stage.directory, *seen, check.folder_message)
     yield from _each((*path, "commands"), stage.commands, *seen)
     yield from _each((*path, "config"), stage.config, *seen)
+    yield from _each((*path, "targets"), stage.targets, *seen)
+    yield from _each((*path, "options"), stage.options, *seen)
+    yield from _each((*path, "expect"), stage.expect, *seen)
+    yield _one((*path, "prefix"), stage.prefix, *seen, check.prefix_message)
+    yield from _each((*path, "files"), stage.files, *seen)
     yield from _each((*path, "env"), stage.env, *seen)
     if stage.relocate is not None:
         yield from _relocate_slots((*path, "relocate"), stage.relocate, *seen)
@@ -178,6 +183,8 @@ def _override_slots(recipe: Recipe, path: Path, override: Override) -> Iterator[
             seen = seen_by(recipe, kind, name)
             yield from _each((*path, "env"), override.env, *seen)
             yield from _each((*path, "config"), override.config, *seen)
+            yield from _each((*path, "options"), override.options, *seen)
+            yield from _each((*path, "expect"), override.expect, *seen)
             yield from _each((*path, "commands"), override.commands or (), *seen)
             yield from _each((*path, "requires"), override.requires, *seen, check.requirement_message)
             if override.conda is not None:
