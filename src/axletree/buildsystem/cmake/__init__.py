@@ -1,0 +1,1 @@
+"""CMake: its cache, what it enabled, and the interpreter that a tree was configured for."""

@@ -1,0 +1,260 @@
+"""CMakeCache.txt: read with types and lines, edited entry by entry, written back as it was but for the edits.
+
+The format is that of CMake's cmCacheManager: ``KEY:TYPE=VALUE``, a key with a colon in double quotes, a value with
+blanks at its ends in single quotes, ``//`` before the help of the next entry, ``#`` before comments. CMake writes the
+file anew each time it runs, and runs when the file is newer than what it generated: an edit is how a configured tree is
+changed without configuring it from nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+EntryType = Literal["BOOL", "STRING", "PATH", "FILEPATH", "INTERNAL", "STATIC", "UNINITIALIZED"]
+
+FIXED = frozenset(
+    {
+        "CMAKE_CACHEFILE_DIR",
+        "CMAKE_CACHE_MAJOR_VERSION",
+        "CMAKE_CACHE_MINOR_VERSION",
+        "CMAKE_CACHE_PATCH_VERSION",
+        "CMAKE_CXX_COMPILER",
+        "CMAKE_C_COMPILER",
+        "CMAKE_CUDA_COMPILER",
+        "CMAKE_GENERATOR",
+        "CMAKE_GENERATOR_PLATFORM",
+        "CMAKE_GENERATOR_TOOLSET",
+        "CMAKE_HIP_COMPILER",
+        "CMAKE_HOME_DIRECTORY",
+        "CMAKE_TOOLCHAIN_FILE",
+    }
+)
+"""What a configured tree can't change: CMake refuses it, or silently starts from nothing and forgets other entries."""
+
+_TYPES: dict[str, EntryType] = {kind: kind for kind in get_args(EntryType)}
+_ENTRY = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<name>[^"=:][^=:]*)):(?P<type>[^=]*)=(?P<value>.*)', re.DOTALL)
+_TRUE = frozenset({"1", "ON", "YES", "TRUE", "Y"})
+_FALSE = frozenset({"", "0", "OFF", "NO", "FALSE", "N", "IGNORE", "NOTFOUND"})
+_INTERNAL_SECTION = "# INTERNAL cache entries"
+_RULER = re.compile(r"#+\s*")
+_SHOWN = 120  # characters of a malformed line in a message
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the cache."""
+
+    name: str
+    type: EntryType
+    value: str
+    line: int
+    """Counted from 1; 0 for one that was added."""
+
+
+class Cache(msgspec.Struct, frozen=True, kw_only=True):
+    """A cache: its lines, each with its end, and the entries in them."""
+
+    lines: tuple[str, ...]
+    entries: dict[str, Entry]
+    """By name; where a name stands twice, the last, as CMake takes it."""
+
+    def get(self, name: str) -> str | None:
+        """The value of an entry, or ``None`` where there is none."""
+        entry = self.entries.get(name)
+        return None if entry is None else entry.value
+
+    def is_true(self, name: str) -> bool:
+        """Whether CMake's ``if(NAME)`` holds; an entry that is not there does not."""
+        return is_true(self.get(name) or "")
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """How an entry differs between two caches."""
+
+    name: str
+    old: str | None
+    """``None``: it is new."""
+    new: str | None
+    """``None``: it is gone."""
+    type: EntryType
+
+
+def is_true(value: str) -> bool:
+    """CMake's truth of a constant: named words and numbers; what is neither is false here, as ``*-NOTFOUND`` is."""
+    word = value.upper()
+    if word in _TRUE:
+        return True
+    if word in _FALSE or word.endswith("-NOTFOUND"):
+        return False
+    try:
+        return float(value) != 0
+    except ValueError:
+        return False
+
+
+def is_missing(value: str) -> bool:
+    """Whether a search wrote that it found nothing."""
+    return value.upper() == "NOTFOUND" or value.upper().endswith("-NOTFOUND")
+
+
+def parse_cache(text: str, *, file: str) -> Cache:
+    """Read a cache.
+
+    Args:
+        text: content of ``CMakeCache.txt``.
+        file: its name, for messages.
+
+    Raises:
+        IntegrityError: lines that are neither entry nor comment, or have a type that CMake does not know; all of them.
+    """
+    lines = tuple(re.findall(r"[^\n]*\n|[^\n]+", text))  # str.splitlines knows more ends than CMake
+    entries: dict[str, Entry] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, 1):
+        content = line.rstrip("\r\n")
+        if not content.strip() or content.lstrip().startswith(("#", "//")):
+            continue
+        match = _ENTRY.fullmatch(content.lstrip())
+        if match is None or match["type"] not in _TYPES:
+            what = "no entry KEY:TYPE=VALUE" if match is None else f"unknown type {match['type'][:_SHOWN]!r}"
+            hint = (
+                "the file is damaged: configure the tree anew"
+                if match is None
+                else f"types: {', '.join(sorted(_TYPES))}"
+            )
+            problems.append(Problem(message=what, file=file, line=number, excerpt=content[:_SHOWN], hint=hint))
+            continue
+        name = match["name"] if match["quoted"] is None else match["quoted"]
+        entries[name] = Entry(name=name, type=_TYPES[match["type"]], value=_unquoted(match["value"]), line=number)
+    if problems:
+        raise IntegrityError(*problems)
+    return Cache(lines=lines, entries=entries)
+
+
+def _unquoted(value: str) -> str:
+    value = value.rstrip("\r\t ")
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == "'" else value
+
+
+def render_cache(cache: Cache) -> str:
+    """The text of a cache; that of the file where nothing was edited."""
+    return "".join(cache.lines)
+
+
+def edit_cache(cache: Cache, changes: Mapping[str, str | tuple[EntryType, str] | None], *, file: str = "") -> Cache:
+    """Change entries.
+
+    Args:
+        cache: as it is.
+        changes: name -> new value, which keeps the entry's type (a new entry is ``UNINITIALIZED``, as with ``-D``); or
+            type and value; or ``None``, to remove it.
+        file: name of the cache, for messages.
+
+    Raises:
+        UsageError: a value that its type does not take, a name that can't be one, or an entry that a configured tree
+            can't change; all of them.
+    """
+    wanted = {name: _wanted(cache, name, change) for name, change in changes.items()}
+    problems = [
+        msgspec.structs.replace(problem, file=file or None)
+        for name, change in wanted.items()
+        for problem in _refusals(cache, name, change)
+    ]
+    if problems:
+        raise UsageError(*problems)
+    lines = list(cache.lines)
+    dropped: set[int] = set()
+    added: list[Entry] = []
+    for name, change in wanted.items():
+        entry = cache.entries.get(name)
+        if entry is None:
+            added += [change] if change is not None else []
+        elif change is None:
+            dropped |= set(_with_help(lines, entry.line - 1))
+        elif (change.type, change.value) != (entry.type, entry.value):
+            lines[entry.line - 1] = _rendered(change)
+    kept = [line for number, line in enumerate(lines) if number not in dropped]
+    return parse_cache("".join(_with_new(kept, added)), file=file or "CMakeCache.txt")
+
+
+def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None) -> Entry | None:
+    if change is None:
+        return None
+    known = cache.entries.get(name)
+    kind, value = change if isinstance(change, tuple) else (known.type if known else "UNINITIALIZED", change)
+    return Entry(name=name, type=kind, value=value, line=known.line if known else 0)
+
+
+def _refusals(cache: Cache, name: str, change: Entry | None) -> Iterator[Problem]:
+    if not name or any(mark in name for mark in '=\n\r"') or name.startswith("#"):
+        yield Problem(message=f"{name!r} is no name of a cache entry", key=name)
+        return
+    if name in FIXED and (change is None or change.value != cache.get(name)):
+        yield Problem(
+            message=f"{name} can't be changed in a configured tree",
+            key=name,
+            hint="CMake would start from nothing: remove the build folder and configure it anew",
+        )
+    if change is None:
+        return
+    if "\n" in change.value or "\r" in change.value:
+        yield Problem(message=f"{name}: a value is one line", key=name, hint="lists are separated by ';'")
+    if change.type == "BOOL" and change.value.upper() not in _TRUE | _FALSE - {""}:
+        yield Problem(message=f"{name} is a BOOL, and {change.value!r} is none", key=name, hint="ON or OFF")
+
+
+def _with_help(lines: list[str], at: int) -> range:
+    """The lines of an entry and of the help above it."""
+    first = at
+    while first and lines[first - 1].startswith("//"):
+        first -= 1
+    return range(first, at + 1)
+
+
+def _with_new(lines: list[str], added: list[Entry]) -> list[str]:
+    if not added:
+        return lines
+    outside = [_rendered(entry) for entry in added if entry.type not in {"INTERNAL", "STATIC"}]
+    inside = [_rendered(entry) for entry in added if entry.type in {"INTERNAL", "STATIC"}]
+    if lines and not lines[-1].endswith("\n"):
+        lines = [*lines[:-1], f"{lines[-1]}\n"]
+    at = next((n for n, line in enumerate(lines) if line.startswith(_INTERNAL_SECTION)), len(lines))
+    while at and _RULER.fullmatch(lines[at - 1]):
+        at -= 1
+    return [*lines[:at], *outside, *lines[at:], *inside]
+
+
+def _rendered(entry: Entry) -> str:
+    name, value = entry.name, entry.value
+    if ":" in name or name.startswith("//"):
+        name = f'"{name}"'
+    if value and (value[0] in " \t" or value[-1] in " \t" or (value[0] == value[-1] == "'" and len(value) > 1)):
+        value = f"'{value}'"
+    return f"{name}:{entry.type}={value}\n"
+
+
+def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
+    """The entries that differ, by name."""
+    return tuple(
+        Change(name=name, old=old.get(name), new=new.get(name), type=(new.entries.get(name) or old.entries[name]).type)
+        for name in sorted(old.entries.keys() | new.entries.keys())
+        if old.get(name) != new.get(name)
+    )
+
+
+def render_diff(changes: tuple[Change, ...]) -> str:
+    """A diff for people, two lines for each entry that has another value."""
+    lines = []
+    for change in changes:
+        if change.old is not None:
+            lines.append(f"-{change.name}:{change.type}={change.old}\n")
+        if change.new is not None:
+            lines.append(f"+{change.name}:{change.type}={change.new}\n")
+    return "".join(lines)

@@ -1,0 +1,1 @@
+"""PyTorch's own build system, in both of its eras."""
