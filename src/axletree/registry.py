@@ -35,8 +35,14 @@ ACTIONS: dict[str, ActionSpec] = {
     "install": ActionSpec(module="axletree.execute.actions.install", revision=1),
     "relocate": ActionSpec(module="axletree.execute.actions.relocate", revision=1),
     "pack": ActionSpec(module="axletree.execute.actions.pack", revision=1),
+    "pack-conda": ActionSpec(module="axletree.execute.actions.pack_conda", revision=1),
+    "pack-zip": ActionSpec(module="axletree.execute.actions.pack_zip", revision=1),
     "audit": ActionSpec(module="axletree.execute.actions.audit", revision=2),
+    "audit-conda": ActionSpec(module="axletree.execute.actions.audit_conda", revision=1),
+    "audit-zip": ActionSpec(module="axletree.execute.actions.audit_zip", revision=1),
     "index": ActionSpec(module="axletree.execute.actions.index", revision=1),
+    "channel": ActionSpec(module="axletree.execute.actions.channel", revision=1),
+    "archives": ActionSpec(module="axletree.execute.actions.archives", revision=1),
     "test": ActionSpec(module="axletree.execute.actions.test", revision=2, host=True),
 }
 """Action -> what planning must know of it. Raise a revision when the action's results change."""

@@ -20,6 +20,8 @@ from axletree.execute.driver import Job, Result, execute
 from axletree.execute.runner import LocalRunner
 from axletree.host import machine
 from axletree.host.hiding import hide_start
+from axletree.plan.packaging import LISTINGS
+from axletree.plan.siblings import conda_called
 from axletree.store.blobs import CorruptBlob
 from axletree.store.layout import STORE_VARIABLE
 from axletree.view.report_data import InstallCommand
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
     from axletree.app.publish import PublishedFile
     from axletree.core.records import StageRecord
-    from axletree.core.values import StageId
     from axletree.plan.admission import Budget
+    from axletree.plan.graph import PlannedStage
     from axletree.store.store import Store
 
 _MOST_ROUNDS = 3
@@ -212,24 +214,43 @@ def find_ccache() -> str | None:
 
 
 def publishable(prepared: Prepared, result: Result) -> list[StageRecord]:
-    """Records of the index stages whose packages passed every test that uses them; none after a cancellation."""
+    """Records of what lists packages, where all of them passed every test that uses them; none after a cancellation.
+
+    What a variant puts into one root (wheels, conda packages, archives) goes there together or not at all.
+    """
     if result.status == "cancelled":
         return []
-    bad: set[StageId] = {stage for stage in prepared.plan.stages if stage not in result.resolved}
-    found: list[StageRecord] = []
     users = prepared.plan.dependants()
-    for stage in prepared.plan.stages.values():
+    listings = [stage for stage in prepared.plan.stages.values() if stage.action in LISTINGS]
+
+    def good(stage: PlannedStage) -> bool:
         resolved = result.resolved.get(stage.id)
-        if stage.action != "index" or resolved is None or resolved.record is None:
-            continue
-        if bad.isdisjoint(users[stage.id]):
-            found.append(resolved.record)
+        whole = all(user in result.resolved for user in users[stage.id])
+        return whole and resolved is not None and resolved.record is not None
+
+    bad = {(variant, _root(stage)) for stage in listings if not good(stage) for variant in stage.variants}
+    found: list[StageRecord] = []
+    for stage in listings:
+        if any((variant, _root(stage)) not in bad for variant in stage.variants):
+            record = result.resolved[stage.id].record
+            assert record is not None  # noqa: S101 (it is good for some variant, so it is there)
+            found.append(record)
     return found
 
 
-def _requirements(prepared: Prepared) -> dict[str, list[str]]:
-    wanted: dict[str, dict[str, None]] = {}
+def _root(stage: PlannedStage) -> str:
+    root: str = stage.step.parameters["root"]
+    return root
+
+
+def _requirements(prepared: Prepared) -> dict[tuple[str, str], list[str]]:
+    """(kind, index root) -> what is in there, as clients are asked for it."""
+    wanted: dict[tuple[str, str], dict[str, None]] = {}
     for target in prepared.targets:
         for package in target.packages:
-            wanted.setdefault(package.index, {})[f"{package.name}=={package.version}"] = None
-    return {root: list(requirements) for root, requirements in wanted.items()}
+            if "wheel" in package.formats:
+                wanted.setdefault(("index", package.index), {})[f"{package.name}=={package.version}"] = None
+            if package.conda is not None:
+                spec = f"{conda_called(package, prepared.inputs.conda_names)}={package.conda.version}"
+                wanted.setdefault(("channel", package.index), {})[spec] = None
+    return {place: list(requirements) for place, requirements in wanted.items()}

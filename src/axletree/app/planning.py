@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree import registry
+from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
 from axletree.app.sources import read_lock, remake, source_inputs
@@ -18,6 +18,7 @@ from axletree.core.events import Download, StagePlanned
 from axletree.core.records import StageRecord
 from axletree.core.values import Digest, StageId
 from axletree.execute.process import looks_secret
+from axletree.execute.workspace import CONTINUES, WORKSPACE
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
 from axletree.host.interpreters import Interpreter, find_interpreter, identity
@@ -166,11 +167,24 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
     if prepared.specs[stage.action].compiles and ccache is not None:
         facts["ccache"] = ccache
     if stage.step.workspace:
-        facts["workspace"] = f"{prepared.loaded.path.absolute()} {stage.id}"
+        facts[WORKSPACE] = _workspace(prepared, stage)
+    if stage.step.continues is not None:
+        facts[CONTINUES] = _workspace(prepared, _maker(prepared.plan, stage.needs[f"in:{stage.step.continues}"]))
     backend = registry.backend_of(stage.step.axes.get("gpu", ""))
     if backend is not None:
         facts["extra_indexes"] = [backend.torch_index(stage.step.axes["gpu"])]
     return facts
+
+
+def _workspace(prepared: Prepared, stage: PlannedStage) -> str:
+    """Name of the folder that a stage keeps: the same recipe file finds it again, whatever changed in it."""
+    return f"{prepared.loaded.path.absolute()} {stage.id}"
+
+
+def _maker(plan: Plan, needed: StageId) -> PlannedStage:
+    """The stage that made a tree; where that is an installed wheel, the one that built it."""
+    stage = plan.stages[needed]
+    return plan.stages[stage.needs["wheel"]] if stage.action == "install" else stage
 
 
 def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
@@ -276,8 +290,9 @@ def _inputs(
     paths |= {path for target in targets for test in target.tests for path in test.files}
     stages = [stage for target in targets for stage in target.stages]
     relocations = {graft_key(stage.relocate): stage.relocate for stage in stages if stage.relocate is not None}
+    source = source_inputs(loaded, targets, store, out)
     return PlanInputs(
-        source=source_inputs(loaded, targets, store, out),
+        source=source,
         environments=_environments(loaded, targets, interpreters),
         files=_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
@@ -286,7 +301,9 @@ def _inputs(
         policy=policy_digest(),
         providers=providers_digest(),
         libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
-        clients={"pip": version("pip"), "uv": version("uv")},
+        clients=client_versions(targets),
+        revision=next((str(source[key]) for key in ("commit", "tree", "sha256") if key in source), ""),
+        **conda_inputs(targets),
     )
 
 

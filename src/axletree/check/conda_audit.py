@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from axletree.check.audit import AuditReport
 from axletree.check.engine import apply_rules, worst_first
 from axletree.check.rules.conda import CONDA_RULES, observe_conda
+from axletree.check.rules.wheel.platform import GLIBC_PROMISE
 from axletree.check.tree import RULES_OF_CODE, audit_tree
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from axletree.package.wheel.tree import TreeScan
 
 
-def audit_conda(facts: CondaFacts, code: TreeScan, *, policies: Sequence[Policy]) -> AuditReport:
+def audit_conda(
+    facts: CondaFacts, code: TreeScan, *, policies: Sequence[Policy], glibc: str | None = None
+) -> AuditReport:
     """The report about a conda package: whether it is what it says, and how its machine code is made.
 
     What its libraries need is not judged: other packages of the prefix bring that.
@@ -26,12 +29,14 @@ def audit_conda(facts: CondaFacts, code: TreeScan, *, policies: Sequence[Policy]
         facts: of the package.
         code: its machine code.
         policies: policies of platform tags, oldest first: who knows them can name the versions that files need.
+        glibc: highest glibc version that it may need.
     """
     files = [member.path for member in facts.members]
-    tree = audit_tree(code, label=facts.filename, files=files, policies=policies, rules=RULES_OF_CODE)
+    rules = (*RULES_OF_CODE, GLIBC_PROMISE)
+    tree = audit_tree(code, label=facts.filename, files=files, policies=policies, glibc=glibc, rules=rules)
     index = facts.index
     subdir = (index and index.subdir) or "a platform that it does not name"
-    glibc = next(
+    floor = next(
         (spec.partition(" ")[2] for spec in (index.depends if index else ()) if spec.startswith("__glibc ")), ""
     )
     return AuditReport(
@@ -45,7 +50,7 @@ def audit_conda(facts: CondaFacts, code: TreeScan, *, policies: Sequence[Policy]
         floors={},
         glibc=tree.glibc,
         versions=tree.versions,
-        verdict=f"a conda package for {subdir}" + (f", glibc {glibc}" if glibc else ""),
+        verdict=f"a conda package for {subdir}" + (f", glibc {floor}" if floor else ""),
         needs=(),
         findings=worst_first((*apply_rules(CONDA_RULES, observe_conda(facts)), *tree.findings)),
     )

@@ -121,7 +121,7 @@ def _close(built: Built, out: Path, *, as_json: bool) -> None:
     if not as_json:
         from axletree.view.summary import summary_lines  # noqa: PLC0415
 
-        install = [item.command for item in built.install]
+        install = [item.command for item in built.install if item.tool in {"pip", "conda"}]
         for line in summary_lines(built.view, out=str(out), install=install, report=str(report)):
             click.echo(line)
     sys.exit(_CANCELLED if built.result.status == "cancelled" else built.result.exit_code)

@@ -21,8 +21,8 @@ from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.values import Digest
 from axletree.host.files import appearing
 from axletree.package.wheel.names import WheelName, render_wheel_name
-from axletree.package.wheel.record import Content, check_record, content_of, parse_record
-from axletree.package.wheel.writer import WrittenWheel, write_wheel
+from axletree.package.wheel.record import Content, check_record, content_of, encode_hash, parse_record
+from axletree.package.wheel.writer import WrittenWheel, write_wheel, write_zip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,6 +46,18 @@ class WheelFile(msgspec.Struct, frozen=True, kw_only=True):
     def sha256(self) -> Digest:
         """Of the whole file, which is read for it where that is still to be done."""
         return self.digest or digest_file(self.path)
+
+
+class ZipFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A plain archive on disk."""
+
+    path: Path
+    size: int
+
+    @property
+    def sha256(self) -> Digest:
+        """Of the whole file, which is read for it."""
+        return digest_file(self.path)
 
 
 _FILES: weakref.WeakKeyDictionary[mmap.mmap, int] = weakref.WeakKeyDictionary()
@@ -184,6 +196,36 @@ def write_wheel_file(
         if verify:
             _verify(temporary, path.name, written, threads)
     return WheelFile(path=path, size=written.size, written=written, digest=output.digest)
+
+
+def write_zip_file(
+    path: Path, members: Sequence[Member], *, epoch: int = EARLIEST, level: int = LEVEL, threads: int = 1
+) -> ZipFile:
+    """Write a plain archive; what was there under its name is replaced.
+
+    Args:
+        path: where it goes.
+        members: its files; see :func:`~axletree.package.wheel.writer.write_zip`, also for the other arguments.
+        epoch: date of the members.
+        level: deflate level.
+        threads: how many compress at once.
+
+    Raises:
+        IntegrityError: the members can't make an archive, or what was written does not read back as such.
+        HostError: it can't be written, or the disk is full. Nothing is left behind then.
+    """
+    with appearing(path) as temporary:
+        with temporary.open("xb", buffering=0) as sink:
+            output = _Output(sink.fileno(), digest=False)
+            written = write_zip(output, members, epoch=epoch, level=level, threads=threads)
+            output.flush()
+            os.fsync(sink.fileno())
+        view = map_file(temporary)
+        contents = read_contents(view, read_directory(view, archive=path.name), archive=path.name, threads=threads)
+        sizes = {name: (encode_hash(bytes.fromhex(found.sha256)), found.size) for name, found in contents.items()}
+        if sizes != {line.path: (line.hash, line.size) for line in written}:
+            raise IntegrityError(Problem(file=path.name, message="what was written does not read back as it was meant"))
+    return ZipFile(path=path, size=path.stat().st_size)
 
 
 def read_contents(

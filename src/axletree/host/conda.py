@@ -76,14 +76,18 @@ def write_conda_file(
     return CondaPackageFile(path=path, size=written.size, sha256=sha256.result(), written=written, facts=facts)
 
 
-def read_conda(path: Path) -> CondaFacts:
+def read_conda(path: Path, *, filename: str | None = None) -> CondaFacts:
     """Read a package on disk; see :func:`~axletree.package.conda.reader.scan_conda`.
+
+    Args:
+        path: where it lies.
+        filename: its name, where it lies under another.
 
     Raises:
         IntegrityError: it is no conda package, or its archive is damaged, ambiguous or unsafe.
         HostError: it can't be read.
     """
-    return scan_conda(map_file(path), filename=path.name)
+    return scan_conda(map_file(path), filename=filename or path.name)
 
 
 def _verify(path: Path, filename: str, written: WrittenConda) -> CondaFacts:

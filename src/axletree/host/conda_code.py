@@ -24,10 +24,14 @@ LARGEST = 8 << 30
 """Bytes of one ELF file from which on it is no library, but an attempt to fill the disk."""
 
 
-def read_conda_code(path: Path) -> tuple[CondaFacts, TreeScan]:
+def read_conda_code(path: Path, *, filename: str | None = None) -> tuple[CondaFacts, TreeScan]:
     """Read a package on disk, and the headers and tables of its ELF files.
 
     A compressed archive can't be read at any place, so each ELF file lies in a temporary file meanwhile, one at a time.
+
+    Args:
+        path: where it lies.
+        filename: its name, where it lies under another.
 
     Raises:
         IntegrityError: it is no conda package, or its archive is damaged, ambiguous or unsafe.
@@ -36,10 +40,10 @@ def read_conda_code(path: Path) -> tuple[CondaFacts, TreeScan]:
     try:
         with tempfile.TemporaryFile() as file:
             reader = _Reader(file)
-            facts = scan_conda(map_file(path), filename=path.name, code=reader)
+            facts = scan_conda(map_file(path), filename=filename or path.name, code=reader)
     except OSError as error:
         where = tempfile.gettempdir()
-        message = f"a library of {path.name} can't be written there: {error.strerror}"
+        message = f"a library of {filename or path.name} can't be written there: {error.strerror}"
         raise HostError(Problem(file=where, message=message), hint="name a folder with more room in TMPDIR") from error
     return facts, TreeScan(elfs=tuple(reader.elfs), damaged_elfs=tuple(reader.damaged))
 

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError
+from axletree.core.values import Digest, digest_of
 from axletree.package.conda.requires import parse_names
 
 if TYPE_CHECKING:
@@ -23,8 +24,21 @@ def read_conda_names() -> Names:
         HostError: its file is missing or can't be read.
         IntegrityError: it is not in its form.
     """
+    return parse_names(_read(), file=_FILE)
+
+
+@cache
+def names_digest() -> Digest:
+    """Digest of the table's file: part of what dependencies are.
+
+    Raises:
+        HostError: it is missing or can't be read.
+    """
+    return digest_of(_read())
+
+
+def _read() -> bytes:
     try:
-        data = (files("axletree.backends") / "data" / _FILE).read_bytes()
+        return (files("axletree.backends") / "data" / _FILE).read_bytes()
     except OSError as error:
         raise HostError(f"the table of conda names can't be read: {error}", hint="reinstall axletree") from error
-    return parse_names(data, file=_FILE)

@@ -30,6 +30,8 @@ _LISTING: dict[Format, tuple[str, str]] = {
     "zip": ("archives", "pack-zip"),
 }
 """Format -> what lists it in a root, what packs it."""
+LISTINGS = frozenset(listing for listing, _ in _LISTING.values())
+"""Actions whose trees are published."""
 _TAKES: dict[str, Format] = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
 
 
@@ -175,8 +177,15 @@ def _zip_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs
         name=f"audit-zip:{package.name}",
         action="audit-zip",
         axes=package.axes,
-        parameters={"glibc": package.glibc, "policy": inputs.policy},
-        needs={"archive": f"pack-zip:{package.name}"},
+        parameters={
+            "package": {"name": package.name},
+            "siblings": _claims(package, target, "zip"),
+            "glibc": package.glibc,
+            "driver": list(inputs.driver_libraries),
+            "policy": inputs.policy,
+            "providers": inputs.providers,
+        },
+        needs={"archive": f"pack-zip:{package.name}", **needs},
     )
 
 

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 PackageStatus = Literal["new", "unchanged", "refused", "not published", "failed", "not reached", "cancelled"]
 """``refused``: it was built, but its audit failed, so it is not in the index."""
 
+_PACKING = frozenset({"pack", "pack-conda", "pack-zip"})
+_REFUSING = frozenset({"audit", "audit-conda", "audit-zip", "index", "channel", "archives"})
 _UNMADE: dict[Status, PackageStatus] = {"failed": "failed", "blocked": "not reached"}
 
 
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that the run made, found in the store, or did not get to."""
+    """A package that the run made, found in the store, or did not get to."""
 
     name: str
     version: str
@@ -62,7 +64,7 @@ class InstallCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command line that installs the result."""
 
     tool: str
-    """``pip`` or ``uv``."""
+    """``pip``, ``uv``, ``conda`` ..."""
     what: str
     """What it installs: a variant, an index root."""
     command: str
@@ -100,7 +102,7 @@ def report_data(
 ) -> ReportData:
     """Put a report together.
 
-    Of a record's facts it reads, where they are there: ``filename``, ``size``, ``sha256`` of a ``pack`` stage and
+    Of a record's facts it reads, where they are there: ``filename``, ``size``, ``sha256`` of a stage that packs and
     ``passed``, ``failed``, ``skipped`` of a ``test`` stage.
 
     Args:
@@ -146,13 +148,10 @@ def _with_record(stage: StageView, record: StageRecord | None) -> StageView:
 def _packages(run: RunView, records: Mapping[StageId, StageRecord]) -> Iterable[PackageRow]:
     files = {file.path.rpartition("/")[2]: file for file in run.published}
     refused = {
-        need
-        for stage in run.having("failed")
-        if stage.planned.action in ("audit", "index")
-        for need in stage.planned.needs
+        need for stage in run.having("failed") if stage.planned.action in _REFUSING for need in stage.planned.needs
     }
     for name, stage in run.stages.items():
-        if stage.planned.action != "pack":
+        if stage.planned.action not in _PACKING:
             continue
         record = records.get(name)
         package = _parameters(record).get("package", {})
@@ -167,10 +166,19 @@ def _packages(run: RunView, records: Mapping[StageId, StageRecord]) -> Iterable[
             status=_package_status(stage, file, refused=name in refused),
             filename=filename,
             path=None if file is None else file.path,
-            tag=None if filename is None else "-".join(filename.removesuffix(".whl").split("-")[-3:]),
+            tag=_tag(filename),
             size=facts.get("size") if file is None else file.size,
             sha256=facts.get("sha256") if file is None else file.sha256,
         )
+
+
+def _tag(filename: str | None) -> str | None:
+    """What tells a file from others of the same package: tags of a wheel, the build string of a conda package."""
+    if filename is None or filename.endswith(".zip"):
+        return None
+    if filename.endswith(".conda"):
+        return filename.removesuffix(".conda").rpartition("-")[2]
+    return "-".join(filename.removesuffix(".whl").split("-")[-3:])
 
 
 def _package_status(stage: StageView, file: Published | None, *, refused: bool) -> PackageStatus:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 10
 """Wheels, findings and unreached stages that are listed before the rest is only counted."""
 
+_KINDS = {".whl": "wheel", ".conda": "conda package", ".zip": "archive"}
 LACKING = {
     "network": "could reach the network",
     "processes": "shared the process table with the rest of the machine",
@@ -39,7 +40,7 @@ def summary_lines(
     Args:
         view: The state after the run's last event.
         out: Output folder as the user gave it.
-        install: Command lines that install the result, the first is shown.
+        install: Command lines that install the result.
         report: Path of the HTML report, if one was written.
         shell: Command that opens a failed stage's folder; the stage's id is appended.
     """
@@ -63,7 +64,7 @@ def summary_lines(
     if report is not None:
         lines += ["", f"report: {report}"]
     if view.status == "done" and install:
-        lines += [f"install with: {install[0]}"]
+        lines += [f"install with: {command}" for command in install]
     return lines
 
 
@@ -103,20 +104,20 @@ def _not_reached(view: RunView) -> list[str]:
 
 
 def _published(view: RunView, out: str) -> list[str]:
-    wheels = [file for file in view.published if file.path.endswith(".whl")]
-    others = len(view.published) - len(wheels)
     if not view.published:
         return []
-    beside = f", {plural(others, 'other file')}" if others else ""
-    lines = ["", f"in {out}: {plural(len(wheels), 'wheel')}{beside}"]
+    counts = [(name, sum(file.path.endswith(end) for file in view.published)) for end, name in _KINDS.items()]
+    packages = [file for file in view.published if file.path.endswith(tuple(_KINDS))]
+    counts.append(("other file", len(view.published) - len(packages)))
+    lines = ["", f"in {out}: {', '.join(plural(count, name) for name, count in counts if count)}"]
     # New ones first: they are what this run is about.
-    ordered = sorted(wheels, key=lambda file: not file.fresh)
+    ordered = sorted(packages, key=lambda file: not file.fresh)
     lines += [
         f"  {file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}"
         for file in ordered[:MAX_LISTED]
     ]
-    if len(wheels) > MAX_LISTED:
-        lines.append(f"  ... {len(wheels) - MAX_LISTED:,} more")
+    if len(ordered) > MAX_LISTED:
+        lines.append(f"  ... {len(ordered) - MAX_LISTED:,} more")
     return lines
 
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from axletree.check.audit import audit_buffer
-from axletree.core.errors import StageError
-from axletree.core.trees import Entry, make_tree
-from axletree.core.values import canonical_json
-from axletree.execute.context import Outcome
+from axletree.execute.auditing import judged
 from axletree.host.archive import map_file
 from axletree.host.policies import read_all_policies
 from axletree.host.providers import read_providers
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context
+    from axletree.execute.context import Context, Outcome
 
 
 def run(context: Context) -> Outcome:
@@ -39,20 +34,4 @@ def run(context: Context) -> Outcome:
             glibc=parameters["glibc"],
             hashes="all",
         )
-    for finding in report.findings:
-        context.log.say(f"{finding.severity}: {finding.where}: {finding.message} [{finding.rule}]")
-    if report.failed:
-        errors = [finding for finding in report.findings if finding.severity == "error"]
-        raise StageError(
-            f"the audit of {wheel.path} found {len(errors)} error{'s' if len(errors) > 1 else ''}",
-            findings=report.findings,
-        )
-    data = canonical_json(report)
-    entry = Entry(path="audit.json", blob=context.store.put_bytes(data), size=len(data))
-    facts = {
-        "floors": report.floors,
-        "glibc": report.glibc,
-        "verdict": report.verdict,
-        "needs": msgspec.to_builtins(report.needs),
-    }
-    return Outcome(tree=context.store.put_tree(make_tree([entry])), findings=report.findings, facts=facts)
+    return judged(context, report)

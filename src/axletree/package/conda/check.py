@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -78,12 +79,16 @@ def clobbers(packages: Sequence[CondaFacts]) -> tuple[CondaIssue, ...]:
     return tuple(found)
 
 
-def check_siblings(packages: Sequence[CondaFacts]) -> tuple[CondaIssue, ...]:
+def check_siblings(packages: Sequence[CondaFacts], *, exact: bool = True) -> tuple[CondaIssue, ...]:
     """Whether packages of one build hold together: exact pins both ways, and run exports that name both.
 
     Without the pin back a solver may put a sibling of another variant beside one; without the sibling's run exports
     what builds against the dependent loses the library that it really links to. Packages without files (metapackages)
     need neither.
+
+    Args:
+        packages: of one build.
+        exact: whether dependents must name the very build of a sibling; else they need only take it.
     """
     by_name = {facts.index.name: facts for facts in packages if facts.index}
     found: list[CondaIssue] = []
@@ -92,17 +97,20 @@ def check_siblings(packages: Sequence[CondaFacts]) -> tuple[CondaIssue, ...]:
             name, _, rest = spec.partition(" ")
             other = by_name.get(name)
             if other is not None and other is not facts:
-                found += _sibling(facts, other, rest)
+                found += _sibling(facts, other, rest, exact=exact)
     return tuple(found)
 
 
-def _sibling(facts: CondaFacts, other: CondaFacts, rest: str) -> Iterator[CondaIssue]:
+def _sibling(facts: CondaFacts, other: CondaFacts, rest: str, *, exact: bool) -> Iterator[CondaIssue]:
     def issue(kind: Kind, package: CondaFacts, path: str, detail: str) -> CondaIssue:
         return CondaIssue(kind=kind, package=package.filename, path=path, detail=detail)
 
-    if re.split(r"[ =]+", rest.strip().lstrip("=")) != [other.version, other.build]:
-        wanted = f"{other.name} {other.version} {other.build}"
-        yield issue("pin", facts, "depends", f"has {other.name} {rest}".rstrip() + f", not exactly {wanted}")
+    version, _, build = rest.strip().lstrip("=").replace("=", " ").partition(" ")
+    same = (version, build.strip()) == (other.version, other.build)
+    taken = _RANGE.search(version) or (version == other.version and fnmatchcase(other.build, build.strip() or "*"))
+    if not same and (exact or not taken):
+        wanted = f"{'exactly ' if exact else ''}{other.name} {other.version} {other.build}"
+        yield issue("pin", facts, "depends", f"has {other.name} {rest}".rstrip() + f", not {wanted}")
     if not facts.members or not other.members or other.index is None:
         return
     back = [spec for spec in (*other.index.constrains, *other.index.depends) if spec.split(" ")[0] == facts.name]
@@ -119,6 +127,8 @@ def _exported(facts: CondaFacts) -> set[str]:
     return {spec.split(" ")[0] for spec in (*exports.weak, *exports.strong)} if exports else set()
 
 
+_RANGE = re.compile(r"[<>!~*,|]|^$")
+"""What is in a version that names more than one: which it takes is the solver's business."""
 _Found = tuple[Kind, str, str]
 
 

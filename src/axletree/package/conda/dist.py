@@ -100,8 +100,8 @@ def conda_package_from_dist(
         build_number=build_number,
         subdir=subdir,
         noarch="python" if python is None else None,
-        depends=_merged(needed, depends),
-        constrains=_merged(optional, constrains),
+        depends=merged(needed, depends),
+        constrains=merged(optional, constrains),
         about=describe(metadata),
         run_exports=run_exports,
         hash_input=variant,
@@ -325,7 +325,7 @@ def _licenses(members: Iterable[Member], folder: str) -> Iterable[CondaFile]:
             yield msgspec.structs.replace(file, executable=False)
 
 
-def _merged(own: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
+def merged(own: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
     """Dependencies sorted by name; a given one takes the place of all others on the same package."""
     given = tuple(dict.fromkeys(more))
     replaced = {spec.partition(" ")[0] for spec in given}

@@ -13,6 +13,7 @@ from axletree.package.conda.check import check_siblings, clobbers
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
 from axletree.package.conda.names import pin_exact
+from axletree.package.conda.platforms import conda_subdir
 from axletree.package.conda.requires import Target, conda_name, convert_requires
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from axletree.package.split.plan import Part
     from axletree.package.wheel.names import WheelName
 
-_MACHINES = {"x86_64": "64", "amd64": "64", "i686": "32", "win32": "32"}
-_PLATFORM = re.compile(r"(?:many|musl)?(linux|macosx|win)\w*?_?(x86_64|amd64|i686|aarch64|arm64|ppc64le|s390x|win32)")
 _LIBRARY = re.compile(r"(?:^|/)lib[^/]*\.(?:so(?:\.\d+)*|dylib)$")
 
 
@@ -99,21 +98,6 @@ def prove_conda_parts(packages: Sequence[CondaFacts]) -> None:
     ]
     if problems:
         raise IntegrityError(*problems)
-
-
-def conda_subdir(platform: str) -> str:
-    """``linux-64`` for ``manylinux_2_28_x86_64``.
-
-    Raises:
-        IntegrityError: conda has no such platform.
-    """
-    if platform == "any":
-        return "noarch"
-    found = _PLATFORM.fullmatch(platform.partition(".")[0])
-    if found is None:
-        raise IntegrityError(Problem(key=platform, message="is no platform that conda has"))
-    system = {"linux": "linux", "macosx": "osx", "win": "win"}[found[1]]
-    return f"{system}-{_MACHINES.get(found[2], found[2])}"
 
 
 def _run_exports(name: str, part: Part, required: Iterable[CondaPackage]) -> RunExports | None:

@@ -169,6 +169,25 @@ def write_wheel(
     return WrittenWheel(record=record, size=archive.close(), metadata=text)
 
 
+def write_zip(
+    sink: Sink, members: Iterable[Member], *, epoch: int = EARLIEST, level: int = LEVEL, threads: int = 1
+) -> tuple[RecordEntry, ...]:
+    """Write a plain archive of some files into an empty sink, sorted by path; as :func:`write_wheel` otherwise.
+
+    Returns:
+        Path, hash and size of each file.
+
+    Raises:
+        IntegrityError: paths that are unsafe or double, or a member that is not as long as it said.
+    """
+    ordered = sorted(members, key=lambda member: member.path)
+    _check(ordered, "")
+    archive = _Archive(sink, dos_time(epoch), stored=level == 0)
+    _fill(archive, ordered, level=level, threads=threads)
+    archive.close()
+    return tuple(archive.record)
+
+
 def _check(members: Sequence[Member], folder: str) -> None:
     paths = [member.path for member in members]
     seen = set(paths)

@@ -269,3 +269,6 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         ),
     ),
 )
+
+GLIBC_PROMISE = next(rule for rule in PLATFORM_RULES if rule.id == "dist/glibc-above-promise")
+"""The one that a conda package can be asked too: nothing else there is promised by a tag."""

@@ -1,0 +1,194 @@
+"""Pack a package's part of a tree into a conda package: as a Python distribution, or at the root of the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.tags import parse_tag
+
+from axletree.core.errors import StageError
+from axletree.execute.context import Outcome
+from axletree.execute.environments import interpreter_for
+from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of
+from axletree.host.conda import write_conda_file
+from axletree.host.conda_names import read_conda_names
+from axletree.host.conda_pyc import compile_pyc
+from axletree.package.conda.dist import conda_package_from_dist
+from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
+from axletree.package.conda.platforms import conda_subdir
+from axletree.package.conda.tree import conda_package_from_tree
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.writer import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from axletree.core.trees import Entry
+    from axletree.execute.context import Context
+    from axletree.execute.packing import Content
+    from axletree.package.wheel.tags import Tags
+    from axletree.store.store import Store
+
+_Made = tuple[CondaPackage, tuple[CondaFile, ...], str | None]
+"""A package, its files, and the Python that they are for, if they are for one."""
+
+
+def run(context: Context) -> Outcome:
+    """Write the package: platform from its machine code, dependencies from the metadata, sources compiled.
+
+    Raises:
+        IntegrityError: the tree can't be divided as the recipe says, or can't become such a package.
+        StageError: nothing is left for the package, or its layout does not fit the tree.
+    """
+    wanted = context.parameters["conda"]
+    content = content_of(context, links=True)
+    if _is_distribution(content, wanted["layout"], context):
+        package, files, python = _distribution(context, content)
+    else:
+        package, files, python = _at_prefix(context, content)
+    package = msgspec.structs.replace(package, track_features=tuple(wanted["track_features"]))
+    files = (*files, *_compiled(context, package, files, python))
+    folder = context.work / "conda"
+    written = write_conda_file(
+        folder / package.subdir,
+        package,
+        files,
+        epoch=context.request.ingredients["epoch"],
+        level=context.parameters["level"],
+        threads=len(os.sched_getaffinity(0)),
+    )
+    facts = {
+        "filename": written.path.name,
+        "subdir": package.subdir,
+        "size": written.size,
+        "sha256": written.sha256,
+        "depends": list(package.depends),
+        "constrains": list(package.constrains),
+    }
+    return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
+
+
+def _is_distribution(content: Content, layout: str, context: Context) -> bool:
+    if layout == "prefix" and content.brought is not None:
+        message = f"the tree brings {content.brought}, which has no place at the root of an environment"
+        raise StageError(message, hint='give layout = "python", or exclude what Python metadata the tree has')
+    if not content.paths or layout == "prefix":
+        return False
+    return layout == "python" or content.brought is not None or "python" in context.request.ingredients["axes"]
+
+
+def _distribution(context: Context, content: Content) -> _Made:
+    """Files below the site-packages of one Python, or of any."""
+    package, wanted = context.parameters["package"], context.parameters["conda"]
+    prefix = package["prefix"] if wanted["prefix"] is None else wanted["prefix"]
+    metadata = metadata_of(context, content, version=wanted["version"])
+    places = as_distribution(content, name=package["name"], version=wanted["version"], prefix=prefix)
+    tags = tags_of(context, content, places)
+    python = _python(context, tags)
+    subdir = "noarch" if python is None and tags.pure else _subdir(context, tags)
+    entries = [(content.entries[path], place) for path, place in places.items()]
+    made, files = conda_package_from_dist(
+        [
+            Member(path=place, data=_chunks(context.store, entry), size=entry.size, executable=entry.executable)
+            for entry, place in entries
+            if entry.kind == "file"
+        ],
+        metadata,
+        WheelInfo(tags=tags.each, purelib=tags.pure, generator=context.parameters["generator"]),
+        subdir=subdir,
+        python=python,
+        **_common(context),
+    )
+    site = f"lib/python{python}/site-packages" if python else "site-packages"
+    links = [CondaFile(path=f"{site}/{place}", link=entry.target) for entry, place in entries if entry.kind == "link"]
+    return made, (*files, *links), python
+
+
+def _at_prefix(context: Context, content: Content) -> _Made:
+    """Files where they lie in the tree; none at all for a metapackage."""
+    wanted = context.parameters["conda"]
+    folder = (wanted["prefix"] or "").strip("/")
+    places = {path: f"{folder}/{path}" if folder else path for path in content.paths}
+    tags = tags_of(context, content, places)
+    python = _python(context, tags)
+    subdir = "noarch" if tags.pure and (python is None or not places) else _subdir(context, tags)
+    made, files = conda_package_from_tree(
+        [_file(context.store, content.entries[path], place) for path, place in places.items()],
+        metadata_of(context, content, version=wanted["version"]),
+        platform=tags.platform,
+        subdir=subdir,
+        python=python,
+        **_common(context),
+    )
+    return made, files, python
+
+
+def _common(context: Context) -> dict[str, Any]:
+    """What both layouts take from the recipe."""
+    wanted = context.parameters["conda"]
+    exports = wanted["run_exports"]
+    pins = {name: (spec,) for name, spec in context.parameters["pins"].items()}
+    return {
+        "name": wanted["name"],
+        "build": wanted["build"],
+        "build_number": wanted["build_number"],
+        "variant": wanted["variant"],
+        "names": {**read_conda_names(), **pins},
+        "depends": wanted["depends"],
+        "constrains": wanted["constrains"],
+        "run_exports": RunExports(weak=tuple(exports["weak"]), strong=tuple(exports["strong"]))
+        if exports["weak"] or exports["strong"]
+        else None,
+    }
+
+
+def _python(context: Context, tags: Tags) -> str | None:
+    """The Python that files are for: the axis says it, else the names of extension modules do."""
+    axis: str | None = context.request.ingredients["axes"].get("python")
+    if axis is not None:
+        return axis
+    for text in tags.each:
+        for tag in parse_tag(text):
+            found = re.fullmatch(r"cp3(\d+)(t?)", tag.abi)
+            if found is not None:
+                return f"3.{found[1]}{found[2]}"
+    return None
+
+
+def _subdir(context: Context, tags: Tags) -> str:
+    """The channel's folder for the platform of the machine code, else of the machine that built it."""
+    return conda_subdir(context.parameters["platform"].replace("-", "_") if tags.pure else tags.platform)
+
+
+def _file(store: Store, entry: Entry, place: str) -> CondaFile:
+    if entry.kind == "link":
+        return CondaFile(path=place, link=entry.target)
+    return CondaFile(path=place, data=_chunks(store, entry), size=entry.size, executable=entry.executable)
+
+
+def _chunks(store: Store, entry: Entry) -> Callable[[], Iterator[bytes]]:
+    assert entry.blob is not None  # noqa: S101 (a file has content)
+    return blob_chunks(store, entry.blob)
+
+
+def _compiled(
+    context: Context, package: CondaPackage, files: tuple[CondaFile, ...], python: str | None
+) -> tuple[CondaFile, ...]:
+    """What the Python of the recipe makes of the sources; none where no environment uses that version."""
+    if python is None or context.parameters["python"] is None:
+        return ()
+    context.progress("compiling Python files")
+    compiled = compile_pyc(
+        files,
+        interpreter_for(context, python),
+        python=python,
+        placeholder=package.placeholder,
+        environ=context.environ,
+        threads=len(os.sched_getaffinity(0)),
+    )
+    for path, why in compiled.skipped:
+        context.log.say(f"not compiled: {path}: {why}")
+    return compiled.files

@@ -1,0 +1,41 @@
+"""What the actions that audit share: a report becomes a stage's result, or its failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import StageError
+from axletree.core.trees import Entry, make_tree
+from axletree.core.values import canonical_json
+from axletree.execute.context import Outcome
+
+if TYPE_CHECKING:
+    from axletree.check.audit import AuditReport
+    from axletree.execute.context import Context
+
+
+def judged(context: Context, report: AuditReport) -> Outcome:
+    """Keep a report.
+
+    Raises:
+        StageError: it has errors; its findings come with it.
+    """
+    for finding in report.findings:
+        context.log.say(f"{finding.severity}: {finding.where}: {finding.message} [{finding.rule}]")
+    if report.failed:
+        errors = [finding for finding in report.findings if finding.severity == "error"]
+        raise StageError(
+            f"the audit of {report.file} found {len(errors)} error{'s' if len(errors) > 1 else ''}",
+            findings=report.findings,
+        )
+    data = canonical_json(report)
+    entry = Entry(path="audit.json", blob=context.store.put_bytes(data), size=len(data))
+    facts = {
+        "floors": report.floors,
+        "glibc": report.glibc,
+        "verdict": report.verdict,
+        "needs": msgspec.to_builtins(report.needs),
+    }
+    return Outcome(tree=context.store.put_tree(make_tree([entry])), findings=report.findings, facts=facts)

@@ -1,0 +1,161 @@
+"""What the actions that pack share: a package's part of a tree, its metadata, its content out of the store."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
+from axletree.binary.zip.deflate import BLOCK
+from axletree.core.errors import StageError
+from axletree.core.trees import Entry
+from axletree.host.archive import map_file
+from axletree.host.policies import read_policies
+from axletree.package.partition import Claim, partition
+from axletree.package.wheel.info import carry_dist_info, parse_wheel_info
+from axletree.package.wheel.metadata import Metadata, create_metadata, parse_metadata, with_requirement, with_version
+from axletree.package.wheel.names import dist_info_folder
+from axletree.package.wheel.tags import Tags, compute_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from axletree.core.values import Digest
+    from axletree.execute.context import Context
+    from axletree.store.store import Store
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """A package's part of a tree."""
+
+    entries: dict[str, Entry]
+    """Every file and link of the tree, by path."""
+    paths: tuple[str, ...]
+    """Those that the package gets; what the tree brings of metadata is not among them."""
+    brought: str | None
+    """The metadata folder that the tree brings, if it brings one."""
+
+
+def content_of(context: Context, *, links: bool) -> Content:
+    """Divide the stage's tree among the packages that share it, and give this one its part; empty without a tree.
+
+    Args:
+        context: its parameters name the package and the claims of all.
+        links: whether symbolic links can be packed too.
+
+    Raises:
+        IntegrityError: the tree can't be divided as the recipe says.
+        StageError: nothing is left for the package.
+    """
+    name = context.parameters["package"]["name"]
+    if "tree" not in context.request.inputs:
+        return Content(entries={}, paths=(), brought=None)
+    kinds = ("file", "link") if links else ("file",)
+    entries = {entry.path: entry for entry in context.tree("tree").entries if entry.kind in kinds}
+    brought = _dist_info(entries)
+    claims = {
+        owner: Claim(files=tuple(claim["files"]), exclude=tuple(claim["exclude"]))
+        for owner, claim in context.parameters["siblings"].items()
+    }
+    content = [path for path in entries if brought is None or not path.startswith(f"{brought}/")]
+    paths = partition(content, claims)[name]
+    if not paths:
+        raise StageError(f"package {name} has no files", hint="its files patterns match nothing in the tree")
+    return Content(entries=entries, paths=paths, brought=brought)
+
+
+def as_distribution(content: Content, *, name: str, version: str, prefix: str) -> dict[str, str]:
+    """Path in the tree -> path in the wheel, for a package's files and what else is in the metadata folder."""
+    folder = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+    targets = {path: f"{folder}{path}" for path in content.paths}
+    if content.brought is not None and targets:
+        target = dist_info_folder(name, version)
+        targets |= carry_dist_info(content.entries, source=content.brought, target=target)
+    return targets
+
+
+def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags:
+    """The tags that a wheel of these files has.
+
+    Raises:
+        IntegrityError: files for several architectures or Pythons.
+    """
+    store, brought = context.store, content.brought
+    original = parse_wheel_info(read_entry(store, content.entries[f"{brought}/WHEEL"])).tags if brought else ()
+    return compute_tags(
+        elf_facts(store, content.entries, targets),
+        read_policies(),
+        original=original,
+        python=context.request.ingredients["axes"].get("python"),
+    )
+
+
+def elf_facts(store: Store, entries: dict[str, Entry], targets: dict[str, str]) -> dict[str, ElfFacts]:
+    """Facts of the machine code among some files, by their path in the package."""
+    found: dict[str, ElfFacts] = {}
+    for path, target in targets.items():
+        entry = entries[path]
+        if entry.blob is None or entry.size == 0:
+            continue
+        with map_file(store.blob_path(entry.blob)) as view:
+            if is_elf(bytes(view[:4])):
+                found[target] = read_elf(view, name=path)
+    return found
+
+
+def metadata_of(context: Context, content: Content, *, version: str) -> Metadata:
+    """The metadata of a package: what the tree brings with the recipe's requirements, or the recipe's alone.
+
+    Raises:
+        IntegrityError: what the tree brings is unreadable.
+    """
+    package: dict[str, Any] = context.parameters["package"]
+    if content.brought is None:
+        return create_metadata(
+            name=package["name"],
+            version=version,
+            summary=package["summary"],
+            license=package["license"],
+            requires_python=package["requires_python"],
+            requires=package["requires"],
+        )
+    path = f"{content.brought}/METADATA"
+    metadata = parse_metadata(read_entry(context.store, content.entries[path]), file=path)
+    if canonicalize_name(metadata.name) != canonicalize_name(package["name"]):
+        fields = tuple((key, package["name"] if key.lower() == "name" else value) for key, value in metadata.fields)
+        metadata = msgspec.structs.replace(metadata, fields=fields)
+    metadata = with_version(metadata, version)
+    for requirement in package["requires"]:
+        metadata = with_requirement(metadata, requirement)
+    return metadata
+
+
+def blob_chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:
+    """The content of a blob in pieces, verified while it is read; a file may be larger than memory."""
+
+    def read() -> Iterator[bytes]:
+        digest = hashlib.sha256()
+        with store.blob_path(blob).open("rb") as stream:
+            while chunk := stream.read(BLOCK):
+                digest.update(chunk)
+                yield chunk
+        if digest.hexdigest() != blob:
+            store.read_blob(blob)  # finds the damage again, puts the blob into quarantine and raises
+
+    return read
+
+
+def read_entry(store: Store, entry: Entry) -> bytes:
+    """The content of a file of a tree."""
+    assert entry.blob is not None  # noqa: S101 (only files are read)
+    return store.read_blob(entry.blob)
+
+
+def _dist_info(paths: Iterable[str]) -> str | None:
+    folders = {path.partition("/")[0] for path in paths if path.partition("/")[0].endswith(".dist-info")}
+    if len(folders) > 1:
+        raise StageError(f"the tree holds several distributions: {', '.join(sorted(folders))}")
+    return next(iter(folders), None)
