@@ -49,13 +49,14 @@ def conda_package_from_tree(
         platform: platform tag of its machine code, ``manylinux_2_28_x86_64``, or ``any``.
         subdir: ``linux-64`` ..., or ``noarch``.
         python: the one that its files are for, if they are for one.
-        name: of the package.
+        name: of the package; this and all below as
+            :func:`~axletree.package.conda.dist.conda_package_from_dist` takes them.
         build: build string.
         build_number: higher ones are preferred.
         variant: what the hash in the build string stands for.
         names: distribution -> conda packages.
-        depends: more dependencies; one takes the place of all others on the same package.
-        constrains: more constraints, likewise.
+        depends: more dependencies.
+        constrains: more constraints.
         run_exports: what dependents get.
 
     Raises:
@@ -68,7 +69,7 @@ def conda_package_from_tree(
         own += python_depends(metadata, target)
     if subdir != "noarch":
         own += platform_depends([platform], subdir)
-    licenses = [file for file in files if _LICENSE.fullmatch(file.path) and file.link is None]
+    licenses = tuple(file for file in files if _LICENSE.fullmatch(file.path) and file.link is None)
     package = CondaPackage(
         name=name,
         version=metadata.version.lower().replace("-", "_"),
@@ -81,6 +82,10 @@ def conda_package_from_tree(
         about=describe(metadata),
         run_exports=run_exports,
         hash_input=dict(variant),
-        info=tuple(msgspec.structs.replace(file, path=f"licenses/{file.path}", executable=False) for file in licenses),
+        info=tuple(map(_as_license, licenses)),
     )
     return package, tuple(file for file in files if file not in licenses)
+
+
+def _as_license(file: CondaFile) -> CondaFile:
+    return msgspec.structs.replace(file, path=f"licenses/{file.path}", executable=False)
