@@ -98,11 +98,13 @@ def adapt_exports(files: Mapping[str, str], tree: CMakeTree, *, beside: Iterable
 
 def _exports(commands: Iterable[Command]) -> bool:
     """Whether a file is one with exported targets, or with their locations for one configuration."""
-    return any(
-        (command.name == "add_library" and "IMPORTED" in command.words())
-        or (command.name in _PROPERTIES and any(word.startswith("IMPORTED_LOCATION") for word in command.words()))
-        for command in commands
-    ) and any(_VARIABLE in argument.text for command in commands for argument in command.arguments)
+    words = [(command.name, command.words()) for command in commands]
+    generated = any(each == ("set", ("CMAKE_IMPORT_FILE_VERSION", "1")) for each in words)
+    return (generated or any(_VARIABLE in word for _, texts in words for word in texts)) and any(
+        (name == "add_library" and "IMPORTED" in texts)
+        or (name in _PROPERTIES and any(word.startswith("IMPORTED_LOCATION") for word in texts))
+        for name, texts in words
+    )
 
 
 class _Known:
