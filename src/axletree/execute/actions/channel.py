@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import Entry, make_tree
 from axletree.execute.context import Outcome
 from axletree.host.conda import read_conda
+from axletree.host.conda_channel import md5_of
 from axletree.package.conda.check import check_siblings, clobbers
 from axletree.package.conda.repodata import CHANNEL, by_subdir, channel_file, index_files
 
@@ -34,10 +34,8 @@ def run(context: Context) -> Outcome:
             assert entry.blob is not None  # noqa: S101 (packages are files)
             path = context.store.blob_path(entry.blob)
             found = read_conda(path, filename=entry.path.rpartition("/")[2])
-            with path.open("rb") as stream:
-                md5 = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
             facts.append(found)
-            lines.append(channel_file(found, md5=md5, sha256=entry.blob))
+            lines.append(channel_file(found, md5=md5_of(path), sha256=entry.blob))
             place = f"{CHANNEL}/{entry.path}"
             entries.append(Entry(path=place, blob=entry.blob, size=entry.size))
     _prove(facts)

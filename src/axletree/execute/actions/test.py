@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -12,6 +12,7 @@ from packaging.version import Version
 from axletree.core.errors import StageError
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json
+from axletree.execute.conda_environment import conda_environment, untried
 from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import LOCK, client_environ, describe, interpreter_for, uv_cache, wheel_folder
@@ -38,32 +39,41 @@ def run(context: Context) -> Outcome:
     Raises:
         StageError: installation, an import or a command fails, or another version than the locked one came in.
     """
+    installer = context.parameters["installer"]
     environment = context.request.inputs["environment"]
     wheels = wheel_folder(context, environment, "wheels")
     roots = [
         context.materialise(name, f"index-{number}")
         for number, name in enumerate(context.request.inputs)
-        if name.startswith("index:")
+        if name != "environment"
     ]
-    venv = context.work / "venv"
+    prefix = context.work / "venv"
     description = describe(context, environment)
-    create_venv(
-        venv,
-        interpreter=interpreter_for(context, description["version"]),
-        lock_folder=None,
-        uv_cache=uv_cache(context),
-        environ=client_environ(context),
-        say=context.log.write,
-    )
-    installed = _install(context, venv, roots=roots, wheels=wheels)
+    interpreter = interpreter_for(context, description["version"])
+    if installer == "conda":
+        made = conda_environment(context, prefix, interpreter, description["version"], roots=roots, wheels=wheels)
+        installed, outside = made.installed, made.outside
+    else:
+        create_venv(
+            prefix,
+            interpreter=interpreter,
+            lock_folder=None,
+            uv_cache=uv_cache(context),
+            environ=client_environ(context),
+            say=context.log.write,
+        )
+        installed, outside = _install(context, prefix, roots=roots, wheels=wheels), {}
     folder = _lay_out_files(context)
-    with child_environment(context, venv=venv, compiles=False, sealed=(venv, wheels)) as env:
-        _use(context, venv, folder, env)
-    counts = _counts(context)
-    facts = {"installer": context.parameters["installer"], "installed": installed, **counts}
+    with child_environment(context, venv=prefix, compiles=False, sealed=(prefix, wheels)) as env:
+        if installer == "conda":
+            env["CONDA_PREFIX"] = env.pop("VIRTUAL_ENV")
+        _use(context, prefix, folder, env)
+    facts: dict[str, Any] = {"installer": installer, "installed": installed, **_counts(context)}
+    if outside:
+        facts["outside"] = outside
     data = canonical_json(facts)
     entry = Entry(path="result.json", blob=context.store.put_bytes(data), size=len(data))
-    return Outcome(tree=context.store.put_tree(make_tree([entry])), facts=facts)
+    return Outcome(tree=context.store.put_tree(make_tree([entry])), facts=facts, findings=untried(outside))
 
 
 def _lay_out_files(context: Context) -> Path:

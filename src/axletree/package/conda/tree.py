@@ -64,11 +64,8 @@ def conda_package_from_tree(
     """
     target = Target(subdir=subdir, python=python)
     required = convert_requires(metadata, target, names)
-    own = [*required.depends]
-    if python is not None:
-        own += python_depends(metadata, target)
-    if subdir != "noarch":
-        own += platform_depends([platform], subdir)
+    bound = python_depends(metadata, target) if python is not None else ()
+    system = platform_depends([platform], subdir) if subdir != "noarch" else ()
     licenses = tuple(file for file in files if _LICENSE.fullmatch(file.path) and file.link is None)
     package = CondaPackage(
         name=name,
@@ -77,7 +74,7 @@ def conda_package_from_tree(
         build_number=build_number,
         subdir=subdir,
         noarch="generic" if subdir == "noarch" else None,
-        depends=merged(own, depends),
+        depends=merged((*required.depends, *bound, *system), depends),
         constrains=merged(required.constrains, constrains),
         about=describe(metadata),
         run_exports=run_exports,

@@ -1,0 +1,126 @@
+"""Solve and install conda packages by py-rattler, from channels of this machine alone.
+
+In a process of its own: a damaged package can take the whole interpreter down, and its threads need not end.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import StageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+CLOBBERED = "__clobbers__"
+"""Where rattler puts a file that another package has too, without a word."""
+_LAST_LINES = 20
+_INSTALL = """
+import asyncio, json, os, sys
+import rattler
+from rattler.virtual_package import VirtualPackage
+asked = json.load(sys.stdin)
+def system():
+    found = {package.name.normalized: package for package in map(VirtualPackage.into_generic, VirtualPackage.detect())}
+    for name, version in asked["virtual"].items():
+        name = rattler.PackageName(name)
+        package = rattler.GenericVirtualPackage(name, rattler.Version(version), rattler.BuildString("0"))
+        found[name.normalized] = package
+    return list(found.values())
+async def run():
+    records = await rattler.solve(
+        [rattler.Channel(url) for url in asked["channels"]],
+        [rattler.MatchSpec(spec, strict=False) for spec in asked["specs"]],
+        platforms=[asked["subdir"], "noarch"],
+        virtual_packages=system(),
+        channel_priority=rattler.ChannelPriority.Strict,
+    )
+    if asked["prefix"]:
+        await rattler.install(
+            records, asked["prefix"], cache_dir=asked["cache"], show_progress=False,
+            platform=rattler.Subdir(asked["subdir"]),
+        )
+    return [
+        {"name": record.name.normalized, "version": str(record.version), "build": record.build,
+         "channel": record.channel}
+        for record in records
+    ]
+try:
+    answer = asyncio.run(run())
+except Exception as error:
+    print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    os._exit(1)
+print(json.dumps(answer), flush=True)
+os._exit(0)
+"""
+
+
+class Solved(msgspec.Struct, frozen=True, kw_only=True):
+    """A package that a solver chose."""
+
+    name: str
+    version: str
+    build: str
+    channel: str
+    """Address of its channel."""
+
+
+def solve_and_install(
+    prefix: Path | None,
+    specs: Sequence[str],
+    *,
+    channels: Sequence[Path],
+    subdir: str,
+    cache: Path,
+    virtual: Mapping[str, str] | None = None,
+    environ: Mapping[str, str],
+    say: Callable[[bytes], object] = lambda _: None,
+) -> tuple[Solved, ...]:
+    """Let a conda client choose packages, and install them.
+
+    Args:
+        prefix: a fresh environment; ``None``: only choose.
+        specs: what is wanted.
+        channels: folders, those first that win: a name that one has is not looked for in the next.
+        subdir: platform, ``linux-64`` ...
+        cache: where packages are unpacked; on the file system of the prefix.
+        virtual: packages of the system that are taken to be there (``__cuda`` -> version), beside this machine's own.
+        environ: variables of the client.
+        say: gets what it prints.
+
+    Raises:
+        StageError: it finds no solution, can't install, or two packages have the same file; its words are in it.
+    """
+    asked = {
+        "prefix": str(prefix) if prefix is not None else None,
+        "specs": list(specs),
+        "channels": [folder.as_uri() for folder in channels],
+        "subdir": subdir,
+        "cache": str(cache),
+        "virtual": dict(virtual or {}),
+    }
+    command = [sys.executable, "-P", "-c", _INSTALL]
+    done = subprocess.run(
+        command, input=json.dumps(asked).encode(), env=dict(environ), capture_output=True, check=False
+    )
+    say(done.stderr)
+    if done.returncode:
+        lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        raise StageError("rattler: " + "\n".join(lines[-_LAST_LINES:] or ["it ended without a word"]))
+    if prefix is not None:
+        _refuse_clobbers(prefix)
+    return msgspec.json.decode(done.stdout, type=tuple[Solved, ...])
+
+
+def _refuse_clobbers(prefix: Path) -> None:
+    lost = sorted(path.relative_to(prefix / CLOBBERED) for path in (prefix / CLOBBERED).rglob("*") if path.is_file())
+    if lost:
+        shown = ", ".join(map(str, lost[:5]))
+        message = f"{len(lost)} files are in two packages, so one of each was set aside: {shown}"
+        raise StageError(message, hint="each file must belong to one package")
