@@ -34,6 +34,7 @@ def conda_pins(package: TargetPackage, target: Target, names: Mapping[str, str])
     return {
         canonicalize_name(other.name): f"{conda_called(other, names)} {_pin(package, other)}"
         for other in _siblings(package, target)
+        if other.stage is not None or _needs(package, other, names)
     }
 
 
