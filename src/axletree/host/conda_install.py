@@ -47,7 +47,7 @@ async def run():
             platform=rattler.Subdir(asked["subdir"]),
         )
     return [
-        {"name": record.name.normalized, "version": str(record.version), "build": record.build,
+        {"name": record.name.normalized, "version": str(record.version), "build": str(record.build),
          "channel": record.channel}
         for record in records
     ]
