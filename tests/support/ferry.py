@@ -31,7 +31,7 @@ install(TARGETS show RUNTIME DESTINATION bin)
 _FILES = {
     "src/CMakeLists.txt": _CMAKE + _SETTERS,
     "src/LICENSE": "Do as you like.\n",
-    "src/ferry.h": "extern \"C\" int ferry_load();\n",
+    "src/ferry.h": 'extern "C" int ferry_load();\n',
     "src/ferry.cpp": '#include "ferry.h"\nint ferry_load() { return 42; }\n',
     "src/show.cpp": '#include "ferry.h"\n#include <cstdio>\nint main() { std::printf("%d\\n", ferry_load()); }\n',
     "src/bind.cpp": """\

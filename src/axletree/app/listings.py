@@ -26,7 +26,7 @@ from axletree.package.conda.repodata import (
 from axletree.package.index import IndexFile, merge_files, read_index, render_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.core.trees import Entry
@@ -49,21 +49,21 @@ class Listing(NamedTuple):
     """Pages of other tools, which would hide what is new."""
 
 
-def listing(kind: str, root: Path, entries: Iterable[Entry], store: Store) -> Listing:
+def listing(kind: str, root: Path, trees: Sequence[Sequence[Entry]], store: Store) -> Listing:
     """What a root will list.
 
     Args:
         kind: ``index`` (wheels), ``channel`` or ``archives``.
         root: the index root.
-        entries: content of their trees together.
+        trees: what each tree holds; trees of several variants have pages of the same path.
         store: where the content of their pages lies.
 
     Raises:
         PublishError: a file of the same name with other content is there; names all of them.
         IntegrityError: a page that is there can't be read.
     """
-    by_path = {entry.path: entry for entry in entries}
-    return {"index": _wheels, "channel": _channel, "archives": _archives}[kind](root, by_path, store)
+    entries = [entry for tree in trees for entry in tree]
+    return {"index": _wheels, "channel": _channel, "archives": _archives}[kind](root, entries, store)
 
 
 def listed(kind: str, root: Path) -> dict[str, str]:
@@ -85,8 +85,8 @@ def digest(path: Path) -> Digest:
         return Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def _wheels(root: Path, entries: Mapping[str, Entry], store: Store) -> Listing:
-    pages = [entry for path, entry in entries.items() if _PROJECT_PAGE.fullmatch(path)]
+def _wheels(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
+    pages = [entry for entry in entries if _PROJECT_PAGE.fullmatch(entry.path)]
     fresh = [line for page in pages if page.blob for line in read_index(store.read_blob(page.blob), file=page.path)]
     there = _listed_wheels(root)
     lines = merge_files([*there.values(), *_unlisted_wheels(root, fresh, there)], fresh)
@@ -94,7 +94,7 @@ def _wheels(root: Path, entries: Mapping[str, Entry], store: Store) -> Listing:
     shown = frozenset(line.filename for line in fresh)
     return Listing(
         shown=shown,
-        files=shown | {path for path in entries if path.endswith(".whl.metadata")},
+        files=shown | {entry.path for entry in entries if entry.path.endswith(".whl.metadata")},
         pages={path: rendered[path] for path in sorted(rendered, key=lambda page: -page.count("/"))},
     )
 
@@ -116,12 +116,12 @@ def _unlisted_wheels(root: Path, fresh: Iterable[IndexFile], there: Mapping[str,
             yield msgspec.structs.replace(line, sha256=digest(path))
 
 
-def _channel(root: Path, entries: Mapping[str, Entry], store: Store) -> Listing:
+def _channel(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
     fresh: list[ChannelFile] = []
-    for path, entry in entries.items():
-        found = _REPODATA_PAGE.fullmatch(path)
+    for entry in entries:
+        found = _REPODATA_PAGE.fullmatch(entry.path)
         if found is not None and entry.blob is not None:
-            fresh += read_repodata(store.read_blob(entry.blob), subdir=found[1], file=path)
+            fresh += read_repodata(store.read_blob(entry.blob), subdir=found[1], file=entry.path)
     there = list(_listed_packages(root))
     known = {_place(line) for line in there}
     unlisted = [
@@ -151,11 +151,11 @@ def _listed_packages(root: Path) -> Iterator[ChannelFile]:
                 yield line
 
 
-def _archives(root: Path, entries: Mapping[str, Entry], store: Store) -> Listing:
+def _archives(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
     fresh: dict[str, str] = {}
-    page = entries.get(CHECKSUMS)
-    if page is not None and page.blob is not None:
-        fresh = read_checksums(store.read_blob(page.blob))
+    for entry in entries:
+        if entry.path == CHECKSUMS and entry.blob is not None:
+            fresh = merge_checksums(fresh, read_checksums(store.read_blob(entry.blob)))
     there = _listed_archives(root)
     unlisted = {name: digest(root / name) for name in fresh if name not in there and (root / name).exists()}
     shown = frozenset(fresh)

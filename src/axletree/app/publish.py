@@ -177,8 +177,9 @@ class _Merge:
         self.out = out
         self.root = out / root
         self.store = store
-        self.entries = {entry.path: entry for record in records for entry in store.get_tree(record.tree).entries}
-        self.listing = listing(kind, self.root, self.entries.values(), store)
+        trees = [store.get_tree(record.tree).entries for record in records]
+        self.listing = listing(kind, self.root, trees, store)
+        self.entries = {entry.path: entry for tree in trees for entry in tree}
 
     def prepare_files(self, placing: list[tuple[Path, Path]]) -> list[PublishedFile]:
         """Write new files beside their places and note where they go; returns all that were built."""

@@ -1,0 +1,403 @@
+"""Packing a tree in each format: what goes where, what it depends on, and what can't become such a package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from axletree.core.events import StageFinished
+from axletree.core.records import Grant, StageRecord, StageRequest
+from axletree.core.values import Digest, StageId, key_of
+from axletree.execute.actions import audit_conda, audit_zip, channel, pack, pack_conda, pack_zip
+from axletree.execute.stage import run_stage
+from axletree.host.conda import read_conda
+from axletree.host.interpreters import find_interpreter
+from axletree.package.conda.reader import CondaFacts
+from axletree.store.store import Store
+from support.store import write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.execute.context import ActionFunction
+    from support.store import Files
+
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+SITE = f"lib/python{PYTHON}/site-packages"
+DIST_INFO = {
+    "small-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: small\nVersion: 1.0\nRequires-Dist: libsmall\n"
+    b'Requires-Dist: torch>=2; extra == "gpu"\n',
+    "small-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "small-1.0.dist-info/entry_points.txt": b"[console_scripts]\nsmall = small:main\n",
+    "small-1.0.dist-info/licenses/LICENSE": b"Do as you like.\n",
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "store")
+
+
+def described(**changes: Any) -> dict[str, Any]:
+    """A package as planning describes it."""
+    return {
+        "name": "small",
+        "version": "1.0+cpu",
+        "summary": "Small.",
+        "license": "MIT",
+        "prefix": "",
+        "build_tag": None,
+        "requires": [],
+        "requires_python": None,
+    } | changes
+
+
+def wanted(**changes: Any) -> dict[str, Any]:
+    """Its conda form."""
+    return {
+        "name": "small",
+        "version": "1.0",
+        "build": "h1234567_0",
+        "build_number": 0,
+        "variant": {},
+        "depends": [],
+        "constrains": [],
+        "run_exports": {"weak": [], "strong": []},
+        "track_features": [],
+        "layout": "auto",
+        "prefix": None,
+    } | changes
+
+
+def run(
+    store: Store,
+    action: ActionFunction,
+    parameters: dict[str, Any],
+    inputs: dict[str, Digest],
+    *,
+    axes: dict[str, str] | None = None,
+) -> StageRecord | StageFinished:
+    """The record of a stage, or how it failed."""
+    ingredients = {"parameters": parameters, "inputs": inputs, "axes": axes or {}, "epoch": 1_000_000_000}
+    interpreter = find_interpreter(PYTHON, environ=os.environ)
+    request = StageRequest(
+        stage=StageId("pack"),
+        action="pack",
+        key=key_of({**ingredients, "of": action.__module__}),
+        ingredients=ingredients,
+        inputs=inputs,
+        local={"interpreters": {PYTHON: msgspec.structs.asdict(interpreter)}},
+        grant=Grant(),
+    )
+    events: list[Any] = []
+    if run_stage(store, request, action, emit=events.append, environ=os.environ):
+        record = store.get_record(request.key)
+        assert record is not None
+        return record
+    failed = events[-1]
+    assert isinstance(failed, StageFinished)
+    return failed
+
+
+def tree(store: Store, tmp_path: Path, files: Files) -> Digest:
+    return store.ingest(write_files(tmp_path / f"tree{len(list(tmp_path.iterdir()))}", files))
+
+
+def conda(
+    store: Store,
+    source: Digest | None,
+    *,
+    package: dict[str, Any] | None = None,
+    form: dict[str, Any] | None = None,
+    axes: dict[str, str] | None = None,
+    siblings: dict[str, Any] | None = None,
+    pins: dict[str, str] | None = None,
+) -> CondaFacts | str:
+    """The package that is made of a tree as it is read back, or why there is none."""
+    described_ = package or described()
+    parameters = {
+        "package": described_,
+        "siblings": siblings or {described_["name"]: {"files": ["**"], "exclude": []}},
+        "conda": form or wanted(),
+        "pins": pins or {},
+        "platform": "linux-x86_64",
+        "python": {"version": PYTHON} if axes and "python" in axes else None,
+        "generator": "test",
+        "level": 1,
+    }
+    record = run(store, pack_conda.run, parameters, {"tree": source} if source else {}, axes=axes)
+    if isinstance(record, StageFinished):
+        return record.message or ""
+    (entry,) = store.get_tree(record.tree).entries
+    assert entry.blob is not None
+    assert entry.path == f"{record.facts['subdir']}/{record.facts['filename']}"
+    return read_conda(store.blob_path(entry.blob), filename=record.facts["filename"])
+
+
+def made(facts: CondaFacts | str) -> CondaFacts:
+    assert isinstance(facts, CondaFacts), facts
+    assert facts.index is not None
+    return facts
+
+
+def paths(facts: CondaFacts) -> set[str]:
+    return {member.path for member in facts.members}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A real shared library."""
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "x.c").write_text("int x(void) { return 1; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libx.so", "x.c", "-Wl,-soname,libx.so.1"], cwd=folder, check=True)
+    return (folder / "libx.so").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def extension(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A library that only CPython can load."""
+    folder = tmp_path_factory.mktemp("extension")
+    (folder / "x.c").write_text(
+        "extern int PyLong_FromLong(long);\nint PyInit_x(void) { return PyLong_FromLong(1); }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "x.so", "x.c"], cwd=folder, check=True)
+    return (folder / "x.so").read_bytes()
+
+
+def test_a_cpp_tree_lies_at_the_root_of_the_environment(store: Store, tmp_path: Path, library: bytes) -> None:
+    source = tree(
+        store,
+        tmp_path,
+        {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "include/x.h": b"", "bin/run!": b"#!/bin/sh\n",
+         "share/cmake/x/xConfig.cmake": b"", "LICENSE": b"Do as you like.\n"},
+    )  # fmt: skip
+    form = wanted(
+        depends=["zlib >=1.2"], constrains=["other <0.0a0"], run_exports={"weak": ["small >=1"], "strong": []},
+        track_features=["slow"], build_number=3, variant={"gpu": "cpu"},
+    )  # fmt: skip
+    facts = made(conda(store, source, form=form))
+    assert paths(facts) == {
+        "lib/libx.so.1", "lib/libx.so", "include/x.h", "bin/run", "share/cmake/x/xConfig.cmake"
+    }  # fmt: skip
+    assert "licenses/LICENSE" in facts.info
+    index = facts.index
+    assert index is not None
+    assert (index.subdir, index.noarch, index.build_number, index.track_features) == ("linux-64", None, 3, "slow")
+    assert [spec.partition(" ")[0] for spec in index.depends] == ["__glibc", "zlib"]
+    assert index.constrains == ("other <0.0a0",)
+    assert facts.run_exports is not None
+    assert facts.run_exports.weak == ("small >=1",)
+    assert facts.hash_input == {"gpu": "cpu"}
+    assert {member.path: member.target for member in facts.members if member.kind == "link"} == {
+        "lib/libx.so": "libx.so.1"
+    }
+    assert {member.path for member in facts.members if member.executable} >= {"bin/run"}
+    below = made(conda(store, source, form=wanted(prefix="opt/x")))
+    assert "opt/x/lib/libx.so.1" in paths(below)
+
+
+def test_a_tree_without_machine_code_is_for_all_platforms(store: Store, tmp_path: Path) -> None:
+    facts = made(conda(store, tree(store, tmp_path, {"include/x.h": b""})))
+    assert facts.index is not None
+    assert (facts.index.subdir, facts.index.noarch, facts.index.depends) == ("noarch", "generic", ())
+
+
+def test_a_distribution_for_any_python(store: Store, tmp_path: Path) -> None:
+    source = tree(store, tmp_path, {"small/__init__.py": b"def main(): ...\n", **DIST_INFO})
+    facts = made(conda(store, source, pins={"libsmall": "libsmall 1.0 cpu_h7654321_3"}))
+    assert paths(facts) >= {"site-packages/small/__init__.py", "site-packages/small-1.0.dist-info/METADATA"}
+    assert facts.index is not None
+    assert (facts.index.subdir, facts.index.noarch) == ("noarch", "python")
+    assert facts.index.depends == ("libsmall 1.0 cpu_h7654321_3", "python")
+    assert facts.index.constrains == ("pytorch >=2",)
+    assert {"link.json", "licenses/LICENSE"} <= set(facts.info)
+
+
+def test_a_distribution_for_one_python_has_compiled_files_and_scripts(store: Store, tmp_path: Path) -> None:
+    source = tree(store, tmp_path, {"small/__init__.py": b"x = 1\n", "small/also.py": "__init__.py", **DIST_INFO})
+    facts = made(conda(store, source, axes={"python": PYTHON}))
+    assert paths(facts) >= {
+        f"{SITE}/small/__init__.py",
+        f"{SITE}/small/also.py",
+        f"{SITE}/small/__pycache__/__init__.{sys.implementation.cache_tag}.pyc",
+        "bin/small",
+    }
+    assert facts.index is not None
+    assert facts.index.subdir == "linux-64"
+    assert f"python_abi {PYTHON}.* *_{TAG}" in facts.index.depends
+
+
+def test_extensions_tell_their_python_where_no_axis_does(store: Store, tmp_path: Path, extension: bytes) -> None:
+    name = f"small/x.cpython-{sys.version_info[0]}{sys.version_info[1]}-x86_64-linux-gnu.so"
+    source = tree(store, tmp_path, {name: extension, "small/__init__.py": b""})
+    facts = made(conda(store, source, form=wanted(layout="python")))
+    assert f"{SITE}/{name}" in paths(facts)
+    assert facts.index is not None
+    assert f"python_abi {PYTHON}.* *_{TAG}" in facts.index.depends
+    stable = tree(store, tmp_path, {"small/x.abi3.so": extension, "small/__init__.py": b""})
+    message = conda(store, stable, form=wanted(layout="python"))
+    assert "nothing says which version it was built for" in str(message)
+
+
+def test_a_whole_environment_of_a_python(store: Store, tmp_path: Path) -> None:
+    """Layout `prefix` with axis `python`: an interpreter's own folders are in the tree already."""
+    source = tree(store, tmp_path, {f"{SITE}/small/__init__.py": b"x = 1\n", "lib/note.txt": b""})
+    facts = made(conda(store, source, form=wanted(layout="prefix"), axes={"python": PYTHON}))
+    assert paths(facts) == {
+        f"{SITE}/small/__init__.py",
+        f"{SITE}/small/__pycache__/__init__.{sys.implementation.cache_tag}.pyc",
+        "lib/note.txt",
+    }
+    assert facts.index is not None
+    assert facts.index.depends == (
+        f"python >={PYTHON},<3.{sys.version_info[1] + 1}.0a0",
+        f"python_abi {PYTHON}.* *_{TAG}",
+    )
+
+
+def test_a_metapackage_has_no_files(store: Store) -> None:
+    package = described(requires=["torch==1.0+cpu", "six"])
+    facts = made(conda(store, None, package=package, form=wanted(depends=["pytorch ==1.0 cpu*"])))
+    assert facts.members == ()
+    assert facts.index is not None
+    assert (facts.index.subdir, facts.index.noarch) == ("noarch", "generic")
+    assert facts.index.depends == ("pytorch ==1.0 cpu*", "six")
+
+
+def test_a_metapackage_as_a_wheel(store: Store) -> None:
+    parameters = {
+        "package": described(requires=["torch==1.0"], requires_python=">=3.9"), "siblings": {}, "compressor": "",
+        "generator": "test", "level": 5, "policy": None,
+    }  # fmt: skip
+    record = run(store, pack.run, parameters, {})
+    assert isinstance(record, StageRecord)
+    assert record.facts["filename"] == "small-1.0+cpu-py3-none-any.whl"
+    (entry,) = store.get_tree(record.tree).entries
+    assert entry.blob is not None
+    with zipfile.ZipFile(store.blob_path(entry.blob)) as archive:
+        names = archive.namelist()
+        assert [name.rpartition("/")[2] for name in names] == ["METADATA", "WHEEL", "RECORD"]
+        assert b"Requires-Dist: torch==1.0\n" in archive.read(names[0])
+
+
+@pytest.mark.parametrize(
+    ("files", "changes", "message"),
+    [
+        ({"lib/x": b""}, {"siblings": {"small": {"files": ["inc/**"], "exclude": ["lib/**"]}}}, "has no files"),
+        (
+            {"lib/x": b""},
+            {"siblings": {"small": {"files": ["**"], "exclude": []}, "other": {"files": ["lib/**"], "exclude": []}}},
+            "claimed by small and other: lib/x",
+        ),
+        ({"lib/x": "../../y"}, {}, "leads out of the package"),
+        ({"x": b"", **DIST_INFO}, {"form": wanted(layout="prefix")}, "no place at the root of an environment"),
+        ({"info/x": b""}, {}, "belongs to conda"),
+        ({"lib/x": b""}, {"form": wanted(build="a-b")}, "can't be a conda build"),
+        ({"lib/x": b""}, {"form": wanted(build="x" * 65)}, "at most 64"),
+        ({"lib/x": b""}, {"package": described(requires=["x @ https://example.org/x.whl"])}, "names a URL"),
+        (
+            {"lib/x": b""},
+            {"package": described(requires=['x; python_version < "3.12"'])},
+            "asks for python_version, but the package is for any Python",
+        ),
+    ],
+)  # fmt: skip
+def test_what_can_not_become_a_package(
+    store: Store, tmp_path: Path, files: Files, changes: dict[str, Any], message: str
+) -> None:
+    assert message in str(conda(store, tree(store, tmp_path, files), **changes))
+
+
+def archive(store: Store, source: Digest) -> StageRecord | StageFinished:
+    parameters = {
+        "package": {"name": "small", "version": "1.0+cpu"}, "siblings": {"small": {"files": ["**"], "exclude": []}},
+        "source": "0123abc", "level": 5, "glibc": None, "driver": [],
+    }  # fmt: skip
+    record = run(store, pack_zip.run, parameters, {"tree": source})
+    if isinstance(record, StageFinished):
+        return record
+    return run(store, audit_zip.run, parameters | {"x": 1}, {"tree": source, "archive": record.tree})
+
+
+def test_an_archive_for_cpp_users(store: Store, tmp_path: Path, library: bytes) -> None:
+    source = tree(store, tmp_path, {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "bin/run!": b"#!/bin/sh\n"})
+    parameters = {
+        "package": {"name": "small", "version": "1.0+cpu"}, "siblings": {"small": {"files": ["**"], "exclude": []}},
+        "source": "0123abc", "level": 5,
+    }  # fmt: skip
+    record = run(store, pack_zip.run, parameters, {"tree": source})
+    assert isinstance(record, StageRecord)
+    (entry,) = store.get_tree(record.tree).entries
+    assert entry.path == "small-shared-with-deps-1.0+cpu.zip"
+    assert entry.blob is not None
+    subprocess.run(["unzip", "-q", store.blob_path(entry.blob)], cwd=tmp_path, check=True)
+    unpacked = tmp_path / "small"
+    assert {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()} == {
+        "lib/libx.so.1", "lib/libx.so", "bin/run", "build-version", "build-hash"
+    }  # fmt: skip
+    assert (unpacked / "lib" / "libx.so").read_bytes() == library
+    assert os.access(unpacked / "bin" / "run", os.X_OK)
+    assert (unpacked / "build-version").read_text() == "1.0+cpu\n"
+    assert (unpacked / "build-hash").read_text() == "0123abc\n"
+
+
+def test_an_archive_must_hold_what_its_libraries_need(store: Store, tmp_path: Path, library: bytes) -> None:
+    (tmp_path / "libx.so.1").write_bytes(library)
+    (tmp_path / "y.c").write_text("int x(void);\nint y(void) { return x(); }\n")
+    command = ["cc", "-shared", "-fPIC", "-o", "liby.so", "y.c", "-L.", "-l:libx.so.1", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    needing = (tmp_path / "liby.so").read_bytes()
+    whole = archive(store, tree(store, tmp_path, {"lib/liby.so": needing, "lib/libx.so.1": library}))
+    assert isinstance(whole, StageRecord)
+    lacking = archive(store, tree(store, tmp_path, {"lib/liby.so": needing}))
+    assert isinstance(lacking, StageFinished)
+    assert "the audit of small-shared-with-deps-1.0+cpu.zip found 1 error" in str(lacking.message)
+    assert "libx.so.1" in lacking.findings[0].message
+
+
+def test_a_broken_promise_about_glibc_fails_the_audit(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "z.c").write_text("#include <math.h>\ndouble z(double a) { return pow(a, a); }\n")
+    subprocess.run(["cc", "-O0", "-shared", "-fPIC", "-o", "libz.so", "z.c", "-lm"], cwd=tmp_path, check=True)
+    source = tree(store, tmp_path, {"lib/libz.so": (tmp_path / "libz.so").read_bytes()})
+    parameters = {
+        "package": described(), "siblings": {"small": {"files": ["**"], "exclude": []}}, "conda": wanted(), "pins": {},
+        "platform": "linux-x86_64", "python": None, "generator": "test", "level": 1,
+    }  # fmt: skip
+    record = run(store, pack_conda.run, parameters, {"tree": source})
+    assert isinstance(record, StageRecord)
+    for glibc, good in ((None, True), ("2.40", True), ("2.17", False)):
+        audit = run(store, audit_conda.run, {"glibc": glibc}, {"package": record.tree})
+        assert isinstance(audit, StageRecord) is good
+    assert isinstance(audit, StageFinished)
+    assert audit.findings[0].rule == "dist/glibc-above-promise"
+
+
+def test_packages_that_share_a_file_make_no_channel(store: Store, tmp_path: Path) -> None:
+    inputs = {}
+    for name in ("one", "two"):
+        source = tree(store, tmp_path, {"include/x.h": b""})
+        parameters = {
+            "package": described(name=name), "siblings": {name: {"files": ["**"], "exclude": []}},
+            "conda": wanted(name=name, depends=["two ==2.0"] if name == "one" else []), "pins": {},
+            "platform": "linux-x86_64", "python": None, "generator": "test", "level": 1,
+        }  # fmt: skip
+        record = run(store, pack_conda.run, parameters, {"tree": source})
+        assert isinstance(record, StageRecord)
+        inputs[f"conda:{name}"] = record.tree
+    failed = run(store, channel.run, {"root": "."}, inputs)
+    assert isinstance(failed, StageFinished)
+    assert "include/x.h: is also in two-1.0-h1234567_0.conda" in str(failed.message)
+    assert "has two ==2.0, not two 1.0 h1234567_0" in str(failed.message)
+    single = run(store, channel.run, {"root": "."}, {"conda:two": inputs["conda:two"]})
+    assert isinstance(single, StageRecord)
+    pages = {entry.path: entry.blob for entry in store.get_tree(single.tree).entries}
+    repodata = json.loads(store.read_blob(pages["conda/noarch/repodata.json"] or Digest("")))
+    assert list(repodata["packages.conda"]) == ["two-1.0-h1234567_0.conda"]
