@@ -25,7 +25,7 @@ install(FILES LICENSE DESTINATION .)
 _SETTERS = """\
 add_executable(show show.cpp)
 target_link_libraries(show PRIVATE ferry)
-set_target_properties(show PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+set_target_properties(show PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib")
 install(TARGETS show RUNTIME DESTINATION bin)
 """
 _FILES = {
