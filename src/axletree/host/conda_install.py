@@ -87,7 +87,8 @@ def solve_and_install(
     Args:
         prefix: a fresh environment; ``None``: only choose.
         specs: what is wanted.
-        channels: folders, those first that win: a name that one has is not looked for in the next.
+        channels: folders; where several have a package that is wanted, the first of them brings it, whatever its
+            version.
         subdir: platform, ``linux-64`` ...
         cache: where packages are unpacked; on the file system of the prefix.
         virtual: packages of the system that are taken to be there (``__cuda`` -> version), beside this machine's own.

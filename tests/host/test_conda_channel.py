@@ -1,0 +1,130 @@
+"""A channel made of an interpreter and wheels: what a conda client installs from it is used like any environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from axletree.core.errors import StageError
+from axletree.host.conda_channel import make_channel, read_channel
+from axletree.host.conda_index import index_channel
+from axletree.host.conda_install import solve_and_install
+from axletree.host.conda_names import read_conda_names
+from axletree.host.interpreters import find_interpreter
+from axletree.package.conda.model import CondaPackage
+from support.conda import demo, put, text
+from support.wheels import demo_metadata, wheel_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SITE = f"lib/python{PYTHON}/site-packages"
+ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Path:
+    """A channel with the Python of this test and one distribution that has a script."""
+    wheel = tmp_path / "demo-1.0-py3-none-any.whl"
+    files = {
+        "demo/__init__.py": b"import sys\n\ndef main() -> None:\n    print(sys.prefix)\n",
+        "demo-1.0.dist-info/entry_points.txt": b"[console_scripts]\ndemo-prefix = demo:main\n",
+        "demo-1.0.data/scripts/told": b"#!python\nimport demo; print(demo.__name__)\n",
+    }
+    wheel.write_bytes(wheel_bytes(files, metadata=demo_metadata("1.0")))
+    folder = tmp_path / "it's local"
+    folder.mkdir()
+    interpreter = find_interpreter(PYTHON, environ=os.environ)
+    (made,) = make_channel(folder, interpreter=interpreter, python=PYTHON, wheels=[wheel], names=read_conda_names())
+    assert (made.name, made.version, made.distribution) == ("demo", "1.0", "demo")
+    return folder
+
+
+def install(tmp_path: Path, *channels: Path, specs: list[str], prefix: str = "prefix") -> Path:
+    solve_and_install(
+        tmp_path / prefix,
+        specs,
+        channels=channels,
+        subdir="linux-64",
+        cache=tmp_path / "cache",
+        environ={**ENVIRON, "HOME": str(tmp_path)},
+    )
+    return tmp_path / prefix
+
+
+def said(*command: str | Path) -> str:
+    return subprocess.run(command, env=ENVIRON, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize("name", ["prefix", "a prefix with spaces", "p" * 150])
+def test_it_is_an_environment_of_its_own(local: Path, tmp_path: Path, name: str) -> None:
+    prefix = install(tmp_path, local / "conda", specs=["python", "demo"], prefix=name)
+    ask = "import sys, sysconfig; print(sys.prefix, sys.executable, sysconfig.get_path('purelib'), sep='\\n')"
+    for program in ("python", "python3", f"python{PYTHON}"):
+        python = prefix / "bin" / program
+        assert said(python, "-I", "-c", ask).splitlines() == [str(prefix), str(python), str(prefix / SITE)]
+    assert (
+        said(prefix / "bin" / "python", "-c", "import demo; print(demo.__file__)")
+        == f"{prefix}/{SITE}/demo/__init__.py"
+    )
+    if " " not in name:  # the first line of a script can't name a path with spaces
+        assert said(prefix / "bin" / "demo-prefix") == str(prefix)
+        assert said(prefix / "bin" / "told") == "demo"
+    nothing = "import importlib.util as u; print(u.find_spec('msgspec'), u.find_spec('json') is not None)"
+    assert said(prefix / "bin" / "python", "-c", nothing) == "None True"
+
+
+def test_a_package_for_any_python_finds_the_site_packages(local: Path, tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    package = CondaPackage(
+        name="any", version="1", build="0", subdir="noarch", noarch="python", depends=("python >=3.8",),
+        entry_points=("any-run = any_one:main",),
+    )  # fmt: skip
+    put(ours, package, [text("site-packages/any_one.py", b"def main():\n    print('any')\n")])
+    _index(ours)
+    prefix = install(tmp_path, ours, local / "conda", specs=["any", "python"])
+    assert said(prefix / "bin" / "any-run") == "any"
+    assert (prefix / SITE / "any_one.py").is_file()
+
+
+def test_a_file_of_two_packages_is_an_error(local: Path, tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    put(ours, demo(name="one"), [text("lib/x", b"1")])
+    put(ours, demo(name="two"), [text("lib/x", b"2")])
+    _index(ours)
+    with pytest.raises(StageError, match=r"1 files are in two packages, so one of each was set aside: .*lib/x"):
+        install(tmp_path, ours, local / "conda", specs=["one", "two"])
+
+
+def test_no_solution_is_told_in_the_words_of_the_client(local: Path, tmp_path: Path) -> None:
+    with pytest.raises(StageError, match="No candidates were found for absent"):
+        install(tmp_path, local / "conda", specs=["absent"])
+    assert not (tmp_path / "prefix").exists()
+
+
+def test_our_channel_comes_first(local: Path, tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    put(ours, demo(name="demo", version="0.5"), [text("lib/ours")])
+    _index(ours)
+    prefix = install(tmp_path, ours, local / "conda", specs=["demo"])
+    assert (prefix / "lib" / "ours").is_file()
+
+
+def _index(folder: Path) -> None:
+    assert index_channel(folder)
+
+
+def test_what_a_channel_lists_is_read_back(local: Path) -> None:
+    listed = {line.filename: line.subdir for line in read_channel(local)}
+    tag = f"cp{PYTHON.replace('.', '')}"
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert listed == {
+        "demo-1.0-0.conda": "linux-64",
+        f"python-{version}-0_{tag}.conda": "linux-64",
+        f"python_abi-{PYTHON}-0_{tag}.conda": "noarch",
+    }
