@@ -63,14 +63,14 @@ def test_the_archive_is_what_a_cpp_user_needs(built: Tiny, tmp_path: Path) -> No
     consumer = tmp_path / "consumer"
     consumer.mkdir()
     shutil.copyfile(built.folder / "tests" / "consumer.txt", consumer / "CMakeLists.txt")
-    for command in (
+    commands: tuple[list[str], ...] = (
         ["cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={root}"],
         ["cmake", "--build", "build"],
         ["build/consumer"],
-        [str(root / "bin" / "show")],
-    ):
-        done = subprocess.run(command, cwd=consumer, check=True, capture_output=True, text=True)
-    assert done.stdout == "42\n"
+    )
+    for command in commands:
+        subprocess.run(command, cwd=consumer, check=True, capture_output=True)
+    assert subprocess.check_output([root / "bin" / "show"], text=True) == "42\n"
 
 
 def test_another_store_makes_the_same_bytes(built: Tiny, tmp_path: Path) -> None:

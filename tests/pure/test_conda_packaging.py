@@ -8,7 +8,7 @@ import pytest
 
 from axletree.core.errors import IntegrityError, PublishError
 from axletree.core.trees import Entry
-from axletree.core.values import digest_of
+from axletree.core.values import StageId, digest_of
 from axletree.package.checksums import merge_checksums, read_checksums, render_checksums
 from axletree.package.conda.check import check_siblings
 from axletree.package.conda.interpreter import interpreter_packages
@@ -106,7 +106,7 @@ NAMES = {"conda_names": {"torch": "pytorch"}}
 
 def conda(plan: Any, stage: str) -> dict[str, Any]:
     """Parameters of a package's stage: its conda form, and its pins."""
-    parameters = plan.stages[stage].step.parameters
+    parameters = plan.stages[StageId(stage)].step.parameters
     return {**parameters["conda"], "pins": parameters["pins"]}
 
 
@@ -141,7 +141,7 @@ def test_run_exports_of_a_dependent_name_the_library_behind_it_too() -> None:
 
 def test_a_metapackage_is_one_stage_for_all_variants_that_have_it() -> None:
     plan = plan_of(RECIPE, **NAMES)
-    metas = {stage: plan.stages[stage] for stage in plan.stages if stage.startswith("pack-conda:pytorch-")}
+    metas = {str(name): stage for name, stage in plan.stages.items() if name.startswith("pack-conda:pytorch-")}
     assert set(metas) == {"pack-conda:pytorch-gpu", "pack-conda:pytorch-cpu"}
     gpu, cpu = metas["pack-conda:pytorch-gpu"], metas["pack-conda:pytorch-cpu"]
     assert (len(gpu.variants), len(cpu.variants)) == (8, 4)
@@ -155,7 +155,7 @@ def test_only_variants_that_have_a_package_make_and_list_it() -> None:
     assert {stage for stage in plan.stages if stage.startswith("pack-conda:libtorch-linalg")} == {
         f"pack-conda:libtorch-linalg[{gpu}-{blas}]" for gpu in ("cu126", "cu130") for blas in ("mkl", "generic")
     }
-    cpu, gpu = (set(plan.stages[f"channel:.[py311-{gpu}-mkl]"].step.needs) for gpu in ("cpu", "cu126"))
+    cpu, gpu = (set(plan.stages[StageId(f"channel:.[py311-{gpu}-mkl]")].step.needs) for gpu in ("cpu", "cu126"))
     assert cpu ^ gpu == {
         f"{kind}:{name}" for kind in ("conda", "audit") for name in ("libtorch-linalg", "pytorch-gpu", "pytorch-cpu")
     }
@@ -167,14 +167,14 @@ def test_tests_see_the_release_of_the_gpu_and_take_packages_of_their_format() ->
         + '[environments.test]\naxes = ["python"]\n[tests.smoke]\npackages = ["libtorch", "torch", "pytorch-gpu"]\n'
     )
     plan = plan_of(text_ + 'installers = ["uv", "conda"]\nimports = ["torch"]\n', **NAMES)
-    by_conda = plan.stages["test:smoke:conda[py311-cu130-mkl]"].step
+    by_conda = plan.stages[StageId("test:smoke:conda[py311-cu130-mkl]")].step
     assert by_conda.parameters["virtual"] == {"__cuda": "13.0"}
     assert [package["name"] for package in by_conda.parameters["packages"]] == ["libtorch", "pytorch-gpu", "pytorch"]
     assert set(by_conda.needs) == {"channel:0", "environment"}
-    by_uv = plan.stages["test:smoke:uv[py311-cu130-mkl]"].step
+    by_uv = plan.stages[StageId("test:smoke:uv[py311-cu130-mkl]")].step
     assert by_uv.parameters["packages"] == [{"name": "torch", "version": "2.6.0+cu130.mkl"}]
     assert set(by_uv.needs) == {"index:0", "environment"}
-    assert plan.stages["test:smoke:conda[py311-cpu-mkl]"].step.parameters["virtual"] == {}
+    assert plan.stages[StageId("test:smoke:conda[py311-cpu-mkl]")].step.parameters["virtual"] == {}
 
 
 def test_sums_tokens_and_pins() -> None:
