@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.core.errors import StageError
-from axletree.host.conda_channel import make_channel, read_channel
+from axletree.host.archive import digest_file
+from axletree.host.conda import read_conda
+from axletree.host.conda_channel import make_channel, md5_of, read_channel, write_index
 from axletree.host.conda_index import index_channel
 from axletree.host.conda_install import solve_and_install
 from axletree.host.conda_names import read_conda_names
 from axletree.host.interpreters import find_interpreter
+from axletree.package.conda.interpreter import interpreter_packages
 from axletree.package.conda.model import CondaPackage
+from axletree.package.conda.repodata import channel_file
 from support.conda import demo, put, text
 from support.wheels import demo_metadata, wheel_bytes
 
@@ -90,6 +94,23 @@ def test_a_package_for_any_python_finds_the_site_packages(local: Path, tmp_path:
     prefix = install(tmp_path, ours, local / "conda", specs=["any", "python"])
     assert said(prefix / "bin" / "any-run") == "any"
     assert (prefix / SITE / "any_one.py").is_file()
+
+
+def test_modules_go_where_a_free_threaded_python_looks(tmp_path: Path) -> None:
+    channel = tmp_path / "conda"
+    packages = interpreter_packages(program="/x/python3.13t", version="3.13.2", free_threaded=True, subdir="linux-64")
+    for package, content in packages:
+        put(channel, package, content)
+    any_python = CondaPackage(
+        name="any", version="1", build="0", subdir="noarch", noarch="python", depends=("python >=3.8",)
+    )
+    put(channel, any_python, [text("site-packages/any_one.py", b"")])
+    files = sorted(channel.rglob("*.conda"))
+    write_index(
+        tmp_path, [channel_file(read_conda(path), md5=md5_of(path), sha256=digest_file(path)) for path in files]
+    )
+    prefix = install(tmp_path, tmp_path / "conda", specs=["any"])
+    assert (prefix / "lib" / "python3.13t" / "site-packages" / "any_one.py").is_file()
 
 
 def test_a_file_of_two_packages_is_an_error(local: Path, tmp_path: Path) -> None:

@@ -273,6 +273,7 @@ def test_an_interpreter_becomes_two_small_packages() -> None:
         program="/opt/it's/bin/python3.13t", version="3.13.2", free_threaded=True, subdir="linux-64"
     )
     assert (python.name, python.version, python.depends) == ("python", "3.13.2", ("python_abi 3.13.* *_cp313t",))
+    assert python.site_packages == "lib/python3.13t/site-packages"
     assert (abi.stem, none) == ("python_abi-3.13-0_cp313t", ())
     content = {file.path: file.data for file in files}
     assert sorted(content) == ["bin/python", "bin/python3", "bin/python3.13", "bin/python3.13t", "pyvenv.cfg"]

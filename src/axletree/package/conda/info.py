@@ -53,6 +53,7 @@ class IndexJson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     license_family: str | None = None
     noarch: str | None = None
     platform: str | None = None
+    python_site_packages_path: str | None = None
     subdir: str | None = None
     timestamp: int | None = None
     track_features: str | list[str] = ""
@@ -73,6 +74,7 @@ def index_json(package: CondaPackage, *, epoch: int) -> IndexJson:
         license_family=package.about.license_family,
         noarch=package.noarch,
         platform=_SYSTEMS.get(system, system) if machine else None,
+        python_site_packages_path=package.site_packages,
         subdir=package.subdir,
         timestamp=epoch * 1000,
         track_features=" ".join(package.track_features),

@@ -42,6 +42,7 @@ def interpreter_packages(
         build=f"0_{tag}",
         subdir=subdir,
         depends=(f"python_abi {short}.* *_{tag}",),
+        site_packages=f"lib/python{short}t/site-packages" if free_threaded else None,
     )
     files = [CondaFile(path=f"bin/{name}", data=start, executable=True) for name in names]
     abi = CondaPackage(name="python_abi", version=short, build=f"0_{tag}", subdir="noarch", noarch="generic")

@@ -104,6 +104,8 @@ class CondaPackage(msgspec.Struct, frozen=True, kw_only=True):
     binary_prefix: tuple[str, ...] = ()
     """Patterns of binary files that may hold the placeholder. Compilers join and measure strings, so replacing one
     in a binary is safe only where somebody looked."""
+    site_packages: str | None = None
+    """For packages of Python itself: where modules go, where that is not ``lib/pythonX.Y/site-packages`` (CEP 17)."""
     info: tuple[CondaFile, ...] = ()
     """More files of ``info/``: ``licenses/``, ``recipe/``, ``test/``."""
 

@@ -42,6 +42,7 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
                 hint='give formats = ["wheel", "conda"], or leave the table out',
             )  # fmt: skip
     yield from _same_files(recipe)
+    yield from _same_conda_names(recipe)
     for name, test in recipe.tests.items():
         yield from _installer_faults(recipe, test, ("tests", name))
 
@@ -100,6 +101,21 @@ def _same_files(recipe: Recipe) -> Iterator[Fault]:
                 message = f"packages {rival!r} and {name!r} both claim {pattern!r} of stage {package.from_!r}"
                 at: Path = ("packages", name, "files", *([place] if package.files != ("**",) else []))
                 yield Fault(path=at, message=message, hint="give files, or exclude, so that each file has one place")
+
+
+def _same_conda_names(recipe: Recipe) -> Iterator[Fault]:
+    """Two packages that are one for conda clients, in one channel of one variant."""
+    called = {
+        name: package.conda.name or name for name, package in recipe.packages.items() if "conda" in package.formats
+    }
+    for number, (name, conda) in enumerate(called.items()):
+        package = recipe.packages[name]
+        for other, taken in list(called.items())[:number]:
+            rival = recipe.packages[other]
+            if taken == conda and rival.index == package.index and not _never_meet(package, rival):
+                at: Path = ("packages", name, "conda", "name") if package.conda.name else ("packages", name)
+                message = f"packages {other!r} and {name!r} have the same name in a channel: {conda!r}"
+                yield Fault(path=at, message=message, hint="call one of them something else: conda.name")
 
 
 def _divide_a_tree(one: Package, other: Package) -> bool:
