@@ -333,6 +333,13 @@ def test_what_is_nowhere_is_named_with_the_places() -> None:
     assert caught.value.problems[0].hint == "looked for in $ORIGIN/lib, /build/lib, /lib; add its folder to graft-from"
 
 
+def test_a_library_that_is_needed_by_a_path_is_needed_by_its_name() -> None:
+    files = {"lib/liba.so": elf("/build/lib/libb.so", "out/libc0.so.1"), "lib/libb.so": elf(), "x/libc0.so.1": elf()}
+    _, links = plan(files, Relocate(single=("x/*",)))
+    names = {"/build/lib/libb.so": "libb.so", "out/libc0.so.1": "libc0.so"}
+    assert links.changes == {"lib/liba.so": ElfChange(rpath=("$ORIGIN", "$ORIGIN/../x"), replace_needed=names)}
+
+
 def test_a_name_that_code_opens_must_stay() -> None:
     files = {"lib/liba.so": elf(soname="liba.so"), "lib/libb.so.2": elf(soname="libb.so.2")}
     with pytest.raises(IntegrityError, match=r"opens libb.so.2 by that name, of which only libb.so is kept"):

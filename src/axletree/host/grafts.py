@@ -47,10 +47,10 @@ def graft_folders(rules: Relocate) -> tuple[Path, ...]:
 
 
 def list_libraries(patterns: Iterable[str], folders: Iterable[Path]) -> dict[str, str]:
-    """SONAME -> SHA-256 of each library for this machine's processor that the loader would find, sorted.
+    """File name -> SHA-256 of each library for this machine's processor that the loader would find, sorted.
 
     Args:
-        patterns: of SONAMEs, with ``*``.
+        patterns: of names, with ``*``.
         folders: in the loader's order.
 
     Raises:
@@ -66,11 +66,7 @@ def list_libraries(patterns: Iterable[str], folders: Iterable[Path]) -> dict[str
             continue  # the loader passes over it too
         names.update((name, None) for name in listed if ".so" in name and any(fnmatchcase(name, p) for p in wanted))
     found = {name: find_library(name, places, like=_own_facts()) for name in sorted(names)}
-    return {
-        name: _digest(library.path)
-        for name, library in found.items()
-        if library is not None and library.facts.soname in {name, None}
-    }
+    return {name: _digest(library.path) for name, library in found.items() if library is not None}
 
 
 def licence_of(package: str) -> bytes | None:

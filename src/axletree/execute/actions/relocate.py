@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -81,7 +82,7 @@ def run(context: Context) -> Outcome:
         siblings=trees.beside_elfs,
         system=promised_libraries(now, read_policies(), single_machine(now)),
         providers=read_providers(),
-        find=_pinned(library_finder(folders), context.parameters["libraries"]),
+        find=_pinned(library_finder(folders), context.parameters["libraries"], rules.graft),
         searched=[str(folder) for folder in folders],
     )
     cmake, texts = _texts(context, trees, layout, links, rules)
@@ -117,13 +118,14 @@ def _read_elfs(store: Store, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
     return found
 
 
-def _pinned(find: Find, known: Mapping[str, str]) -> Find:
-    """Refuse a library that changed since its digest went into the stage's key."""
+def _pinned(find: Find, known: Mapping[str, str], patterns: Iterable[str]) -> Find:
+    """Refuse a library that may be taken in and is not the one whose digest went into the stage's key."""
 
     def pinned(soname: str, like: ElfFacts) -> Candidate | None:
         library = find(soname, like)
-        if library is not None and known.get(soname, library.sha256) != library.sha256:
-            problem = Problem(file=library.origin, message="has changed since the build was planned")
+        listed = any(fnmatchcase(soname, pattern) for pattern in patterns)
+        if library is not None and listed and known.get(soname) != library.sha256:
+            problem = Problem(file=library.origin, message="is not as it was when the build was planned")
             raise IntegrityError(problem, hint="start the build again")
         return library
 

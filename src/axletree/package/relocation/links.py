@@ -118,6 +118,9 @@ class _Linker:
             for path, facts in siblings.items()
             if (found := _HASHED.fullmatch(posixpath.basename(path))) and facts.soname == posixpath.basename(path)
         }
+        self.before: dict[str, list[str]] = {}  # path now -> names before
+        for old, new in layout.moved.items():
+            self.before.setdefault(new, []).append(old)
         self.system = frozenset(system) - self.own.keys()
         self.taken: dict[str, Candidate] = {}
         self.outside: dict[str, tuple[str, Literal["system", "driver", "host", "distribution", "python"]]] = {}
@@ -162,7 +165,9 @@ class _Linker:
         """The name that a needed library has from now on; who brings it is noted."""
         if is_loader(soname):
             return soname
-        name = self.layout.names.get(soname, soname)
+        # A library without a SONAME is needed by the path that the linker was given.
+        base = posixpath.basename(soname)
+        name = self.layout.names.get(base, base)
         if name in self.own or name in self.beside:
             return name
         plain = unversioned(soname) if self.rules.single else None
@@ -235,7 +240,7 @@ class _Linker:
 
     def opened(self, path: str, facts: ElfFacts) -> Iterator[str]:
         """What a file opens, by what is declared for its path before or now, its SONAME before or now, its name."""
-        before = [old for old, new in self.layout.moved.items() if new == path]
+        before = self.before.get(path, ())
         named = [key for key in (*before, *map(posixpath.basename, before)) if key in self.rules.opens]
         found = [name for key in named for name in self.rules.opens[key]]
         yield from dict.fromkeys([*found, *opened_names(path, facts, self.rules.opens)])
