@@ -178,6 +178,60 @@ file = "wagon/__init__.py"
 find = 'os.path.join(os.path.dirname(__file__), "share", "cmake")'
 replace = 'os.path.join(os.path.dirname(os.path.dirname(__file__)), "libwagon", "share", "cmake")'
 """
+PACKAGES = """
+[packages.libwagon]
+from = "libwagon-tree"
+requires-python = ">=3.9"
+[packages.libwagon-cxx]
+from = "libwagon-prefix"
+formats = ["conda", "zip"]
+[packages.wagon]
+from = "wagon-tree"
+requires = ["libwagon=={version}"]
+requires-python = ">=3.9"
+provided-by = { libwagon = ["libwagon.so", "libwagon_c*.so", "libplank-*"] }
+"""
+PREFIX_STAGES = """\
+
+# The same in one prefix, as conda environments and Linux distributions have it.
+[stages.libwagon-prefix]
+action = "relocate"
+inputs = ["libwagon"]
+[stages.libwagon-prefix.relocate]
+place = { "wagon/bin" = "bin", "wagon/lib" = "lib", "wagon/include" = "include", "wagon/share" = "share" }
+single = ["wagon/lib/lib*.so*"]
+names = "soname"
+graft = ["libplank.so*", "librivet.so*"]
+graft-to = "lib/wagon"
+graft-from = ["DEPOT/lib"]
+opens = { "libwagon_cpu.so.2.6" = ["libwagon_extra.so"] }
+cmake = true
+private = ["DEPOT/include/bolts"]
+[[stages.libwagon-prefix.relocate.edits]]
+file = "wagon/share/cmake/Wagon/WagonConfig.cmake"
+find = '''
+find_package(plank REQUIRED PATHS DEPOT)
+include("${CMAKE_CURRENT_LIST_DIR}/WagonTargets.cmake")
+find_library(WAGON_LIBRARY wagon PATHS "${WAGON_PREFIX}/lib" NO_DEFAULT_PATH REQUIRED)
+'''
+replace = '''
+include("${CMAKE_CURRENT_LIST_DIR}/WagonTargets.cmake")
+'''
+
+[stages.wagon-prefix]
+action = "relocate"
+axes = ["python"]
+inputs = ["bind", "libwagon-prefix"]
+[stages.wagon-prefix.relocate]
+place = { "wagon/lib" = "lib", "wagon" = "lib/python{python}/site-packages/wagon" }
+drop = ["wagon/lib/libwagon.so*", "wagon/lib/libwagon_c*.so*", "wagon/lib/libwagon_extra.so"]
+single = ["wagon/lib/libwagon_python.so*"]
+names = "soname"
+[[stages.wagon-prefix.relocate.edits]]
+file = "wagon/__init__.py"
+find = 'os.path.join(os.path.dirname(__file__), "lib", "libwagon.so")'
+replace = 'os.path.join(os.path.dirname(__file__), "../../../libwagon.so.2.6")'
+"""
 PLANK_CONFIG = """\
 foreach(name rivet plank)
   if(NOT TARGET plank::${name})
@@ -216,7 +270,9 @@ def make_wagon(root: Path) -> Tiny:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     make_depot(root / "depot")
-    wagon.recipe.write_text(RECIPE.replace("PYTHON", versions[0]).replace("DEPOT", str(root / "depot")))
+    wagon.recipe.write_text(
+        (RECIPE + PACKAGES + PREFIX_STAGES).replace("PYTHON", versions[0]).replace("DEPOT", str(root / "depot"))
+    )
     return wagon
 
 

@@ -31,7 +31,7 @@ def relocation_step(stage: TargetStage, rules: Relocate, inputs: PlanInputs, nee
         axes=stage.axes,
         parameters={
             "tree": next(iter(needs)),
-            "relocate": msgspec.to_builtins(rules),
+            "relocate": msgspec.json.decode(msgspec.json.encode(rules)),  # lists, as a record will have them
             "libraries": inputs.libraries.get(graft_key(rules), {}),
             "policy": inputs.policy,
             "providers": inputs.providers,

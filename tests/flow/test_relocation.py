@@ -1,0 +1,211 @@
+"""A tree of PyTorch's shape, relocated: it imports and can be linked to with its build and its system out of sight."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from axletree.binary.elf.facts import is_elf, read_elf
+from axletree.core.values import Digest
+from axletree.store.store import Store
+from support.clean_host import run_clean
+from support.conda import install
+from support.elfs import need, printed, run
+from support.tiny import pythons
+from support.wagon import ANSWER, CONSUMER, make_wagon
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.binary.elf.facts import ElfFacts
+    from support.tiny import Tiny
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("relocation")]
+WHEELS = "307 42\n"
+USE = "import wagon; print(wagon.wheels(), wagon.extra())"
+
+
+class Built(NamedTuple):
+    """The project after a build."""
+
+    wagon: Tiny
+    trees: dict[str, str]
+    """Stage -> digest of its tree."""
+    facts: dict[str, dict[str, Any]]
+    """Stage -> what its record tells."""
+    folder: Path
+
+    def lay_out(self, folder: Path, *stages: str) -> Path:
+        """The trees of some stages in one folder."""
+        store = Store.open(self.wagon.store)
+        for number, stage in enumerate(stages):
+            part = folder.with_name(f"{folder.name}-{number}")
+            store.materialise(Digest(self.trees[stage]), part)
+            subprocess.run(["cp", "-a", f"{part}/.", f"{folder}/"], check=True)
+        return folder
+
+    @property
+    def hidden(self) -> tuple[Path, ...]:
+        """What a user's machine does not have: the store with all folders of the build, the project, the depot."""
+        return (self.wagon.store, self.wagon.folder, self.folder / "depot")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("wagon")
+    wagon = make_wagon(folder)
+    trees = {name.partition("[")[0]: tree for name, tree in wagon.built().trees.items()}
+    records = [json.loads(path.read_bytes()) for path in (wagon.store / "results").rglob("*.json")]
+    facts = {record["stage"].partition("[")[0]: record["facts"] for record in records}
+    return Built(wagon, trees, facts, folder)
+
+
+def elfs(folder: Path) -> dict[str, ElfFacts]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink())
+    heads = {path: path.read_bytes() for path in files}
+    return {str(path.relative_to(folder)): read_elf(data) for path, data in heads.items() if is_elf(data[:4])}
+
+
+def python(built: Built) -> str:
+    return pythons()[built.wagon.versions[0]].path
+
+
+def test_each_library_is_there_once_under_its_plain_name(built: Built, tmp_path: Path) -> None:
+    found = elfs(built.lay_out(tmp_path / "site", "libwagon-tree", "wagon-tree"))
+    libraries = {path for path in found if path.startswith("libwagon/lib/")}
+    hashed = {path for path in libraries if "-" in path.rpartition("/")[2]}
+    names = ("libwagon.so", "libwagon_core.so", "libwagon_cpu.so", "libwagon_extra.so", "libwagon_python.so")
+    assert libraries - hashed == {f"libwagon/lib/{name}" for name in names}
+    assert [path.rpartition("/")[2].partition("-")[0] for path in sorted(hashed)] == ["libplank", "librivet"]
+    for path in libraries:
+        assert found[path].soname == path.rpartition("/")[2]
+        inside = {name for name in found[path].needed if name.startswith(("libwagon", "libplank", "librivet"))}
+        assert inside <= {name.rpartition("/")[2] for name in libraries}
+    assert built.facts["wagon-tree"]["saved"] > 0
+
+
+def test_search_paths_are_minimal_and_patchelf_reads_them_so(built: Built, tmp_path: Path) -> None:
+    site = built.lay_out(tmp_path / "site", "libwagon-tree", "wagon-tree")
+    before = built.lay_out(tmp_path / "before", "bind")
+    (extension,) = site.glob("wagon/_C*.so")
+    (original,) = before.glob("wagon/_C*.so")
+    assert read_elf(original.read_bytes()).runpath[0].startswith("/")
+    assert printed(extension)[1] == "$ORIGIN/../libwagon/lib"
+    assert printed(site / "libwagon/lib/libwagon_python.so")[1] == "$ORIGIN"
+    assert printed(site / "libwagon/lib/libwagon_core.so")[1] == ""
+    assert printed(site / "libwagon/lib/libwagon_extra.so")[1] == "$ORIGIN"
+    assert printed(site / "libwagon/bin/wagon_manager")[1] == "$ORIGIN/../lib"
+    cut = built.facts["wagon-tree"]["cut"]
+    assert str(built.folder / "depot" / "lib") in cut
+    assert sum(entry.startswith(f"{built.wagon.store}/") for entry in cut) == 2  # of the environment, of the input
+
+
+def test_shared_grafts_lie_in_the_tree_that_all_pythons_share(built: Built) -> None:
+    grafts = {graft["soname"]: graft for graft in built.facts["libwagon-tree"]["grafts"]}
+    assert list(grafts) == ["libplank.so.3", "librivet.so.2"]
+    assert built.facts["wagon-tree"]["grafts"] == []
+    plank = built.folder / "depot" / "lib" / "libplank.so.3"
+    assert grafts["libplank.so.3"]["origin"] == str(plank)
+    assert grafts["libplank.so.3"]["size"] == plank.stat().st_size
+
+
+def test_the_bill_names_what_was_taken_in(built: Built, tmp_path: Path) -> None:
+    site = built.lay_out(tmp_path / "site", "libwagon-tree")
+    bill = json.loads((site / "libwagon" / "lib" / "grafts.cdx.json").read_bytes())
+    found = {part["name"]: part for part in bill["components"]}
+    assert set(found) == {"libplank.so.3", "librivet.so.2"}
+    (place,) = found["libplank.so.3"]["evidence"]["occurrences"]
+    assert (site / place["location"]).is_file()
+    assert bill["metadata"]["component"]["name"] == "libwagon"
+
+
+def test_it_imports_on_a_clean_host_and_the_tree_before_does_not(built: Built, tmp_path: Path) -> None:
+    site = built.lay_out(tmp_path / "site", "libwagon-tree", "wagon-tree")
+    printed = run_clean(python(built), "-c", USE, hide=built.hidden, environ={"PYTHONPATH": str(site)})
+    assert printed == WHEELS
+    before = built.lay_out(tmp_path / "before", "bind")
+    trouble = run_clean(python(built), "-c", USE, hide=built.hidden, environ={"PYTHONPATH": str(before)}, fails=True)
+    assert "libwagon_cpu.so.2.6: cannot open shared object file" in trouble
+
+
+def installed(built: Built, folder: Path) -> Path:
+    """Where wheels of our index put the files."""
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--target",
+        str(folder),
+    ]
+    source = ["--python-version", built.wagon.versions[0], "--only-binary=:all:", "--no-cache-dir"]
+    index = ["--index-url", (built.wagon.out / "simple").as_uri()]
+    subprocess.run([*command, *source, *index, "wagon"], check=True, cwd=built.folder)
+    return folder
+
+
+def test_it_imports_from_our_wheels_on_a_clean_host(built: Built, tmp_path: Path) -> None:
+    site = installed(built, tmp_path / "site-packages")
+    tell = f"{USE}; print(wagon.cmake_prefix_path)"
+    printed = run_clean(python(built), "-c", tell, hide=built.hidden, environ={"PYTHONPATH": str(site)})
+    assert printed == f"{WHEELS}{site / 'libwagon' / 'share' / 'cmake'}\n"
+
+
+def test_it_imports_from_one_prefix_on_a_clean_host(built: Built, tmp_path: Path) -> None:
+    prefix = built.lay_out(tmp_path / "prefix", "libwagon-prefix", "wagon-prefix")
+    (site,) = prefix.glob("lib/python*/site-packages")
+    printed = run_clean(python(built), "-c", USE, hide=built.hidden, environ={"PYTHONPATH": str(site)})
+    assert printed == WHEELS
+    names = {path.name for path in (prefix / "lib").glob("libwagon*")}
+    versions = {"libwagon.so.2.6", "libwagon_core.so.2.6", "libwagon_cpu.so.2.6", "libwagon_python.so.2.6"}
+    assert names == {*versions, "libwagon_extra.so"}
+    assert {path.name.partition("-")[0] for path in (prefix / "lib" / "wagon").glob("*.so*")} == {
+        "libplank",
+        "librivet",
+    }
+
+
+def place_of(built: Built, layout: str, folder: Path) -> Path:
+    """A package for C++ users in a layout: the folder that ``CMAKE_PREFIX_PATH`` names."""
+    match layout:
+        case "tree":
+            return built.lay_out(folder, "libwagon-tree") / "libwagon"
+        case "site-packages":
+            return installed(built, folder) / "libwagon"
+        case "zip":
+            (archive,) = built.wagon.out.glob("*.zip")
+            run("unzip", "-q", archive, "-d", folder)
+            return folder / "libwagon-cxx"
+        case _:
+            install(built.wagon.out / "conda", folder, "libwagon-cxx", cache=folder.with_name("cache"))
+            return folder
+
+
+@pytest.mark.parametrize("layout", ["tree", "site-packages", "conda", "zip"])
+def test_a_cxx_program_is_configured_linked_and_run_on_a_clean_host(built: Built, layout: str, tmp_path: Path) -> None:
+    need("unzip")
+    place = place_of(built, layout, tmp_path / "package")
+    for name, text in CONSUMER.items():
+        (tmp_path / name).write_text(text)
+    build = tmp_path / "build"
+    prefix = f"-DCMAKE_PREFIX_PATH={place}"
+    run_clean("cmake", "-G", "Ninja", "-S", tmp_path, "-B", build, prefix, hide=built.hidden)
+    run_clean("cmake", "--build", build, hide=built.hidden)
+    assert run_clean(build / "consumer", hide=built.hidden) == ANSWER
+    assert run_clean(place / "bin" / "wagon_manager", hide=built.hidden) == ANSWER
+
+
+def test_a_second_build_has_nothing_to_do_and_a_changed_library_is_noticed(built: Built) -> None:
+    assert built.wagon.built().stages("done") == set()
+    rivet = built.folder / "depot" / "lib" / "librivet.so.2"
+    rivet.write_bytes(rivet.read_bytes() + b"\0")
+    plan = built.wagon.plan()
+    assert plan["libwagon"]["status"] == "cached"
+    assert plan["libwagon-tree"]["status"] == "run"
+    assert "librivet.so.2" in " ".join(plan["libwagon-tree"]["why"])
