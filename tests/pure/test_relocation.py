@@ -162,9 +162,22 @@ def test_other_links_lead_to_what_they_led_to() -> None:
 def test_the_longest_folder_decides_and_two_files_can_not_be_in_one_place() -> None:
     tree = make_tree([file("a/x"), file("a/b/x"), file("ab/x")])
     assert set(lay_out(tree, Relocate(place={"a": "c", "a/b": "d"}), {}).entries) == {"c/x", "d/x", "ab/x"}
+    assert set(lay_out(tree, Relocate(place={".": "c", "a/b": "."}), {}).entries) == {"c/a/x", "x", "c/ab/x"}
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(place={"a": "c", "a/b": "c"}), {})
     assert messages(caught) == ["a/x c/x: would be in one place with a/b/x, which has another content"]
+
+
+def test_what_a_sibling_has_in_the_same_place_is_the_siblings() -> None:
+    tree = make_tree([file("torch/include/a.h"), file("torch/include/python.h"), file("torch/x.py")])
+    beside = {"inc/a.h": file("inc/a.h", "torch/include/a.h"), "lib/libx.so": file("lib/libx.so")}
+    layout = lay_out(tree, Relocate(place={"torch/include": "inc"}), {}, beside=beside)
+    assert set(layout.entries) == {"inc/python.h", "torch/x.py"}
+    assert layout.shared == ("torch/include/a.h",)
+    with pytest.raises(IntegrityError) as caught:
+        lay_out(tree, Relocate(place={"torch/include": "inc"}), {}, beside={"inc/a.h": file("inc/a.h", "other")})
+    message = "would be in one place with a file of a sibling tree, which has another content"
+    assert messages(caught) == [f"torch/include/a.h inc/a.h: {message}"]
 
 
 def test_file_over_folder_is_refused_when_the_tree_is_made() -> None:

@@ -198,7 +198,7 @@ PREFIX_STAGES = """\
 action = "relocate"
 inputs = ["libwagon"]
 [stages.libwagon-prefix.relocate]
-place = { "wagon/bin" = "bin", "wagon/lib" = "lib", "wagon/include" = "include", "wagon/share" = "share" }
+place = { "wagon" = "." }
 single = ["wagon/lib/lib*.so*"]
 names = "soname"
 graft = ["libplank.so*", "librivet.so*"]
@@ -223,7 +223,7 @@ action = "relocate"
 axes = ["python"]
 inputs = ["bind", "libwagon-prefix"]
 [stages.wagon-prefix.relocate]
-place = { "wagon/lib" = "lib", "wagon" = "lib/python{python}/site-packages/wagon" }
+place = { "wagon/lib" = "lib", "." = "lib/python{python}/site-packages" }
 drop = ["wagon/lib/libwagon.so*", "wagon/lib/libwagon_c*.so*", "wagon/lib/libwagon_extra.so"]
 single = ["wagon/lib/libwagon_python.so*"]
 names = "soname"

@@ -35,7 +35,7 @@ class Relocate(_Table, frozen=True, kw_only=True):
     place: Annotated[
         dict[str, str],
         Meta(
-            description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest that fits counts.'
+            description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest that fits counts. `.` stands for the tree itself.'
         ),
     ] = {}
     drop: Annotated[tuple[str, ...], Meta(description="Globs of files that are left out.")] = ()

@@ -72,7 +72,7 @@ def run(context: Context) -> Outcome:
     """
     rules = msgspec.convert(context.parameters["relocate"], Relocate)
     trees = _read_trees(context)
-    layout = lay_out(trees.own, rules, trees.elfs)
+    layout = lay_out(trees.own, rules, trees.elfs, beside=trees.beside)
     now = {path: trees.elfs[entry.path] for path, entry in layout.entries.items() if entry.path in trees.elfs}
     folders = graft_folders(rules)
     links = plan_links(
@@ -265,6 +265,8 @@ def _say(context: Context, layout: Layout, links: Links) -> None:
         context.log.say(f"{graft.path}: taken in from {graft.library.origin}{package}")
     for each in links.outside:
         context.log.say(f"{each.soname}: left to {each.owner}, needed by {len(each.files)} files")
+    if layout.shared:
+        context.log.say(f"{len(layout.shared):,} files are those of sibling trees")
     if layout.saved:
         context.log.say(f"copies of libraries under other names: {format_bytes(layout.saved)} less")
 
@@ -289,6 +291,7 @@ def _facts(
         "outside": [[each.soname, each.owner] for each in links.outside],
         "renamed": dict(sorted(layout.names.items())),
         "saved": layout.saved,
+        "shared": len(layout.shared),
         "search_paths": {
             path: list(change.rpath) for path, change in links.changes.items() if change.rpath is not None
         },

@@ -46,23 +46,29 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Path now of a library that is kept once -> SONAME that it must have."""
     dropped: tuple[str, ...]
     """Paths before."""
+    shared: tuple[str, ...]
+    """Paths before of files that a sibling tree has in the same place: it brings them."""
     saved: int
     """Bytes of copies that are gone."""
 
 
-def lay_out(tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts]) -> Layout:
+def lay_out(
+    tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts], *, beside: Mapping[str, Entry] | None = None
+) -> Layout:
     """Decide where everything goes.
 
     Args:
         tree: the tree.
         rules: what is placed, dropped and kept once.
         elfs: path -> facts, of its ELF files.
+        beside: path -> entry of the trees that it is installed beside. What they have in the same place with the same
+            content is theirs.
 
     Raises:
         IntegrityError: names of one library with different contents, a link to nothing or to what is dropped, two files
-            in one place, a rule that takes nothing. Names all.
+            in one place, also of a sibling tree, a rule that takes nothing. Names all.
     """
-    return _Layouter(tree, rules, elfs).lay_out()
+    return _Layouter(tree, rules, elfs, beside or {}).lay_out()
 
 
 def unversioned(name: str) -> str | None:
@@ -72,7 +78,9 @@ def unversioned(name: str) -> str | None:
 
 
 class _Layouter:
-    def __init__(self, tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts]) -> None:
+    def __init__(self, tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts], beside: Mapping[str, Entry]) -> None:
+        self.beside = beside
+        self.shared: list[str] = []
         self.entries = {entry.path: entry for entry in tree.entries}
         self.rules = rules
         self.elfs = elfs
@@ -110,6 +118,7 @@ class _Layouter:
             names=self.names,
             sonames=self.sonames,
             dropped=tuple(sorted(dropped)),
+            shared=tuple(sorted(self.shared)),
             saved=self.saved,
         )
 
@@ -124,10 +133,11 @@ class _Layouter:
     def placed(self, path: str) -> str:
         """A path in the new layout: the longest folder that is placed decides."""
         fitting = [folder for folder in self.rules.place if path == folder or path.startswith(f"{folder}/")]
-        if not fitting:
+        folder = max(fitting, key=len, default="." if "." in self.rules.place else None)
+        if folder is None:
             return path
-        folder = max(fitting, key=len)
-        return f"{self.rules.place[folder]}{path[len(folder) :]}"
+        rest = path if folder == "." else path[len(folder) + 1 :]
+        return posixpath.normpath(posixpath.join(self.rules.place[folder], rest))
 
     def unite(self, folder: str, base: str, paths: list[str], dropped: set[str], entries: dict[str, Entry]) -> None:
         """Keep one of the names of one library."""
@@ -168,11 +178,18 @@ class _Layouter:
 
     def put(self, path: str, target: str, entries: dict[str, Entry]) -> None:
         entry = self.entries[path]
+        self.moved[path] = target
+        theirs = self.beside.get(target)
+        if theirs is not None and theirs.blob == entry.blob:
+            self.shared.append(path)
+            return
+        if theirs is not None:
+            message = "would be in one place with a file of a sibling tree, which has another content"
+            self.problems.append(Problem(file=path, key=target, message=message, hint="drop it"))
         other = entries.setdefault(target, entry)
         if (other.blob, other.executable) != (entry.blob, entry.executable):
             message = f"would be in one place with {other.path}, which has another content"
             self.problems.append(Problem(file=path, key=target, message=message))
-        self.moved[path] = target
 
     def resolve(self, path: str) -> str | None:
         """The file that a path leads to inside of the tree."""
@@ -196,7 +213,7 @@ class _Layouter:
 
     def unused_places(self, folders: Mapping[str, str]) -> None:
         for folder in self.rules.place:
-            if folder not in folders:
+            if folder not in folders and folder != ".":
                 message = "takes nothing: the tree has no such folder, or all in it is dropped"
                 self.problems.append(Problem(key=f"place.{folder}", message=message))
 

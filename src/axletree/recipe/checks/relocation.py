@@ -54,7 +54,7 @@ def _stage_faults(stage: Stage, path: Path, needs: tuple[Path, ...]) -> Iterator
 
 def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     for folder in table.place:
-        if not is_safe_path(folder):
+        if folder != "." and not is_safe_path(folder):
             yield Fault(path=(*path, "place", folder), message="no relative folder", hint=_FOLDER)
     for key in ("drop", "single"):
         patterns: tuple[str, ...] = getattr(table, key)

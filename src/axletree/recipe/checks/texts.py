@@ -114,7 +114,7 @@ def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
 
 
 def _relocate_slots(path: Path, table: Relocate, axes: tuple[str, ...], declared_at: Path) -> Iterator[Slot]:
-    yield from _each((*path, "place"), table.place, axes, declared_at, check.inside_message)
+    yield from _each((*path, "place"), table.place, axes, declared_at, check.folder_message)
     yield from _each((*path, "drop"), table.drop, axes, declared_at)
     yield from _each((*path, "single"), table.single, axes, declared_at)
     if table.graft_to is not None:
