@@ -301,6 +301,24 @@ def changed(facts: ElfFacts, change: ElfChange) -> ElfFacts:
     return elf(*needed, soname=change.soname or facts.soname, rpath=":".join(entries))
 
 
+def test_libraries_of_other_packages_are_looked_for_where_they_put_them() -> None:
+    """In one prefix, as conda has it: its own packages bring OpenMP, CUDA and even what a platform promises."""
+    files = {
+        "lib/liba.so": elf("libgomp.so.1", "libcublas.so.12", "libstdc++.so.6"),
+        "lib/deep/libb.so": elf("libgomp.so.1"),
+    }
+    rules = Relocate(
+        elsewhere={"lib": ("libgomp*", "libstdc++*"), "targets/lib": ("libcublas*",)}, graft=("libgomp*",), graft_to="x"
+    )
+    _, links = plan(files, rules)
+    assert links.changes == {
+        "lib/liba.so": ElfChange(rpath=("$ORIGIN", "$ORIGIN/../targets/lib")),
+        "lib/deep/libb.so": ElfChange(rpath=("$ORIGIN/..",)),
+    }
+    assert links.grafts == ()
+    assert {each.owner for each in links.outside} == {"another package"}
+
+
 def test_a_sibling_brings_its_libraries_and_its_grafts() -> None:
     own = {
         "torch/_C.so": elf("libtorch_python.so.2", "libtorch.so.2", runpath="/env/lib:/build/torch/lib"),

@@ -61,6 +61,12 @@ class Relocate(_Table, frozen=True, kw_only=True):
     graft_from: Annotated[
         tuple[str, ...], Meta(description="Absolute folders that are searched for them before the loader's own.")
     ] = ()
+    elsewhere: Annotated[
+        dict[str, tuple[str, ...]],
+        Meta(
+            description='Folder -> patterns of SONAMEs of libraries that other packages put there, such as `{ "lib" = ["libmkl_*.so*"] }`: they are not taken in, and search paths lead there.'
+        ),
+    ] = {}
     opens: Annotated[
         dict[str, tuple[str, ...]],
         Meta(

@@ -18,7 +18,7 @@ from axletree.binary.elf.edit import ElfChange
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.libraries.graft import OPENMP, Graft, hashed_name
 from axletree.package.libraries.linkage import is_loader, library_paths, search_path
-from axletree.package.libraries.providers import find_providers
+from axletree.package.libraries.providers import Provider, find_providers
 from axletree.package.libraries.relocate import opened_names, plan_search_paths
 from axletree.package.relocation.layout import unversioned
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.package.libraries.graft import Candidate, Find
-    from axletree.package.libraries.providers import Provider
     from axletree.package.relocation.layout import Layout
     from axletree.recipe.relocation import Relocate
 
@@ -184,7 +183,9 @@ class _Linker:
 
     def stays_outside(self, soname: str) -> bool:
         found = find_providers(self.providers, soname)
-        if soname in self.system:
+        if self.folder_elsewhere(soname) is not None:
+            self.outside[soname] = ("another package", "distribution")
+        elif soname in self.system:
             self.outside[soname] = ("platform", "system")
         elif re.match(r"libpython\d", soname):
             self.outside[soname] = ("Python", "python")
@@ -193,6 +194,11 @@ class _Linker:
         elif found and not self.listed(soname):
             self.outside[soname] = (found[0].name, "distribution")
         return soname in self.outside
+
+    def folder_elsewhere(self, soname: str) -> str | None:
+        """The folder that another package puts a library into, by the rules."""
+        listed = self.rules.elsewhere.items()
+        return next((f for f, patterns in listed if any(fnmatchcase(soname, pattern) for pattern in patterns)), None)
 
     def taken_in(self, soname: str, path: str, facts: ElfFacts) -> str:
         library = self.find(soname, facts)
@@ -253,6 +259,15 @@ class _Linker:
             path: kept for path, listed in found.items() if (kept := tuple(name for name in listed if name in names))
         }
 
+    def others(self) -> tuple[Provider, ...]:
+        """Libraries that other packages bring, each with its folder."""
+        found = {soname: self.folder_elsewhere(soname) for soname in self.outside}
+        return tuple(
+            Provider(name=soname, sonames=(soname,), folders=(posixpath.normpath(folder),))
+            for soname, folder in found.items()
+            if folder is not None
+        )
+
     def changes(
         self,
         renames: Mapping[str, Mapping[str, str]],
@@ -273,7 +288,8 @@ class _Linker:
         relocation = plan_search_paths(
             new,
             unread=self.siblings,
-            providers=self.providers,
+            providers=(*self.others(), *self.providers),
+            present={posixpath.join(provider.folders[0], provider.name) for provider in self.others()},
             dlopens=opens,
             system={soname for soname, (_, kind) in self.outside.items() if kind != "distribution"},
         )

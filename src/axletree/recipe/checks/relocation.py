@@ -68,6 +68,7 @@ def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     if table.private and not table.cmake:
         yield Fault(path=(*path, "private"), message="private is about CMake files", hint="say cmake = true too")
     yield from _graft_faults(table, path)
+    yield from _elsewhere_faults(table, path)
     yield from _opens_faults(table, path)
     for number, edit in enumerate(table.edits):
         at = (*path, "edits", number)
@@ -81,18 +82,32 @@ def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
 
 def _graft_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     yield from twice(table.graft, (*path, "graft"), "pattern")
-    for number, pattern in enumerate(table.graft):
-        if not _LIBRARY.fullmatch(pattern):
-            message = (
-                f"{pattern!r} must begin with 'lib' and the next letter of the name: it stands for libraries by name"
-            )
-            yield Fault(path=(*path, "graft", number), message=message, hint="such as 'libfmt.so*'")
+    yield from _broad_faults(table.graft, (*path, "graft"))
     if table.graft and table.graft_to is None:
         yield Fault(path=(*path, "graft-to"), message="graft needs graft-to, the folder that libraries are taken into")
     for key in ("graft_to", "graft_from"):
         if getattr(table, key) and not table.graft:
             shown = key.replace("_", "-")
             yield Fault(path=(*path, shown), message=f"{shown} is for what graft names, and graft is not given")
+
+
+def _elsewhere_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+    for folder, patterns in table.elsewhere.items():
+        at: Path = (*path, "elsewhere", folder)
+        if folder != "." and not is_safe_path(folder):
+            hint = "write it from the root of the installation, as the new tree has it: lib"
+            yield Fault(path=at, message="no relative folder", hint=hint)
+        yield from twice(patterns, at, "pattern")
+        yield from _broad_faults(patterns, at)
+
+
+def _broad_faults(patterns: tuple[str, ...], path: Path) -> Iterator[Fault]:
+    for number, pattern in enumerate(patterns):
+        if not _LIBRARY.fullmatch(pattern):
+            message = (
+                f"{pattern!r} must begin with 'lib' and the next letter of the name: it stands for libraries by name"
+            )
+            yield Fault(path=(*path, number), message=message, hint="such as 'libfmt.so*'")
 
 
 def _opens_faults(table: Relocate, path: Path) -> Iterator[Fault]:
