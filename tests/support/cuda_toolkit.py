@@ -54,8 +54,8 @@ def make_cuda_toolkit(folder: Path) -> Path:
     shutil.copytree(hidden / "crt", folder / "bin/crt")
     shutil.copy2(hidden / "cicc", folder / "nvvm/bin")
     (folder / "bin/nvcc.profile").write_text(_PROFILE)
-    for part in sorted(site.glob("*/nvidia/*/include")):
-        shutil.copytree(part, folder / "include", dirs_exist_ok=True)
+    for headers in sorted(site.glob("*/nvidia/*/include")):
+        shutil.copytree(headers, folder / "include", dirs_exist_ok=True)
     for part in ("include", "libdevice"):
         shutil.copytree(site / "nvidia-cuda-nvcc-cu12/nvidia/cuda_nvcc/nvvm" / part, folder / "nvvm" / part)
     for library in sorted(site.glob("*/nvidia/*/lib/*.so*")):

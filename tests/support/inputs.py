@@ -85,7 +85,7 @@ def debian_package(package: str, suite: str, component: str = "main", *, only: t
                 root = Path(scratch, "root")
                 root.mkdir()
                 with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE) as content:
-                    unpack = ["tar", "-x", "-C", root, "--wildcards", *only]
+                    unpack = ["tar", "-x", "-C", str(root), "--wildcards", *only]
                     subprocess.run(unpack, stdin=content.stdout, check=True)
                 root.replace(folder / "root")
     return folder / "root"

@@ -69,7 +69,7 @@ def detect_era(texts: Mapping[str, str]) -> Era:
         driver=driver,
         evidence=evidence,
         pytorch="c10/CMakeLists.txt" in texts and "Caffe2" in listing,
-        version=(texts.get("version.txt", "").strip().splitlines() or [None])[0],
+        version=texts.get("version.txt", "").strip().partition("\n")[0] or None,
         libtorch_wheel="BUILD_LIBTORCH_WHL" in setup or "BUILD_LIBTORCH_WHL" in listing,
         libtorchless="BUILD_LIBTORCHLESS" in listing or "BUILD_LIBTORCHLESS" in texts.get("c10/CMakeLists.txt", ""),
         hipify="tools/amd_build/build_amd.py" in texts,

@@ -1,8 +1,8 @@
 """Ninja's log: which steps were done, and how long they took.
 
-``.ninja_log`` (versions 5 to 7) has a line for each output that a finished step made: start and end in milliseconds since
-that run began, the file's time, its path, and a hash of the command. Steps that are running have none, so what it lists
-need not be done again. Later lines for a path replace earlier ones; ninja rewrites the file when many were replaced.
+``.ninja_log`` (versions 5 to 7) has a line for each output that a finished step made: start and end in milliseconds
+since that run began, the file's time, its path, and a hash of the command. Steps that are running have none, so what it
+lists need not be done again. Later lines for a path replace earlier ones.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def find_downgrades(log: Sequence[str]) -> tuple[tuple[Downgrade, int], ...]:
             match = pattern.search(wrapped)
             if match is not None and match.start() <= len(line.strip()):
                 found.append((downgrade, number + 1))
-    return tuple(dict(((id(downgrade), number), (downgrade, number)) for downgrade, number in found).values())
+    return tuple(found)
 
 
 def check_features(expected: Mapping[str, str], cache: Cache, log: Sequence[str]) -> tuple[Mismatch, ...]:

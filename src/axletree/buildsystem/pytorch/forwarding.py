@@ -103,7 +103,7 @@ READ_BY_CMAKE = frozenset(
         "TORCH_NVCC_FLAGS",
     }
 )
-"""Read from the environment by CMake or by the project's CMake files, at the first configure; no cache entry has them."""
+"""Read from the environment by CMake or by the project's CMake files, at the first configure."""
 
 _COMPILERS = frozenset({"CC", "CXX", "CUDACXX", "CUDAHOSTCXX", "CMAKE_GENERATOR"})
 """A cache keeps these from its first configure, and CMake starts from nothing when they differ."""
