@@ -264,7 +264,8 @@ def _say(context: Context, layout: Layout, links: Links) -> None:
         package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
         context.log.say(f"{graft.path}: taken in from {graft.library.origin}{package}")
     for each in links.outside:
-        context.log.say(f"{each.soname}: left to {each.owner}, needed by {len(each.files)} files")
+        more = f" and {len(each.files) - 1} more" if len(each.files) > 1 else ""
+        context.log.say(f"{each.soname}: left to {each.owner}, needed by {each.files[0]}{more}")
     if layout.shared:
         context.log.say(f"{len(layout.shared):,} files are those of sibling trees")
     if layout.saved:
