@@ -1,0 +1,128 @@
+"""``axletree cmake-cache``: what a CMake tree is configured with, changed without configuring it from nothing."""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+import msgspec
+
+from axletree.app.cmake_cache import work_on_cache
+from axletree.buildsystem.cmake.cache import EntryType, render_diff
+from axletree.core.errors import UsageError
+from axletree.view.tables import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.app.cmake_cache import CacheReport
+
+_TYPES: dict[str, EntryType] = {kind: kind for kind in get_args(EntryType)}
+
+
+@click.command()
+@click.argument("place", type=click.Path(path_type=Path, exists=True), metavar="CMAKECACHE|FOLDER")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--set", "assignments", multiple=True, metavar="NAME[:TYPE]=VALUE", help="Change or add an entry. Repeatable."
+)
+@click.option("--unset", multiple=True, metavar="NAME", help="Remove an entry. Repeatable.")
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Point the tree at another interpreter.",
+)
+@click.option(
+    "--expect", multiple=True, metavar="NAME=VALUE", help="What must be enabled; `*` for anything. Repeatable."
+)
+@click.option(
+    "--log", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="What the last configure printed."
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes, write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    place: Path,
+    names: tuple[str, ...],
+    assignments: tuple[str, ...],
+    unset: tuple[str, ...],
+    python: Path | None,
+    expect: tuple[str, ...],
+    log: Path | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Show, edit and check the cache of a configured CMake tree.
+
+    Without options it lists the entries whose names match the patterns NAME, or all but CMake's internal ones. The next
+    build configures again by itself and compiles what the edit touches. Exit code 1: something expected is not so.
+    """
+    changes: dict[str, str | tuple[EntryType, str] | None] = {}
+    for text in assignments:
+        name, value = _assignment(text)
+        changes[name] = value
+    changes |= dict.fromkeys(unset)
+    expected = dict(_pair(text, "--expect") for text in expect)
+    report = work_on_cache(place, changes, python=python, expected=expected, log=log, dry_run=dry_run)
+    if as_json:
+        click.echo(_json(report, names))
+    else:
+        click.echo("\n".join(_lines(report, names, listing=not (changes or expected or python))))
+    return 1 if report.mismatches else 0
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UsageError(f"{option} {text!r} is no assignment", hint="write NAME=VALUE")
+    return name, value
+
+
+def _assignment(text: str) -> tuple[str, str | tuple[EntryType, str]]:
+    name, value = _pair(text, "--set")
+    name, colon, kind = name.partition(":")
+    if not colon:
+        return name, value
+    if kind not in _TYPES:
+        raise UsageError(f"--set {text!r}: there is no type {kind!r}", hint=f"types: {', '.join(sorted(_TYPES))}")
+    return name, (_TYPES[kind], value)
+
+
+def _shown(report: CacheReport, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+    for entry in sorted(report.cache.entries.values(), key=lambda each: each.name):
+        if any(fnmatch.fnmatchcase(entry.name, name) for name in names) or (
+            not names and entry.type not in {"INTERNAL", "STATIC"}
+        ):
+            yield entry.name, entry.type, entry.value
+
+
+def _lines(report: CacheReport, names: tuple[str, ...], *, listing: bool) -> Iterator[str]:
+    if listing:
+        for name, kind, value in _shown(report, names):
+            yield printable(f"{name}:{kind}={value}")
+        return
+    if report.changes:
+        yield from (printable(line) for line in render_diff(report.changes).splitlines())
+        how = "written to" if report.written else "not written to"
+        yield printable(f"{len(report.changes)} changed, {how} {report.file}")
+    elif not report.mismatches:
+        yield "nothing to change: it is as asked"
+    for mismatch in report.mismatches:
+        yield printable(str(mismatch))
+        yield from (printable(f"  {line}") for line in mismatch.why)
+        yield printable(f"  {mismatch.hint}")
+
+
+def _json(report: CacheReport, names: tuple[str, ...]) -> str:
+    entries = [{"name": name, "type": kind, "value": value} for name, kind, value in _shown(report, names)]
+    content = {
+        "schema": 1,
+        "file": report.file,
+        "written": report.written,
+        "changes": report.changes,
+        "mismatches": report.mismatches,
+        "entries": entries,
+    }
+    return msgspec.json.format(msgspec.json.encode(content), indent=1).decode()

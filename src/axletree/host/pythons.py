@@ -1,0 +1,54 @@
+"""What CMake must know of an interpreter, asked of the interpreter itself."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.buildsystem.cmake.python_switch import PythonFacts
+from axletree.core.errors import HostError, Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_QUESTION = """
+import json, os, sys, sysconfig
+get = sysconfig.get_config_var
+folder, name = get("LIBDIR"), get("LDLIBRARY")
+library = os.path.join(folder, name) if folder and name else None
+try:
+    import numpy
+    numpy_include = numpy.get_include()
+except ImportError:
+    numpy_include = None
+print(json.dumps({
+    "executable": sys.executable,
+    "version": ".".join(map(str, sys.version_info[:3])),
+    "soabi": get("SOABI") or "",
+    "include": sysconfig.get_path("include"),
+    "library": library if library and os.path.exists(library) else None,
+    "numpy_include": numpy_include,
+    "purelib": sysconfig.get_path("purelib"),
+    "prefix": sys.prefix,
+    "base_prefix": sys.base_prefix,
+}))
+"""
+_SECONDS = 60
+
+
+def python_facts(executable: Path) -> PythonFacts:
+    """Ask an interpreter where it and its headers lie.
+
+    Raises:
+        HostError: it can't be run, or is none.
+    """
+    try:
+        done = subprocess.run(
+            [executable, "-I", "-c", _QUESTION], capture_output=True, timeout=_SECONDS, check=True
+        )
+        return msgspec.json.decode(done.stdout, type=PythonFacts)
+    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError) as error:
+        hint = "the tree was configured for it: without it, configure the tree anew"
+        raise HostError(Problem(message=f"no Python answers: {error}", file=str(executable), hint=hint)) from error
