@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from axletree.core.errors import UsageError
 from axletree.recipe.axes import Variant, expand, matches, project, select, variant_id
-from axletree.recipe.model import Matrix
+from axletree.recipe.base import Matrix
 from support.recipes import SMALL, recipe_of
 
 if TYPE_CHECKING:
-    from axletree.recipe.model import Condition, Recipe
+    from axletree.recipe.base import Condition
+    from axletree.recipe.model import Recipe
 
 SOURCE = 'name = "x"\nversion = "1"\nsource = { path = "." }\n'
 BARE = recipe_of(SOURCE)

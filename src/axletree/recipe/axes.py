@@ -15,7 +15,8 @@ from axletree.core.errors import Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from axletree.recipe.model import Condition, Package, Recipe, Test
+    from axletree.recipe.base import Condition
+    from axletree.recipe.model import Package, Recipe, Test
 
 ANY = "any"
 """Id of the only variant of a recipe without axes."""

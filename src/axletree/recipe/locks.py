@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel
 from packaging.version import Version
 
 from axletree.core.errors import Problem, RecipeError
-from axletree.recipe.model import Sha256
+from axletree.recipe.base import Sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,36 +12,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Sha256
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.relocation import Relocate
-
-# `expects` says what a pattern means, for error messages.
-AxisName = Annotated[
-    str,
-    Meta(
-        pattern=r"^[a-z][a-z0-9_]*$",
-        extra={"expects": "an axis name: small letters, digits and '_', a letter first"},
-    ),
-]
-Name = Annotated[
-    str,
-    Meta(
-        pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
-        extra={"expects": "a name: small letters, digits, '.', '_' and '-', a letter or digit at both ends"},
-    ),
-]
-Sha256 = Annotated[
-    str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256: 64 digits 0-9 and small letters a-f"})
-]
-CMakeVariable = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9_./+-]+(:(BOOL|STRING|PATH|FILEPATH))?$",
-        extra={"expects": "the name of a CMake variable, with its type behind a colon if it needs one"},
-    ),
-]
-Condition = dict[AxisName, str | tuple[str, ...]]
-
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
@@ -89,15 +62,6 @@ class Patch(_Table, frozen=True, kw_only=True):
     file: Annotated[str, Meta(description="Patch file, relative to the recipe.")]
     strip: Annotated[int, Meta(ge=0, description="Leading path parts to strip, as `patch -p`.")] = 1
     when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
-
-
-class Matrix(_Table, frozen=True, kw_only=True):
-    """How axis values combine: the full product, less what is zipped or excluded."""
-
-    zip: Annotated[
-        tuple[tuple[AxisName, ...], ...], Meta(description="Groups of axes that advance together, value by value.")
-    ] = ()
-    exclude: Annotated[tuple[Condition, ...], Meta(description="Combinations that are left out.")] = ()
 
 
 class Environment(_Table, frozen=True, kw_only=True):

@@ -12,8 +12,9 @@ from axletree.recipe.faults import Fault, dotted, suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from axletree.recipe.base import Condition
     from axletree.recipe.faults import Path
-    from axletree.recipe.model import Condition, Recipe
+    from axletree.recipe.model import Recipe
 
 PYTHON = re.compile(r"3\.[0-9]{1,2}t?")
 """Version of an interpreter: ``3.11``; ``3.13t`` is the free-threaded build (PEP 703)."""

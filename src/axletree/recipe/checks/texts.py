@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.recipe.axes import axes_of_test
+from axletree.recipe.base import Condition
 from axletree.recipe.checks import values as check
 from axletree.recipe.checks.axes import add_hint
 from axletree.recipe.checks.graph import seen_by
 from axletree.recipe.checks.relocation import absolute_message
 from axletree.recipe.faults import Fault, Path, suggestion
-from axletree.recipe.model import Condition
 from axletree.recipe.placeholders import ALWAYS, scan
 
 if TYPE_CHECKING:

@@ -1,0 +1,61 @@
+"""What the tables of a recipe are made of: names, conditions, combinations of axis values."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+# `expects` says what a pattern means, for error messages.
+AxisName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z][a-z0-9_]*$",
+        extra={"expects": "an axis name: small letters, digits and '_', a letter first"},
+    ),
+]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+        extra={"expects": "a name: small letters, digits, '.', '_' and '-', a letter or digit at both ends"},
+    ),
+]
+PropertyName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z][a-z0-9-]*$",
+        extra={
+            "expects": "a property's name: small letters, digits and '-', a letter first; "
+            "an axis value with a dot before it stands in quotes"
+        },
+    ),
+]
+Sha256 = Annotated[
+    str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256: 64 digits 0-9 and small letters a-f"})
+]
+CMakeVariable = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_./+-]+(:(BOOL|STRING|PATH|FILEPATH))?$",
+        extra={"expects": "the name of a CMake variable, with its type behind a colon if it needs one"},
+    ),
+]
+Condition = dict[AxisName, str | tuple[str, ...]]
+"""Axis -> the value or values that match."""
+Properties = dict[AxisName, dict[str, dict[PropertyName, str]]]
+"""Axis -> its value -> property -> text."""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
+
+
+class Matrix(Table, frozen=True, kw_only=True):
+    """How axis values combine: the full product, less what is zipped or excluded."""
+
+    zip: Annotated[
+        tuple[tuple[AxisName, ...], ...], Meta(description="Groups of axes that advance together, value by value.")
+    ] = ()
+    exclude: Annotated[tuple[Condition, ...], Meta(description="Combinations that are left out.")] = ()
