@@ -100,7 +100,7 @@ def test_leftovers_of_the_old_python_are_refused(tree: Path) -> None:
     call(tree, "--set", f"MY_TOOL:STRING={sys.prefix}/lib/mytool")
     call(tree, "--set", "MY_SUFFIX:STRING=.cpython-311-x86_64-linux-gnu.so")
     content = (tree / "CMakeCache.txt").read_bytes()
-    with pytest.raises(IntegrityError, match=r"MY_SUFFIX still names Python 3\.11"):
+    with pytest.raises(IntegrityError, match=r"MY_SUFFIX: still names Python 3\.11"):
         call(tree, "--python", other.path)
     assert (tree / "CMakeCache.txt").read_bytes() == content
 

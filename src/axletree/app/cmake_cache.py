@@ -34,6 +34,8 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     cache: Cache
     changes: tuple[Change, ...]
+    expected: int
+    """How many entries were compared with what is expected."""
     mismatches: tuple[Mismatch, ...]
     written: bool
 
@@ -80,6 +82,7 @@ def work_on_cache(
         file=str(path),
         cache=cache,
         changes=differences,
+        expected=len(expected or {}),
         mismatches=check_features(expected or {}, cache, lines),
         written=written,
     )

@@ -107,8 +107,10 @@ def _lines(report: CacheReport, names: tuple[str, ...], *, listing: bool) -> Ite
         yield from (printable(line) for line in render_diff(report.changes).splitlines())
         how = "written to" if report.written else "not written to"
         yield printable(f"{len(report.changes)} changed, {how} {report.file}")
-    elif not report.mismatches:
+    elif not report.expected:
         yield "nothing to change: it is as asked"
+    if report.expected and not report.mismatches:
+        yield f"{report.expected} as expected"
     for mismatch in report.mismatches:
         yield printable(str(mismatch))
         yield from (printable(f"  {line}") for line in mismatch.why)

@@ -198,16 +198,16 @@ def _refusals(cache: Cache, name: str, change: Entry | None) -> Iterator[Problem
         return
     if name in FIXED and (change is None or change.value != cache.get(name)):
         yield Problem(
-            message=f"{name} can't be changed in a configured tree",
+            message="can't be changed in a configured tree",
             key=name,
             hint="CMake would start from nothing: remove the build folder and configure it anew",
         )
     if change is None:
         return
     if "\n" in change.value or "\r" in change.value:
-        yield Problem(message=f"{name}: a value is one line", key=name, hint="lists are separated by ';'")
+        yield Problem(message="a value is one line", key=name, hint="lists are separated by ';'")
     if change.type == "BOOL" and change.value.upper() not in _TRUE | _FALSE - {""}:
-        yield Problem(message=f"{name} is a BOOL, and {change.value!r} is none", key=name, hint="ON or OFF")
+        yield Problem(message=f"{change.value!r} is no BOOL", key=name, hint="ON or OFF")
 
 
 def _with_help(lines: list[str], at: int) -> range:

@@ -86,13 +86,13 @@ def switch_python(cache: Cache, old: PythonFacts, new: PythonFacts, *, file: str
             continue
         known, value = _of_python(entry, old, new)
         if known and value is None:
-            message = f"{entry.name} is {entry.value}, and the new Python {new.version} has no such thing"
+            message = f"is {entry.value}, and the new Python {new.version} has no such thing"
             problems.append(_problem(message, entry, file, hint="install its headers, its library or NumPy"))
             continue
         value = _moved(entry.value, old, new) if value is None else value
         left = sorted(set(_traces(value, old, new)))
         if left:
-            message = f"{entry.name} still names Python {old.version}: {', '.join(left)}"
+            message = f"still names Python {old.version}: {', '.join(left)}"
             problems.append(_problem(message, entry, file, hint="remove the entry, or configure the tree anew"))
         elif value != entry.value:
             changes[entry.name] = value
