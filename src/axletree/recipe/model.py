@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Sha256
+from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.relocation import Relocate
 
@@ -306,6 +307,9 @@ class Recipe(_Table, frozen=True, kw_only=True):
     )
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
     patches: Annotated[tuple[Patch, ...], Meta(description="Patches, applied in order.")] = ()
+    checkouts: Annotated[
+        dict[Name, Checkout], Meta(description="Git repositories that `axletree source sync` checks out side by side.")
+    ] = {}
     environments: Annotated[dict[Name, Environment], Meta(description="Python environments by name.")] = {}
     stages: Annotated[dict[Name, Stage], Meta(description="Steps by name.")] = {}
     packages: Annotated[dict[Name, Package], Meta(description="Packages by distribution name.")] = {}

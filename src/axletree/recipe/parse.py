@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.core.errors import RecipeError
 from axletree.recipe.checks.axes import axis_faults
+from axletree.recipe.checks.checkouts import checkout_faults
 from axletree.recipe.checks.compiling import compile_faults
 from axletree.recipe.checks.graph import graph_faults
 from axletree.recipe.checks.packages import package_faults
@@ -33,6 +34,7 @@ _CHECKS = (
     relocation_faults,
     placeholder_faults,
     value_faults,
+    checkout_faults,
 )
 
 

@@ -95,6 +95,15 @@ def _source_slots(recipe: Recipe) -> Iterator[Slot]:
             yield Slot(path=("source", key), text=text)
     for number, patch in enumerate(recipe.patches):
         yield Slot(path=("patches", number, "file"), text=patch.file, check=check.inside_message)
+    for name, table in recipe.checkouts.items():
+        for key in ("git", "ref"):
+            text = getattr(table, key)
+            if text is not None:
+                yield Slot(path=("checkouts", name, key), text=text)
+        for key in ("pin", "folder"):
+            text = getattr(table, key)
+            if text is not None:
+                yield Slot(path=("checkouts", name, key), text=text, check=check.inside_message)
 
 
 def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
