@@ -32,6 +32,7 @@ ACTIONS: dict[str, ActionSpec] = {
     "environment": ActionSpec(module="axletree.execute.actions.environment", revision=1, network=True),
     "build": ActionSpec(module="axletree.execute.actions.build", revision=3, compiles=True),
     "run": ActionSpec(module="axletree.execute.actions.run", revision=3, compiles=True),
+    "hipify": ActionSpec(module="axletree.execute.actions.hipify", revision=1),
     "install": ActionSpec(module="axletree.execute.actions.install", revision=1),
     "relocate": ActionSpec(module="axletree.execute.actions.relocate", revision=1),
     "pack": ActionSpec(module="axletree.execute.actions.pack", revision=1),

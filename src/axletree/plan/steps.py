@@ -48,7 +48,7 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
         yield _stage_step(stage, source=source, built=built)
         if stage.action == "build":
             yield _install_step(stage)
-    yield from packaging_steps(target, inputs, trees=lambda stage: f"install:{stage}" if stage in built else stage)
+    yield from packaging_steps(target, inputs, trees=lambda stage: _tree_of(stage, built))
 
 
 def in_order(stages: tuple[TargetStage, ...]) -> tuple[TargetStage, ...]:
@@ -57,13 +57,18 @@ def in_order(stages: tuple[TargetStage, ...]) -> tuple[TargetStage, ...]:
     ordered: dict[str, TargetStage] = {}
 
     def visit(stage: TargetStage) -> None:
-        for name in stage.inputs:
+        for name in needed_stages(stage):
             visit(by_name[name])
         ordered.setdefault(stage.name, stage)
 
     for stage in stages:
         visit(stage)
     return tuple(ordered.values())
+
+
+def needed_stages(stage: TargetStage) -> tuple[str, ...]:
+    """Stages whose trees a stage gets: as its inputs, as its source."""
+    return (*stage.inputs, *([stage.source_from] if stage.source_from is not None else []))
 
 
 def _used_environments(target: Target) -> set[str]:
@@ -118,13 +123,18 @@ def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment)
 
 
 def _tree_inputs(stage: TargetStage, built: set[str]) -> dict[str, str]:
-    return {f"in:{name}": f"install:{name}" if name in built else name for name in stage.inputs}
+    return {f"in:{name}": _tree_of(name, built) for name in stage.inputs}
+
+
+def _tree_of(stage: str, built: set[str]) -> str:
+    """The step that makes a stage's tree: that of a PEP 517 build is its wheel, installed."""
+    return f"install:{stage}" if stage in built else stage
 
 
 def _stage_step(stage: TargetStage, *, source: str, built: set[str]) -> Step:
     needs = _tree_inputs(stage, built)
     if stage.source:
-        needs["source"] = source
+        needs["source"] = source if stage.source_from is None else _tree_of(stage.source_from, built)
     if stage.environment is not None:
         needs["environment"] = f"environment:{stage.environment}"
     parameters: dict[str, Any] = {"directory": stage.directory, "env": stage.env}
@@ -147,6 +157,8 @@ def _stage_step(stage: TargetStage, *, source: str, built: set[str]) -> Step:
 def _of_action(stage: TargetStage) -> dict[str, Any]:
     """Parameters that only some actions have. Empty ones of a build stay out, so that they change no key."""
     commands = list(stage.commands)
+    if stage.action == "hipify":
+        return {}
     if stage.action == "run":
         return {"commands": commands}
     shared = {"commands": commands, "expect": stage.expect}

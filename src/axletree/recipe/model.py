@@ -88,9 +88,9 @@ class Stage(_Table, frozen=True, kw_only=True):
     """A step between the source and the packages."""
 
     action: Annotated[
-        Literal["build", "compile", "run", "relocate"],
+        Literal["build", "compile", "run", "relocate", "hipify"],
         Meta(
-            description="`build`: a PEP 517 build, its result installed as a tree. `compile`: a CMake build, what it installs is the result. `run`: commands of the recipe that fill `$AXLETREE_OUT`. `relocate`: the tree of its first input, changed so that it loads on a clean host."
+            description="`build`: a PEP 517 build, its result installed as a tree. `compile`: a CMake build, what it installs is the result. `run`: commands of the recipe that fill `$AXLETREE_OUT`. `relocate`: the tree of its first input, changed so that it loads on a clean host. `hipify`: the source with HIP code made from its CUDA code by its own `tools/amd_build/build_amd.py`, for `source-from` of others."
         ),
     ]
     axes: Annotated[
@@ -104,6 +104,12 @@ class Stage(_Table, frozen=True, kw_only=True):
         Meta(description="Stages whose trees it gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a part of its own."),
     ] = ()
     source: Annotated[bool, Meta(description="Whether it gets the (patched) source as its working folder.")] = True
+    source_from: Annotated[
+        str | None,
+        Meta(
+            description="Stage whose tree is its source instead of the recipe's, such as a `hipify` stage. Its axes must be a part of its own."
+        ),
+    ] = None
     directory: Annotated[str, Meta(description="Folder inside the source where it works.")] = "."
     commands: Annotated[
         tuple[str, ...],

@@ -79,11 +79,13 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of the recipe at this variant."""
 
     name: str
-    action: Literal["build", "compile", "run", "relocate"]
+    action: Literal["build", "compile", "run", "relocate", "hipify"]
     axes: AxisValues
     environment: str | None
     inputs: tuple[str, ...]
     source: bool
+    source_from: str | None = None
+    """Stage whose tree is its source; ``None`` where that is the recipe's."""
     directory: str
     commands: tuple[str, ...]
     config: dict[str, str]
@@ -301,6 +303,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> Targe
         environment=stage.environment,
         inputs=stage.inputs,
         source=stage.source and stage.action != "relocate",
+        source_from=stage.source_from,
         directory=text.one(stage.directory),
         commands=text.each(stage.commands),
         config=text.table(stage.config),

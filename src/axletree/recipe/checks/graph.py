@@ -24,8 +24,10 @@ _UNUSED = {
     "compile": ("config",),
     "run": ("config", "options", "expect"),
     "relocate": ("commands", "config", "options", "expect", "env"),
+    "hipify": ("commands", "config", "options", "expect"),
 }
 """What stages of an action have no use for, of what an override may change."""
+_DOES = {"build": "build", "hipify": "run"}
 _CHANGES = {
     "stage": ("env", "commands", "config", "options", "expect", "resources"),
     "environment": ("requires",),
@@ -60,7 +62,9 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
     path: Path = ("stages", name)
     if name in _OF_EVERY_RECIPE:
         yield Fault(path=path, message=f"every recipe has a step called {name!r}", hint="call the stage something else")
-    if stage.source and stage.action != "relocate":
+    if stage.source_from is not None:
+        yield from _source_from_faults(recipe, stage, stage.source_from, path)
+    elif stage.source and stage.action != "relocate":
         followed = dict.fromkeys(axis for patch in recipe.patches for axis in patch.when)
         yield from _unseen(recipe, path, "its patched source", followed, path, stage.axes)
     if stage.environment is not None:
@@ -82,6 +86,17 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
         yield Fault(path=(*path, key), message=message, needs=needs)
 
 
+def _source_from_faults(recipe: Recipe, stage: Stage, maker: str, path: Path) -> Iterator[Fault]:
+    """What is wrong with taking another stage's tree for a source."""
+    at = (*path, "source-from")
+    if not stage.source:
+        yield Fault(path=at, message="the stage gets no source", hint="leave out source = false, or source-from")
+        return
+    yield from _reference(maker, "stage", recipe, at)
+    if maker in recipe.stages:
+        yield from _unseen(recipe, at, f"stage {maker!r}", recipe.stages[maker].axes, path, stage.axes)
+
+
 def _variable_faults(stage: Stage, path: Path) -> Iterator[Fault]:
     """Two inputs of one stage whose folders its commands would find in the same variable."""
     seen: dict[str, str] = {}
@@ -97,10 +112,12 @@ def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
     """What does not fit the stage's action: key and message."""
     if stage.action == "run" and not stage.commands:
         yield "commands", "a run stage needs commands"
-    if stage.action == "build" and stage.environment is None:
-        yield "environment", "a build stage needs an environment to build in"
-    if stage.action == "build" and not stage.source:
-        yield "source", "a build stage needs the source"
+    if stage.action in {"build", "hipify"} and stage.environment is None:
+        yield "environment", f"a {stage.action} stage needs an environment to {_DOES[stage.action]} in"
+    if stage.action in {"build", "hipify"} and not stage.source:
+        yield "source", f"a {stage.action} stage needs the source"
+    if stage.action == "hipify" and stage.commands:
+        yield "commands", "a hipify stage runs the source's own tools/amd_build/build_amd.py; it has no commands"
 
 
 def _unseen(
@@ -116,7 +133,10 @@ def _unseen(
 
 
 def _cycle_faults(recipe: Recipe) -> Iterator[Fault]:
-    inputs = {name: [each for each in stage.inputs if each in recipe.stages] for name, stage in recipe.stages.items()}
+    inputs = {
+        name: [each for each in (*stage.inputs, stage.source_from or "") if each in recipe.stages]
+        for name, stage in recipe.stages.items()
+    }
     order = list(inputs)
     for _ in range(_CYCLES_SHOWN):
         try:
@@ -128,8 +148,10 @@ def _cycle_faults(recipe: Recipe) -> Iterator[Fault]:
         else:
             return
         first, last = circle[0], circle[-1]
+        given = recipe.stages[last].inputs
+        where: Path = ("inputs", given.index(first)) if first in given else ("source-from",)
         yield Fault(
-            path=("stages", last, "inputs", recipe.stages[last].inputs.index(first)),
+            path=("stages", last, *where),
             message=f"stages wait for each other in a circle: {' -> '.join([*circle, first])}",
         )
         inputs[last] = [each for each in inputs[last] if each != first]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from axletree.recipe.model import Recipe, Stage
     from axletree.recipe.relocation import Relocate
 
-_UNUSED = ("commands", "config", "env", "environment", "pass_env", "tools", "workspace")
+_UNUSED = ("commands", "config", "env", "environment", "pass_env", "source_from", "tools", "workspace")
 """Keys of a stage that say how programs run: a relocation runs none."""
 _LIBRARY = re.compile(r"lib[A-Za-z0-9_+]\S*")
 _FOLDER = 'write both relative and without slashes at their ends: "torch/lib" = "libtorch/lib"'

@@ -1,0 +1,88 @@
+"""Make HIP code of a source's CUDA code with PyTorch's own ``tools/amd_build/build_amd.py``, in a copy.
+
+Upstream's script writes HIP files beside the CUDA files that they are made of, and edits others where they lie, third
+parties' included: a checkout that it ran in is dirty afterwards, and a CPU or CUDA build in there wants HIP's headers.
+Here it runs in a copy: its result is a tree of its own, and the source stays what it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import StageError
+from axletree.execute.context import Outcome
+from axletree.execute.environ import child_environment
+from axletree.execute.environments import ensure_environment
+from axletree.execute.process import check_program
+
+if TYPE_CHECKING:
+    from axletree.core.trees import Tree
+    from axletree.execute.context import Context
+
+SCRIPT = "tools/amd_build/build_amd.py"
+"""Where PyTorch has it since 2018. It takes its own place for the project's, and edits third parties' files by paths
+relative to the folder that it is started in."""
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What hipify did to a source. Paths, sorted."""
+
+    made: tuple[str, ...]
+    edited: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def run(context: Context) -> Outcome:
+    """Run the script in a copy of the source; what comes out is the source with the files that it made and edited.
+
+    Whether a HIP compiler is installed where the script looks (``$HIP_PATH``) changes what it makes of kernel launches,
+    so it finds none unless the recipe's ``env`` says where.
+
+    Raises:
+        StageError: the source has no such script, it fails, or it has nothing to do.
+    """
+    before = context.tree("source")
+    folder = context.parameters["directory"]
+    script = SCRIPT if folder == "." else f"{folder}/{SCRIPT}"
+    if before.find(script) is None:
+        raise StageError(
+            f"the source has no {script}", hint="hipify stages are for PyTorch's tree; `directory` says where it is"
+        )
+    venv = ensure_environment(context, context.request.inputs["environment"])
+    source = context.materialise("source", "source")
+    context.progress("making HIP code of CUDA code")
+    with child_environment(context, venv=venv, compiles=False) as env:
+        check_program(
+            [str(venv / "bin" / "python"), SCRIPT],
+            cwd=source / folder,
+            env={"HIP_PATH": str(context.work / "no-hip"), **env},
+            log=context.log,
+            progress=context.progress,
+            what=SCRIPT,
+        )
+    result = context.store.ingest(source, adopt=True)
+    changes = compare(before, context.store.get_tree(result))
+    if not changes.made:
+        raise StageError(
+            f"{SCRIPT} made no file",
+            hint="the source has HIP code already (a checkout that it ran in), or no CUDA code",
+        )
+    said = f"{len(changes.made):,} files made, {len(changes.edited):,} edited in place"
+    context.progress(said)
+    context.log.say(said)
+    for path in changes.edited:
+        context.log.say(f"edited: {path}")
+    facts = {"made": len(changes.made), "edited": list(changes.edited), "removed": list(changes.removed)}
+    return Outcome(tree=result, facts=facts)
+
+
+def compare(before: Tree, after: Tree) -> Changes:
+    """What differs between two trees."""
+    old, new = ({entry.path: entry for entry in tree.entries} for tree in (before, after))
+    return Changes(
+        made=tuple(sorted(new.keys() - old.keys())),
+        edited=tuple(sorted(path for path in new.keys() & old.keys() if new[path] != old[path])),
+        removed=tuple(sorted(old.keys() - new.keys())),
+    )
