@@ -17,6 +17,7 @@ from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, 
 from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import StageId
 from axletree.execute.stage import log_file
+from axletree.execute.workspace import CONTINUES, WORKSPACE
 from axletree.plan.actions import ActionSpec
 from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
@@ -125,6 +126,8 @@ class _Driver:
             compiles=self.job.specs[stage.action].compiles,
             resources=stage.step.resources,
             last=last.metrics if last is not None else None,
+            workspace=self.job.local.get(stage.id, {}).get(CONTINUES)
+            or self.job.local.get(stage.id, {}).get(WORKSPACE),
         )
 
     async def drive(self, started: RunStarted, tick: Callable[[], None]) -> Result:

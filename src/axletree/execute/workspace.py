@@ -2,7 +2,11 @@
 
 A kept workspace is a fast path only: with it deleted the stage gives the same result. So it is emptied whenever
 something changed that build tools do not notice (commands, variables, tools, the environment), and files that are as
-they were keep their times, so that make and ninja see exactly what changed.
+they were keep their times, so that make and ninja see exactly what changed. CMake with ninja notices all but the tools:
+what it compiles with is a part of each of its steps.
+
+A stage that continues another works in that one's workspace, where it is there, whole and of the same source; else in
+its own. Both take turns by a lock.
 """
 
 from __future__ import annotations
@@ -11,19 +15,25 @@ import hashlib
 import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree.core.trees import Entry, Tree
 from axletree.core.values import key_of
+from axletree.recipe.target import input_variable
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from axletree.core.values import Digest
     from axletree.execute.context import Context
+
+WORKSPACE = "workspace"
+"""Name, among a request's local facts, of the folder that the stage keeps."""
+CONTINUES = "continues"
+"""Name of the one in which it goes on, if it can."""
 
 _INPUT = "in:"
 _NINJA_LOG = ".ninja_log"
@@ -51,23 +61,59 @@ class _Listing(msgspec.Struct, frozen=True, kw_only=True):
     stamps: dict[str, _Stamp]
 
 
+def workplace_variables(context: Context, place: Workplace) -> dict[str, str]:
+    """The variables by which a stage's commands find their folders."""
+    variables = {"AXLETREE_JOBS": str(context.grant.jobs)}
+    if place.source is not None:
+        variables["AXLETREE_SOURCE"] = str(place.source)
+    if place.state is not None:
+        variables["AXLETREE_WORKSPACE"] = str(place.state)
+    for stage, folder in place.inputs.items():
+        variables[input_variable(stage)] = str(folder)
+    return variables
+
+
 @contextmanager
-def open_workplace(context: Context) -> Iterator[Workplace]:
+def open_workplace(context: Context, *, settings: Any = None) -> Iterator[Workplace]:
     """Lay out the stage's source and inputs: in its own folder, or in the workspace that it keeps.
 
     Only one process at a time uses a workspace; another waits.
+
+    Args:
+        context: the stage's surroundings.
+        settings: what a workspace must have been made with to be of use; by default all but the source and the inputs.
     """
     trees = _trees(context)
-    name = context.request.local.get("workspace")
+    wanted = key_of(_all_settings(context) if settings is None else settings)
+    owner = context.request.local.get(CONTINUES)
+    if owner:
+        with _taken(context, owner, trees, lambda root: _is_fit(context, root, wanted, trees["source"])) as place:
+            if place is not None:
+                context.log.say("going on in the kept workspace of the stage before")
+                yield place
+                return
+    name = context.request.local.get(WORKSPACE)
     if not name:
         for folder, digest in trees.items():
             context.store.materialise(digest, context.work / folder)
         yield _workplace(context.work, trees, state=None)
         return
+    with _taken(context, name, trees, lambda root: _open(root, wanted)) as place:
+        assert place is not None  # noqa: S101 (an own workspace is made where there is none)
+        yield place
+
+
+@contextmanager
+def _taken(
+    context: Context, name: str, trees: dict[str, Digest], enter: Callable[[Path], bool]
+) -> Iterator[Workplace | None]:
+    """Lock a workspace and lay the trees out in it; ``None`` if ``enter`` says that it is of no use."""
     short = hashlib.sha256(name.encode()).hexdigest()[:24]
     root = context.store.workspaces / short
     with context.store.lock(f"workspace-{short}"):
-        _open(context, root)
+        if not enter(root):
+            yield None
+            return
         for folder, digest in trees.items():
             _sync(context, digest, root / folder, root / f"{folder}.json")
         state = root / "state"
@@ -98,22 +144,37 @@ def _workplace(root: Path, trees: dict[str, Digest], *, state: Path | None) -> W
     )
 
 
-def _open(context: Context, root: Path) -> None:
-    """Make the workspace fit for this run: empty unless it was made in the very same way and is whole."""
+def _all_settings(context: Context) -> dict[str, Any]:
     ingredients = context.request.ingredients
     inputs = {
         name: tree for name, tree in ingredients["inputs"].items() if name != "source" and not name.startswith(_INPUT)
     }
-    settings = key_of({**ingredients, "inputs": inputs})
+    return {**ingredients, "inputs": inputs}
+
+
+def _open(root: Path, settings: str) -> bool:
+    """Make the workspace fit for this run: empty unless it was made with the very same settings and is whole."""
+    if not _is_whole(root, settings):
+        remove_tree(root)
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "settings").write_text(settings)
+    os.utime(root)  # for `store gc`: it is in use
+    return True
+
+
+def _is_whole(root: Path, settings: str) -> bool:
     written = root / "settings"
     same = written.exists() and written.read_text() == settings
     # What a killed attempt half wrote, make takes for finished. Ninja's log says what is: it looks after itself.
-    whole = not (root / "running").exists() or any(root.rglob(_NINJA_LOG))
-    if not (same and whole):
-        remove_tree(root)
-    root.mkdir(parents=True, exist_ok=True)
-    written.write_text(settings)
-    os.utime(root)  # for `store gc`: it is in use
+    return same and (not (root / "running").exists() or any(root.rglob(_NINJA_LOG)))
+
+
+def _is_fit(context: Context, root: Path, settings: str, source: Digest) -> bool:
+    """Whether another stage can go on in a workspace: of the same settings, whole, and of the same source."""
+    if not _is_whole(root, settings):
+        return False
+    listing = _read(root / "source.json")
+    return listing is not None and listing.tree == context.store.get_tree(source)
 
 
 def _sync(context: Context, digest: Digest, folder: Path, listing: Path) -> None:

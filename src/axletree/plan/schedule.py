@@ -41,6 +41,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     resources: TargetResources = TargetResources()
     last: Metrics | None = None
     """What it used last time."""
+    workspace: str | None = None
+    """A kept folder that it works in: stages of one workspace run one after another."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -234,13 +236,18 @@ class Scheduler:
         passed: list[StageId] = []
         while len(passed) < _PASSED_OVER and (queue := self._next_queue()) is not None:
             _, stage_id = heapq.heappop(queue)
-            if self.costs and not fits(self._cost(stage_id, self.free), self.free):
+            if self._is_taken(stage_id) or (self.costs and not fits(self._cost(stage_id, self.free), self.free)):
                 passed.append(stage_id)
             else:
                 instructions.append(self._start(stage_id, self.free))
         for stage_id in passed:
             self._queue(stage_id)
         return instructions
+
+    def _is_taken(self, stage: StageId) -> bool:
+        """Whether the stage's workspace is another's for now: waiting inside, it would hold cores for nothing."""
+        workspace = self.work[stage].workspace
+        return workspace is not None and any(self.work[running].workspace == workspace for running in self.costs)
 
     def _cost(self, stage: StageId, free: Budget) -> Cost:
         item = self.work[stage]

@@ -10,14 +10,10 @@ from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
-from axletree.execute.workspace import open_workplace
-from axletree.recipe.target import input_variable
+from axletree.execute.workspace import open_workplace, workplace_variables
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from axletree.execute.context import Context
-    from axletree.execute.workspace import Workplace
 
 
 def run(context: Context) -> Outcome:
@@ -37,7 +33,7 @@ def run(context: Context) -> Outcome:
         place = stack.enter_context(open_workplace(context))
         env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
         cwd = place.source / context.parameters["directory"] if place.source is not None else context.work
-        env |= _variables(context, place, out)
+        env |= {"AXLETREE_OUT": str(out), **workplace_variables(context, place)}
         note_environment(context, env)
         script = "\n".join(context.parameters["commands"])
         check_program(
@@ -51,14 +47,3 @@ def run(context: Context) -> Outcome:
     if not any(out.iterdir()):
         raise StageError("the commands left $AXLETREE_OUT empty", hint="copy or install the result there")
     return Outcome(tree=context.store.ingest(out, adopt=True))
-
-
-def _variables(context: Context, place: Workplace, out: Path) -> dict[str, str]:
-    variables = {"AXLETREE_OUT": str(out), "AXLETREE_JOBS": str(context.grant.jobs)}
-    if place.source is not None:
-        variables["AXLETREE_SOURCE"] = str(place.source)
-    if place.state is not None:
-        variables["AXLETREE_WORKSPACE"] = str(place.state)
-    for stage, folder in place.inputs.items():
-        variables[input_variable(stage)] = str(folder)
-    return variables
