@@ -31,6 +31,7 @@ ACTIONS: dict[str, ActionSpec] = {
     "patch": ActionSpec(module="axletree.execute.actions.patch", revision=1),
     "environment": ActionSpec(module="axletree.execute.actions.environment", revision=1, network=True),
     "build": ActionSpec(module="axletree.execute.actions.build", revision=3, compiles=True),
+    "compile": ActionSpec(module="axletree.execute.actions.compile", revision=1, compiles=True),
     "run": ActionSpec(module="axletree.execute.actions.run", revision=3, compiles=True),
     "hipify": ActionSpec(module="axletree.execute.actions.hipify", revision=1),
     "install": ActionSpec(module="axletree.execute.actions.install", revision=1),

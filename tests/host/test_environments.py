@@ -16,7 +16,7 @@ from packaging.markers import default_environment
 from axletree.core.records import Grant, StageRequest
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, StageId, canonical_json, digest_of, key_of
-from axletree.execute.actions.build import _missing
+from axletree.execute.backend import _missing
 from axletree.execute.context import Context
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment

@@ -207,13 +207,14 @@ def check_program(
     log: Log,
     progress: Callable[..., None],
     what: str,
+    watch: Callable[[str], None] | None = None,
 ) -> None:
-    """Run a program that must succeed.
+    """Run a program that must succeed; ``watch`` gets each line that it prints.
 
     Raises:
         StageError: it cannot be started or does not end with 0; ``what`` says what failed.
     """
-    code = run_program(argv, cwd=cwd, env=env, log=log, progress=progress)
+    code = run_program(argv, cwd=cwd, env=env, log=log, progress=progress, watch=watch)
     number = -code if code < 0 else code - 128  # a shell says 128 + n of what it ran
     if number == signal.SIGKILL:
         hint = "most often the system ran out of memory; `resources.memory-per-job` lowers how many jobs run at once"

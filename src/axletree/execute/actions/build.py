@@ -1,27 +1,19 @@
-"""Build a wheel from the source through PEP 517, in an environment that holds what the backend needs.
-
-Isolation is kept: the backend runs with the locked environment's interpreter, sees nothing of the user's, and nothing
-is resolved or fetched on the way. What it would ask for and the lock does not hold is an error before the build.
-"""
+"""Build a wheel from the source through PEP 517."""
 
 from __future__ import annotations
 
-from importlib.metadata import Distribution, MetadataPathFinder
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from build import BuildBackendException, BuildException, ProjectBuilder
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
-from axletree.core.errors import Problem, StageError
+from axletree.core.errors import StageError
+from axletree.execute.backend import build_wheel
 from axletree.execute.context import Outcome
-from axletree.execute.environ import child_environment
+from axletree.execute.drivers.job import CACHE, check_expectations, run_commands
+from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
-from axletree.execute.process import run_program
-from axletree.host.venvs import marker_environment
+from axletree.execute.workspace import open_workplace, workplace_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from axletree.execute.context import Context
@@ -31,81 +23,34 @@ def run(context: Context) -> Outcome:
     """Build the wheel; a source that is a wheel already is passed on as it is.
 
     Raises:
-        StageError: the backend fails, or the environment lacks what it requires.
+        StageError: a command or the backend fails, or the environment lacks what it requires.
     """
     ready = [entry for entry in context.tree("source").entries if entry.path.endswith(".whl") and "/" not in entry.path]
     if ready and len(ready) == len(context.tree("source").entries):
         return Outcome(tree=context.request.inputs["source"], facts={"wheel": ready[0].path})
-    source = context.materialise("source", "source") / context.parameters["directory"]
     venv = ensure_environment(context, context.request.inputs["environment"])
-    for name in context.request.inputs:
-        if name.startswith("in:"):
-            context.materialise(name, name.replace(":", "-"))
     out = context.work / "wheel"
-    with child_environment(context, venv=venv, compiles=True) as env:
-        wheel = _build(context, source=source, venv=venv, out=out, env=env)
+    with ExitStack() as stack:
+        place = stack.enter_context(open_workplace(context))
+        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
+        env |= workplace_variables(context, place)
+        note_environment(context, env)
+        assert place.source is not None  # noqa: S101 (the plan gives a build its source)
+        source = place.source / context.parameters["directory"]
+        run_commands(context, source, env)
+        lines: list[str] = []
+        config = context.parameters["config"]
+        wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=lines.append)
+        _check(context, source, lines)
     return Outcome(tree=context.store.ingest(out, adopt=True), facts={"wheel": wheel})
 
 
-def _build(context: Context, *, source: Path, venv: Path, out: Path, env: Mapping[str, str]) -> str:
-    def hook(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
-        code = run_program(
-            list(cmd),
-            cwd=source if cwd is None else source / cwd,
-            env={**env, **(extra_environ or {})},
-            log=context.log,
-            progress=context.progress,
-            quiet=True,
-        )
-        if code != 0:
-            raise StageError(f"the build backend failed with exit code {code}")
-
-    try:
-        builder = ProjectBuilder(source, python_executable=str(venv / "bin" / "python"), runner=hook)
-        config: dict[str, Any] = context.parameters["config"]
-        _check_requirements(builder, venv, config)
-        context.progress("building the wheel")
-        path = builder.build("wheel", out, config)
-    except BuildBackendException as error:
-        if isinstance(error.exception, StageError):
-            raise error.exception from error
-        raise StageError(f"the build backend failed: {error}") from error
-    except BuildException as error:
-        raise StageError(f"the source cannot be built: {error}") from error
-    return path.rpartition("/")[2]
-
-
-def _check_requirements(builder: ProjectBuilder, venv: Path, config: dict[str, Any]) -> None:
-    """Name everything that the backend requires and the environment lacks."""
-    # What the backend asks for by itself can be known only with the backend there.
-    missing = _missing(builder.build_system_requires, venv)
-    missing = missing or _missing(builder.get_requires_for_build("wheel", config), venv)
-    if missing:
-        raise StageError(
-            *(
-                Problem(
-                    message=f"the build backend requires {requirement}, and the environment does not have it",
-                    hint="add it to the environment's requires and run `axletree lock RECIPE`",
-                )
-                for requirement in missing
-            )
-        )
-
-
-def _missing(requirements: set[str], venv: Path) -> list[str]:
-    folders = [str(folder) for folder in venv.glob("lib/python*/site-packages")]
-    found: dict[str, Distribution] = {
-        canonicalize_name(dist.metadata["Name"]): dist
-        for dist in MetadataPathFinder.find_distributions(MetadataPathFinder.Context(path=folders))
-    }
-    missing: list[str] = []
-    wanted = {text: Requirement(text) for text in sorted(requirements)}
-    marked = any(requirement.marker is not None for requirement in wanted.values())
-    markers = {**marker_environment(venv), "extra": ""} if marked else {}
-    for text, requirement in wanted.items():
-        if requirement.marker is not None and not requirement.marker.evaluate(markers):
-            continue
-        dist = found.get(canonicalize_name(requirement.name))
-        if dist is None or not requirement.specifier.contains(dist.version, prereleases=True):
-            missing.append(text)
-    return missing
+def _check(context: Context, source: Path, lines: list[str]) -> None:
+    """Compare what CMake enabled in the build with what the recipe expects of it."""
+    expected = context.parameters.get("expect")
+    if not expected:
+        return
+    caches = sorted(source.rglob(CACHE), key=lambda path: len(path.parts))
+    if not caches:
+        raise StageError(f"the build left no {CACHE} below {source.name}", hint="only a CMake build can have `expect`")
+    check_expectations(expected, caches[0], lines)

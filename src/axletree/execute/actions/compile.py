@@ -1,0 +1,98 @@
+"""Configure, compile and install a project: a CMake build, in a folder that is kept between runs."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from axletree.buildsystem.era import TELLING_FILES, detect_era
+from axletree.core.errors import StageError
+from axletree.execute.context import Outcome
+from axletree.execute.drivers.job import Job, run_commands
+from axletree.execute.environ import child_environment, note_environment
+from axletree.execute.environments import ensure_environment
+from axletree.execute.workspace import open_workplace, workplace_variables
+from axletree.package.partition import Claim, first_claims
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.execute.context import Context
+
+_DRIVERS = {"cmake": "cmake", "setup.py": "setup_py", "scikit-build-core": "scikit_build"}
+"""Driver -> its module."""
+
+
+def run(context: Context) -> Outcome:
+    """Run the driver that the recipe names or the tree tells, and keep what it installed.
+
+    Only other tools empty the kept folder. Changed settings configure it again, and what was compiled with a command
+    that is still the same stays.
+
+    Raises:
+        StageError: a command, CMake or a compiler fails, a feature is not as expected, or nothing was installed.
+    """
+    parameters = context.parameters
+    environment = context.request.inputs.get("environment")
+    venv = ensure_environment(context, environment) if environment is not None else None
+    out = context.work / "out"
+    out.mkdir()
+    tools = {"tools": context.request.ingredients.get("tools", {})}
+    with ExitStack() as stack:
+        place = stack.enter_context(open_workplace(context, settings=tools))
+        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
+        env |= workplace_variables(context, place)
+        note_environment(context, env)
+        assert place.source is not None  # noqa: S101 (a compile stage has a source)
+        source = place.source / parameters["directory"]
+        run_commands(context, source, env)
+        driver = _driver(context, source)
+        job = Job(
+            context=context,
+            source=source,
+            build=source / "build" if driver == "setup.py" else place.root / "build",
+            out=out,
+            env=env,
+            options=parameters["options"],
+            targets=tuple(parameters["targets"]),
+            prefix=parameters["prefix"],
+            expect=parameters["expect"],
+        )
+        importlib.import_module(f"axletree.execute.drivers.{_DRIVERS[driver]}").build(job)
+    _keep(out, tuple(parameters["files"]))
+    return Outcome(tree=context.store.ingest(out, adopt=True), facts={"driver": driver})
+
+
+def _driver(context: Context, source: Path) -> str:
+    asked: str = context.parameters["driver"]
+    if asked != "auto":
+        return asked
+    texts = {}
+    for name in TELLING_FILES:
+        with suppress(OSError):
+            texts[name] = (source / name).read_bytes().decode("utf-8", "replace")
+    era = detect_era(texts)
+    if era.driver not in _DRIVERS:
+        raise StageError(
+            f"the source is no project that CMake builds: {'; '.join(era.evidence)}",
+            hint='use action = "build", or say `driver`',
+        )
+    context.log.say(f"driver {era.driver}: {'; '.join(era.evidence)}")
+    return era.driver
+
+
+def _keep(out: Path, patterns: tuple[str, ...]) -> None:
+    """Leave only the files that patterns name."""
+    if patterns:
+        paths = [path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_symlink() or not path.is_dir()]
+        for path, claimed in zip(paths, first_claims(paths, [Claim(files=patterns)]), strict=True):
+            if claimed is None:
+                (out / path).unlink()
+        for folder in sorted((path for path in out.rglob("*") if path.is_dir()), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()
+    if not any(out.iterdir()):
+        shutil.rmtree(out)
+        raise StageError("nothing was installed", hint="one of `targets` must install something that `files` names")
