@@ -43,7 +43,7 @@ def test_render(text: str, rendered: str, read: set[str]) -> None:
         ("{blas}", "{blas} reads 'blas', which has no value"),
         ("{gpu.minor}", "{gpu.minor} asks for a part of a version, but gpu is 'cu130'"),
         ("{name.major}", "but name is 'small'"),
-        ("{gpu.patch}", "unknown part 'patch'"),
+        ("{gpu.patch}", "asks for property 'patch', which gpu 'cu130' does not have"),
         ("{ gpu }", "is no placeholder"),
         ("{gpu!r}", "is no placeholder"),
         ("{gpu:>3}", "is no placeholder"),
@@ -57,6 +57,14 @@ def test_errors_say_which(text: str, message: str) -> None:
     with pytest.raises(RecipeError) as caught:
         render(text, VALUES, allowed=("gpu", "blas"))
     assert message in str(caught.value)
+
+
+def test_properties_of_a_value() -> None:
+    properties = {"gpu": {"arch-list": "7.5;8.0+PTX", "note": "{gpu} ${A}"}, "torch": {"minor": "never read"}}
+    text = render("{gpu.arch-list}/{gpu}/{torch.minor}", VALUES, allowed=("gpu", "torch"), properties=properties)
+    assert text.text == "7.5;8.0+PTX/cu130/2.13"
+    assert text.axes_read == {"gpu", "torch"}
+    assert render("{gpu.note}", VALUES, allowed=("gpu",), properties=properties).text == "{gpu} ${A}", "copied as it is"
 
 
 def test_all_errors_of_a_text_at_once() -> None:

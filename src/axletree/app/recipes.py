@@ -14,9 +14,10 @@ from axletree.recipe.axes import expand
 from axletree.recipe.locate import line_of, locate, source_lines
 from axletree.recipe.model import Recipe
 from axletree.recipe.parse import parse_recipe
+from axletree.recipe.properties import DataFile, data_names
 
 _LARGEST = 1 << 20
-"""Bytes of a recipe file. Real ones have a few thousand; this keeps a wrong file from being read whole."""
+"""Bytes of a recipe or data file. Real ones have a few thousand; this keeps a wrong file from being read whole."""
 
 
 class LoadedRecipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +50,21 @@ def load_recipe(name_or_path: str | Path) -> LoadedRecipe:
         HostError: the file cannot be read.
     """
     path = _find(name_or_path)
-    recipe = parse_recipe(_read(path), filename=str(path))
+    text = _read(path)
+    data = [_data_file(path.parent, name) for name in data_names(text, str(path))]
+    recipe = parse_recipe(text, filename=str(path), data=data)
     return LoadedRecipe(recipe=recipe, path=path, companion=path.parent / path.stem)
+
+
+def _data_file(folder: Path, name: str) -> DataFile:
+    """A data file of a recipe, with its content or why it has none."""
+    path = folder / name
+    try:
+        return DataFile(name=name, filename=str(path), text=_read(path))
+    except AxletreeError as error:
+        problem = error.problems[0]
+        where = f" (line {problem.line})" if problem.line is not None else ""
+        return DataFile(name=name, filename=str(path), trouble=problem.message.removeprefix("cannot be read: ") + where)
 
 
 def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: str | None = None) -> Problem:
@@ -128,7 +142,9 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST:
-        raise RecipeError(Problem(message=f"larger than {_LARGEST >> 20} MiB: this is no recipe", file=str(path)))
+        raise RecipeError(
+            Problem(message=f"larger than {_LARGEST >> 20} MiB: this is no recipe and no data of one", file=str(path))
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -15,7 +15,7 @@ from axletree.core.errors import Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from axletree.recipe.base import Condition
+    from axletree.recipe.base import Condition, Matrix
     from axletree.recipe.model import Package, Recipe, Test
 
 ANY = "any"
@@ -24,6 +24,20 @@ ANY = "any"
 _SELF_EXPLAINING = ("gpu", "blas", "platform")
 """Axes whose values need no name beside them in an id."""
 _SWITCH = {"on", "off"}
+NOTHING = "none"
+"""Value that says "no such thing here": the MAGMA of a build for CPUs."""
+
+
+class Grid(Protocol):
+    """Axes and how they combine: a recipe, or a preset of one."""
+
+    @property
+    def axes(self) -> Mapping[str, tuple[str, ...]]:
+        """Axis -> its values."""
+
+    @property
+    def matrix(self) -> Matrix:
+        """What is zipped and excluded."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,20 +52,22 @@ def variant_id(values: Mapping[str, str], recipe_axes: Mapping[str, Sequence[str
     """The id of some axes' values: a token each, joined with dashes, empty where there is nothing to tell.
 
     ``py311`` and ``py313t`` for a Python, ``cu130`` for a GPU, ``magma`` or ``nomagma`` for a switch, nothing for a
-    platform that is the only one, axis and value for the rest (``torch2.13.0``).
+    platform that is the only one and for the value ``none``, axis and value for the rest (``torch2.13.0``).
     """
     tokens = (_token(axis, value, recipe_axes.get(axis, (value,))) for axis, value in values.items())
     return "-".join(token for token in tokens if token)
 
 
 def _token(axis: str, value: str, listed: Sequence[str]) -> str:
+    if value == NOTHING:
+        return ""
     if axis == "python":
         return "py" + value.replace(".", "")
     if axis == "platform" and len(listed) == 1:
         return ""
     if axis in _SELF_EXPLAINING:
         return value
-    if _SWITCH.issuperset(listed):
+    if _SWITCH.issuperset(set(listed) - {NOTHING}):
         return axis if value == "on" else f"no{axis}"
     return f"{axis}{value}"
 
@@ -68,37 +84,37 @@ def matches(condition: Condition, values: Mapping[str, str]) -> bool:
     )
 
 
-def count_combinations(recipe: Recipe) -> int:
+def count_combinations(grid: Grid) -> int:
     """How many combinations the axes have before excludes, zipped ones counted together."""
-    return math.prod(len(values) for _, values in _dimensions(recipe))
+    return math.prod(len(values) for _, values in _dimensions(grid))
 
 
-def combinations(recipe: Recipe) -> Iterator[dict[str, str]]:
+def combinations(grid: Grid) -> Iterator[dict[str, str]]:
     """All combinations before excludes; the axis declared last changes fastest."""
-    names, choices = zip(*_dimensions(recipe), strict=True) if recipe.axes else ((), ())
+    names, choices = zip(*_dimensions(grid), strict=True) if grid.axes else ((), ())
     for chosen in itertools.product(*choices):
         picked = {
             axis: value
             for group, values in zip(names, chosen, strict=True)
             for axis, value in zip(group, values, strict=True)
         }
-        yield {axis: picked[axis] for axis in recipe.axes}
+        yield {axis: picked[axis] for axis in grid.axes}
 
 
-def expand(recipe: Recipe) -> tuple[Variant, ...]:
-    """All variants of a recipe that is valid, in the order that its axes declare."""
+def expand(grid: Grid) -> tuple[Variant, ...]:
+    """All variants of a recipe or preset that is valid, in the order that its axes declare."""
     return tuple(
-        Variant(id=variant_id(values, recipe.axes) or ANY, values=values)
-        for values in combinations(recipe)
-        if not any(matches(condition, values) for condition in recipe.matrix.exclude)
+        Variant(id=variant_id(values, grid.axes) or ANY, values=values)
+        for values in combinations(grid)
+        if not any(matches(condition, values) for condition in grid.matrix.exclude)
     )
 
 
-def _dimensions(recipe: Recipe) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+def _dimensions(grid: Grid) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """What is multiplied: an axis, or a group of zipped ones at the place of the first of them."""
-    group_of = {axis: group for group in recipe.matrix.zip for axis in group}
-    groups = dict.fromkeys(group_of.get(axis, (axis,)) for axis in recipe.axes)
-    return [(group, list(zip(*(recipe.axes[axis] for axis in group), strict=True))) for group in groups]
+    group_of = {axis: group for group in grid.matrix.zip for axis in group}
+    groups = dict.fromkeys(group_of.get(axis, (axis,)) for axis in grid.axes)
+    return [(group, list(zip(*(grid.axes[axis] for axis in group), strict=True))) for group in groups]
 
 
 def axes_of_package(recipe: Recipe, package: Package) -> tuple[str, ...]:

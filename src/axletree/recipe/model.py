@@ -12,10 +12,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Sha256
+from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Sha256
 from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
+from axletree.recipe.presets import Preset
 from axletree.recipe.relocation import Relocate
+
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
@@ -303,8 +305,23 @@ class Recipe(_Table, frozen=True, kw_only=True):
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]],
         Meta(
-            description="Axis -> its values. `python`, `platform`, `gpu`, `torch` have a meaning of their own; others are free."
+            description="Axis -> its values. `python`, `platform`, `gpu`, `torch` have a meaning of their own; others are free. The value `none` says that there is no such thing, and stands in no id."
         ),
+    ] = {}
+    data: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Files with more `properties` and `presets`, relative to the recipe. They may be of values that it does not have."
+        ),
+    ] = ()
+    properties: Annotated[
+        Properties,
+        Meta(
+            description='What texts can read of axis values: axis -> value -> property -> text, as `[properties.gpu.cu130] arch-list = "8.0;9.0"` for `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: what a value itself has goes before, and what stands here goes before data files.'
+        ),
+    ] = {}
+    presets: Annotated[
+        dict[Name, Preset], Meta(description="Matrices of others, for `matrix --preset`; they change nothing else.")
     ] = {}
     schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = 1
     summary: Annotated[str, Meta(description="One line about the project.")] = ""

@@ -12,12 +12,15 @@ from axletree.recipe.checks.checkouts import checkout_faults
 from axletree.recipe.checks.compiling import compile_faults
 from axletree.recipe.checks.graph import graph_faults
 from axletree.recipe.checks.packages import package_faults
+from axletree.recipe.checks.presets import own_preset_faults
+from axletree.recipe.checks.properties import own_property_faults
 from axletree.recipe.checks.relocation import relocation_faults
 from axletree.recipe.checks.texts import placeholder_faults
 from axletree.recipe.checks.values import value_faults
 from axletree.recipe.checks.variants import variant_faults
 from axletree.recipe.faults import related
 from axletree.recipe.model import Recipe
+from axletree.recipe.properties import collect
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from axletree.recipe.faults import Fault
+    from axletree.recipe.properties import DataFile, Library
 
 _CHECKS = (
     axis_faults,
@@ -32,33 +36,42 @@ _CHECKS = (
     compile_faults,
     package_faults,
     relocation_faults,
-    placeholder_faults,
     value_faults,
     checkout_faults,
 )
+_OWN_CHECKS = (own_property_faults, own_preset_faults)
+"""Of what stands in the recipe itself, not in its data."""
 
 
-def parse_recipe(text: str, *, filename: str) -> Recipe:
+def parse_recipe(text: str, *, filename: str, data: Sequence[DataFile] = ()) -> Recipe:
     """Read a recipe.
 
     Args:
         text: content of the file.
         filename: how the user named it; problems carry it.
+        data: the files that :func:`~axletree.recipe.properties.data_names` asks for.
+
+    Returns:
+        The recipe, its data's properties and presets among its own.
 
     Raises:
-        RecipeError: with every problem of the text: its structure, references, placeholders and values. A text that is
-            no TOML has one problem, at the place where reading it stopped.
+        RecipeError: with every problem of the text and its data: structure, references, placeholders and values. A text
+            that is no TOML has one problem, at the place where reading it stopped.
     """
-    data = decode_toml(text, filename)
-    faults, repaired = check_structure(data, Recipe)
-    recipe = msgspec.convert(repaired, Recipe)
-    faults += _meaning(recipe, faults)
-    if faults:
-        raise RecipeError(*locate_faults(faults, text, filename))
+    faults, repaired = check_structure(decode_toml(text, filename), Recipe)
+    written = msgspec.convert(repaired, Recipe)
+    library = collect(written, data)
+    recipe = msgspec.structs.replace(written, properties=library.properties, presets=library.presets)
+    own = [fault for check in _OWN_CHECKS for fault in check(written)]
+    faults += library.faults
+    faults += _meaning(recipe, faults, own, library)
+    problems = [*locate_faults(faults, text, filename), *library.problems]
+    if problems:
+        raise RecipeError(*problems)
     return recipe
 
 
-def _meaning(recipe: Recipe, structural: Sequence[Fault]) -> list[Fault]:
+def _meaning(recipe: Recipe, structural: Sequence[Fault], own_faults: Sequence[Fault], library: Library) -> list[Fault]:
     """Faults of meaning, without those that only follow from a structural one."""
     spoilt = [fault.path for fault in structural]
 
@@ -69,5 +82,6 @@ def _meaning(recipe: Recipe, structural: Sequence[Fault]) -> list[Fault]:
             if not any(related(path, bad) for path in (fault.path, *fault.needs) for bad in spoilt)
         ]
 
-    found = own(fault for check in _CHECKS for fault in check(recipe))
-    return found + own(variant_faults(recipe, [*structural, *found]))
+    found = own(own_faults) + own(fault for check in _CHECKS for fault in check(recipe))
+    found += own(placeholder_faults(recipe, library))
+    return found + own(variant_faults(recipe, [*structural, *found], library))

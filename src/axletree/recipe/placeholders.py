@@ -5,6 +5,7 @@
 ``{axis.major}``      first number of a version, ``2``
 ``{axis.minor}``      first two numbers of a version, ``2.13``
 ``{axis.nodot}``      the value without dots, ``311``
+``{axis.property}``   what the recipe or its data say of the value
 ``{name}``            name of the recipe
 ``{version}``         version of the recipe; has the same parts
 ``{{`` and ``}}``     a brace
@@ -32,8 +33,9 @@ ALWAYS = ("name", "version")
 PARTS = ("major", "minor", "nodot")
 
 _TOKEN = re.compile(r"(?P<text>[^{}$]+|\$(?!\{))|(?P<brace>\{\{|\}\})|(?P<shell>\$\{)|(?P<open>\{)|(?P<close>\})")
-_PLACEHOLDER = re.compile(r"([a-z][a-z0-9_]*)(?:\.([a-z]+))?")
+_PLACEHOLDER = re.compile(r"([a-z][a-z0-9_]*)(?:\.([a-z][a-z0-9-]*))?")
 _VERSION = re.compile(r"([0-9]+)(?:\.([0-9]+))?(?![0-9])")
+_NO_PROPERTIES: Mapping[str, Mapping[str, str]] = {}
 
 
 class Placeholder(msgspec.Struct, frozen=True):
@@ -42,7 +44,12 @@ class Placeholder(msgspec.Struct, frozen=True):
     name: str
     """Axis, or one of :data:`ALWAYS`."""
     part: str = ""
-    """One of :data:`PARTS`, or empty for the whole value."""
+    """One of :data:`PARTS` or the name of a property; empty for the whole value."""
+
+    @property
+    def asks_property(self) -> bool:
+        """Whether it reads a property, not the value itself."""
+        return self.part not in ("", *PARTS)
 
     def __str__(self) -> str:
         """As it stands in the text."""
@@ -116,17 +123,21 @@ def _placeholder(inner: str, faults: list[str]) -> Placeholder | None:
     if match is None:
         faults.append(f"{{{inner}}} is no placeholder: write '{{{{' and '}}}}' for braces")
         return None
-    if match[2] is not None and match[2] not in PARTS:
-        faults.append(f"{{{inner}}} asks for an unknown part {match[2]!r}: one of {', '.join(PARTS)}")
-        return None
     return Placeholder(match[1], match[2] or "")
 
 
-def fill(template: Template, values: Mapping[str, str]) -> str:
+def fill(
+    template: Template, values: Mapping[str, str], properties: Mapping[str, Mapping[str, str]] = _NO_PROPERTIES
+) -> str:
     """Put values into a template that has no faults and reads nothing but ``values``.
 
+    Args:
+        template: the text, cut into pieces.
+        values: value of every axis, and of ``name`` and ``version``.
+        properties: axis -> the properties of its value.
+
     Raises:
-        RecipeError: a value is no version but a part of one is asked for.
+        RecipeError: a value is no version but a part of one is asked for, or it lacks a property.
     """
     problems = []
     text = []
@@ -134,9 +145,12 @@ def fill(template: Template, values: Mapping[str, str]) -> str:
         if isinstance(piece, str):
             text.append(piece)
             continue
-        value = _part(values[piece.name], piece.part)
-        if value is None:
-            problems.append(f"{piece} asks for a part of a version, but {piece.name} is {values[piece.name]!r}")
+        asked, known = values[piece.name], properties.get(piece.name, {})
+        value = known.get(piece.part) if piece.asks_property else _part(asked, piece.part)
+        if value is None and piece.asks_property:
+            problems.append(f"{piece} asks for property {piece.part!r}, which {piece.name} {asked!r} does not have")
+        elif value is None:
+            problems.append(f"{piece} asks for a part of a version, but {piece.name} is {asked!r}")
         text.append(value or "")
     if problems:
         raise RecipeError(*problems)
@@ -156,13 +170,20 @@ def _part(value: str, part: str) -> str | None:
     return f"{match[1]}.{match[2]}" if match[2] is not None else None
 
 
-def render(text: str, values: Mapping[str, str], *, allowed: Collection[str]) -> Rendered:
+def render(
+    text: str,
+    values: Mapping[str, str],
+    *,
+    allowed: Collection[str],
+    properties: Mapping[str, Mapping[str, str]] = _NO_PROPERTIES,
+) -> Rendered:
     """Fill the placeholders of a text.
 
     Args:
         text: the text as the recipe has it.
         values: value of every axis, and of ``name`` and ``version``.
         allowed: axes that the owner of the text declares; reading another is an error that names it.
+        properties: axis -> the properties of its value.
 
     Raises:
         RecipeError: all that is wrong with the text.
@@ -177,4 +198,4 @@ def render(text: str, values: Mapping[str, str], *, allowed: Collection[str]) ->
     if problems:
         raise RecipeError(*(Problem(message=problem, excerpt=text) for problem in problems))
     read = frozenset(placeholder.name for placeholder in template.placeholders) - set(ALWAYS)
-    return Rendered(fill(template, values), read)
+    return Rendered(fill(template, values, properties), read)

@@ -16,11 +16,11 @@ from packaging.version import Version
 from axletree.core.units import parse_size
 from axletree.recipe.axes import axes_of_package, axes_of_test, matches, project, variant_id
 from axletree.recipe.conda import TargetConda, build_tokens, changed, resolve_conda
-from axletree.recipe.placeholders import render
+from axletree.recipe.filling import Filler
 from axletree.recipe.relocation import Relocate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from axletree.recipe.axes import Variant
     from axletree.recipe.model import Environment, Override, Package, Recipe, Resources, Stage, Test
@@ -203,27 +203,6 @@ def input_variable(stage: str) -> str:
     return f"AXLETREE_IN_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"
 
 
-class _Filler:
-    """Fills texts of one owner, which sees some axes."""
-
-    def __init__(self, recipe: Recipe, values: AxisValues, axes: Iterable[str]) -> None:
-        self.allowed = frozenset(axes)
-        self.axes = project(values, self.allowed)
-        self.values = {**values, "name": recipe.name, "version": recipe.version}
-
-    def one(self, text: str) -> str:
-        return render(text, self.values, allowed=self.allowed).text
-
-    def with_given(self, text: str, given: Mapping[str, str]) -> str:
-        return render(text, {**self.values, **given}, allowed=self.allowed | given.keys()).text
-
-    def each(self, texts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self.one(text) for text in texts)
-
-    def table(self, texts: Mapping[str, str]) -> dict[str, str]:
-        return {key: self.one(text) for key, text in texts.items()}
-
-
 def _overridden(recipe: Recipe, values: AxisValues) -> Recipe:
     """The recipe with the overrides that match."""
     stages, environments = dict(recipe.stages), dict(recipe.environments)
@@ -257,7 +236,7 @@ def _override_stage(stage: Stage, override: Override) -> Stage:
 
 
 def _source(recipe: Recipe, values: AxisValues) -> TargetSource:
-    source, text = recipe.source, _Filler(recipe, values, ())
+    source, text = recipe.source, Filler(recipe, values, ())
     given: list[tuple[SourceKind, str | None]] = [
         ("pypi", source.pypi),
         ("url", source.url),
@@ -284,7 +263,7 @@ def _source(recipe: Recipe, values: AxisValues) -> TargetSource:
 
 
 def _environment(recipe: Recipe, name: str, environment: Environment, values: AxisValues) -> TargetEnvironment:
-    text = _Filler(recipe, values, environment.axes)
+    text = Filler(recipe, values, environment.axes)
     return TargetEnvironment(
         name=name,
         python=text.one(environment.python),
@@ -295,7 +274,7 @@ def _environment(recipe: Recipe, name: str, environment: Environment, values: Ax
 
 
 def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> TargetStage:
-    text = _Filler(recipe, values, stage.axes)
+    text = Filler(recipe, values, stage.axes)
     return TargetStage(
         name=name,
         action=stage.action,
@@ -324,7 +303,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> Targe
     )
 
 
-def _relocate(table: Relocate | None, text: _Filler) -> Relocate | None:
+def _relocate(table: Relocate | None, text: Filler) -> Relocate | None:
     if table is None:
         return None
     return replace(
@@ -338,7 +317,7 @@ def _relocate(table: Relocate | None, text: _Filler) -> Relocate | None:
 
 
 def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) -> TargetPackage:
-    text = _Filler(recipe, values, axes_of_package(recipe, package))
+    text = Filler(recipe, values, axes_of_package(recipe, package))
     local = "" if package.local is None else f"+{text.one(package.local)}"
     return TargetPackage(
         name=name,
@@ -362,14 +341,14 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
     )
 
 
-def _conda(recipe: Recipe, package: Package, text: _Filler) -> TargetConda:
+def _conda(recipe: Recipe, package: Package, text: Filler) -> TargetConda:
     ids = {axis: variant_id({axis: value}, recipe.axes) for axis, value in text.axes.items()}
     version = Version(recipe.version).public
     return resolve_conda(package.conda, text.with_given, version=version, axes=text.axes, tokens=build_tokens(ids))
 
 
 def _test(recipe: Recipe, name: str, test: Test, values: AxisValues, packages: Collection[str]) -> TargetTest:
-    text = _Filler(recipe, values, axes_of_test(recipe, test))
+    text = Filler(recipe, values, axes_of_test(recipe, test))
     return TargetTest(
         name=name,
         packages=tuple(package for package in test.packages if package in packages),

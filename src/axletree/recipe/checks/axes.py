@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from axletree.recipe.axes import count_combinations, expand
 from axletree.recipe.faults import Fault, dotted, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from axletree.recipe.axes import Grid, Variant
     from axletree.recipe.base import Condition
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Recipe
@@ -27,19 +29,53 @@ _RESERVED = {
 _NO_PYTHON = 'an environment sees axis "python" by default: add it to axes, or write axes = [] and python = "3.11"'
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
+MAX_COMBINATIONS = 20_000
+"""More than any real matrix; keeps a hostile recipe from filling the memory."""
+
 
 def axis_faults(recipe: Recipe) -> Iterator[Fault]:
     """All faults of axes: ``axes``, ``matrix``, lists of axes, conditions."""
-    yield from _value_faults(recipe)
+    yield from grid_faults(recipe)
     yield from _declared_faults(recipe)
-    yield from _zip_faults(recipe)
     for path, condition in _conditions(recipe):
-        yield from _condition_faults(recipe, path, condition)
+        yield from condition_faults(recipe, path, condition)
 
 
-def unknown_axis(recipe: Recipe, axis: str, path: Path) -> Fault:
-    """The fault of an axis that the recipe does not have."""
-    hint = suggestion(axis, recipe.axes, "axes of this recipe") or f"add it to axes: {axis} = [...]"
+def grid_faults(grid: Grid, path: Path = ()) -> Iterator[Fault]:
+    """Faults of the values of axes, and of what is zipped and excluded. ``path`` is where the grid stands."""
+    yield from _value_faults(grid, path)
+    yield from _zip_faults(grid, path)
+    for number, condition in enumerate(grid.matrix.exclude):
+        yield from condition_faults(grid, (*path, "matrix", "exclude", number), condition, path)
+
+
+def expansion(grid: Grid, path: Path = ()) -> tuple[tuple[Variant, ...], list[Fault]]:
+    """The variants of a grid without faults so far, or what is wrong with them. ``path`` is where the grid stands."""
+    count = count_combinations(grid)
+    if count > MAX_COMBINATIONS:
+        message = f"{count:,} combinations of axis values, at most {MAX_COMBINATIONS:,} can be"
+        return (), [Fault(path=(*path, "axes"), message=message)]
+    variants = expand(grid)
+    if variants:
+        return variants, list(_same_ids(variants, path))
+    combinations = f"all {count} combinations are" if count > 1 else "the only combination is"
+    message = f"no variant is left: {combinations} excluded"
+    return (), [Fault(path=(*path, "matrix", "exclude"), message=message)]
+
+
+def _same_ids(variants: Sequence[Variant], path: Path) -> Iterator[Fault]:
+    seen: dict[str, Variant] = {}
+    for variant in variants:
+        other = seen.setdefault(variant.id, variant)
+        if other is not variant:
+            differs = next(axis for axis, value in variant.values.items() if other.values[axis] != value)
+            yield Fault(path=(*path, "axes", differs), message=f"two variants have the same id {variant.id!r}")
+            return
+
+
+def unknown_axis(grid: Grid, axis: str, path: Path) -> Fault:
+    """The fault of an axis that the recipe or preset does not have."""
+    hint = suggestion(axis, grid.axes, "axes of this recipe") or f"add it to axes: {axis} = [...]"
     return Fault(path=path, message=f"unknown axis {axis!r}", hint=hint, needs=(("axes", axis),))
 
 
@@ -64,12 +100,14 @@ def twice(items: Iterable[str], path: Path, what: str) -> Iterator[Fault]:
         seen.add(item)
 
 
-def _value_faults(recipe: Recipe) -> Iterator[Fault]:
-    for axis, values in recipe.axes.items():
-        path: Path = ("axes", axis)
+def _value_faults(grid: Grid, place: Path) -> Iterator[Fault]:
+    zipped = {axis for group in grid.matrix.zip for axis in group}
+    for axis, values in grid.axes.items():
+        path: Path = (*place, "axes", axis)
         if axis in _RESERVED:
             yield Fault(path=path, message=f"no axis can be called {axis!r}: {_RESERVED[axis]}")
-        yield from twice(values, path, "value")
+        if axis not in zipped:  # rows of a zipped group must differ, not their parts
+            yield from twice(values, path, "value")
         for number, value in enumerate(values):
             if axis == "python" and not PYTHON.fullmatch(value):
                 message = f"{value!r} is no Python version"
@@ -95,29 +133,33 @@ def _declared_faults(recipe: Recipe) -> Iterator[Fault]:
                 yield replace(fault, hint=_NO_PYTHON) if by_default else fault
 
 
-def _zip_faults(recipe: Recipe) -> Iterator[Fault]:
+def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
     used: dict[str, int] = {}
-    for number, group in enumerate(recipe.matrix.zip):
-        path: Path = ("matrix", "zip", number)
+    for number, group in enumerate(grid.matrix.zip):
+        path: Path = (*start, "matrix", "zip", number)
         if len(group) < 2:
             yield Fault(path=path, message="a zipped group needs two axes or more")
         for place, axis in enumerate(group):
-            if axis not in recipe.axes:
-                yield unknown_axis(recipe, axis, (*path, place))
+            if axis not in grid.axes:
+                yield unknown_axis(grid, axis, (*path, place))
             elif axis in used:
                 where = "twice in this group" if used[axis] == number else f"also in group {used[axis] + 1}"
                 yield Fault(path=(*path, place), message=f"axis {axis!r} is {where}: groups must not overlap")
             used.setdefault(axis, number)
-        lengths = {axis: len(recipe.axes[axis]) for axis in group if axis in recipe.axes}
-        if len(set(lengths.values())) > 1:
-            counts = ", ".join(f"{axis} has {count}" for axis, count in lengths.items())
-            needs: tuple[Path, ...] = tuple(("axes", axis) for axis in lengths)
+        values = {axis: grid.axes[axis] for axis in group if axis in grid.axes}
+        needs: tuple[Path, ...] = tuple((*start, "axes", axis) for axis in values)
+        if len({len(each) for each in values.values()}) > 1:
+            counts = ", ".join(f"{axis} has {len(each)}" for axis, each in values.items())
             yield Fault(path=path, message=f"zipped axes need equally many values: {counts}", needs=needs)
+            continue
+        rows = list(zip(*values.values(), strict=True))
+        again = next((row for place, row in enumerate(rows) if row in rows[:place]), None)
+        if again is not None:
+            told = ", ".join(f"{axis} {value!r}" for axis, value in zip(values, again, strict=True))
+            yield Fault(path=path, message=f"zipped values are listed twice: {told}", needs=needs)
 
 
 def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
-    for number, condition in enumerate(recipe.matrix.exclude):
-        yield ("matrix", "exclude", number), condition
     for number, patch in enumerate(recipe.patches):
         yield ("patches", number, "when"), patch.when
     for name, package in recipe.packages.items():
@@ -126,16 +168,17 @@ def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
         yield ("override", number, "when"), override.when
 
 
-def _condition_faults(recipe: Recipe, path: Path, condition: Condition) -> Iterator[Fault]:
+def condition_faults(grid: Grid, path: Path, condition: Condition, start: Path = ()) -> Iterator[Fault]:
+    """Faults of a condition on the axes of a grid that stands at ``start``."""
     for axis, wanted in condition.items():
-        if axis not in recipe.axes:
-            yield unknown_axis(recipe, axis, (*path, axis))
+        if axis not in grid.axes:
+            yield unknown_axis(grid, axis, (*path, axis))
             continue
         for value in (wanted,) if isinstance(wanted, str) else wanted:
-            if value not in recipe.axes[axis]:
+            if value not in grid.axes[axis]:
                 yield Fault(
                     path=(*path, axis),
                     message=f"axis {axis!r} has no value {value!r}",
-                    hint=suggestion(value, recipe.axes[axis], "its values"),
-                    needs=(("axes", axis),),
+                    hint=suggestion(value, grid.axes[axis], "its values"),
+                    needs=((*start, "axes", axis),),
                 )

@@ -11,6 +11,7 @@ from axletree.recipe.checks.texts import has_values, values_at
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.faults import Fault
 from axletree.recipe.placeholders import fill, scan
+from axletree.recipe.properties import properties_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,9 +196,9 @@ def _meeting(
         return
     seen: dict[tuple[str, ...], tuple[dict[str, str], Variant]] = {}
     for variant in variants:
-        values = values_at(recipe, variant.values) | given
+        values, properties = values_at(recipe, variant.values) | given, properties_at(recipe, variant.values)
         try:
-            place = tuple(fill(template, values) for template in templates)
+            place = tuple(fill(template, values, properties) for template in templates)
         except RecipeError:
             return  # said where the text stands
         mine = project(variant.values, axes)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.recipe.axes import axes_of_test
-from axletree.recipe.base import Condition
+from axletree.recipe.axes import axes_of_test, matches
 from axletree.recipe.checks import values as check
 from axletree.recipe.checks.axes import add_hint
 from axletree.recipe.checks.graph import seen_by
+from axletree.recipe.checks.properties import unknown_property
 from axletree.recipe.checks.relocation import absolute_message
 from axletree.recipe.faults import Fault, Path, suggestion
 from axletree.recipe.placeholders import ALWAYS, scan
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
     from axletree.recipe.conda import CondaTable
     from axletree.recipe.model import Override, Package, Recipe, Stage, Test
     from axletree.recipe.placeholders import Template
+    from axletree.recipe.properties import Library
     from axletree.recipe.relocation import Relocate
 
 Check = Callable[[str], str | None]
+Presence = Callable[[dict[str, str]], bool]
+
+
+def _everywhere(_: dict[str, str]) -> bool:
+    return True
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +47,8 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     """Says what is wrong with the text once it is filled in."""
     given: dict[str, str] = {}
     """What it may read beside axes, with a value to try it with."""
-    when: Condition = {}
-    """Variants where there is such a text."""
+    exists_at: Presence = _everywhere
+    """Whether there is such a text at a variant, by its values."""
 
 
 def values_at(recipe: Recipe, values: Mapping[str, str]) -> dict[str, str]:
@@ -66,11 +73,23 @@ def slots(recipe: Recipe) -> Iterator[Slot]:
         yield from _stage_slots(recipe, name, stage)
     for name, package in recipe.packages.items():
         for slot in _package_slots(recipe, name, package):
-            yield msgspec.structs.replace(slot, when=package.when)
+            yield msgspec.structs.replace(slot, exists_at=partial(matches, package.when))
     for name, test in recipe.tests.items():
-        yield from _test_slots(recipe, name, test)
+        for slot in _test_slots(recipe, name, test):
+            yield msgspec.structs.replace(slot, exists_at=partial(_has_test, recipe, test))
     for number, override in enumerate(recipe.override):
-        yield from _override_slots(recipe, ("override", number), override)
+        for slot in _override_slots(recipe, ("override", number), override):
+            yield msgspec.structs.replace(slot, exists_at=partial(_overrides, recipe, override))
+
+
+def _has_test(recipe: Recipe, test: Test, values: dict[str, str]) -> bool:
+    packages = [recipe.packages[name] for name in test.packages if name in recipe.packages]
+    return any(matches(package.when, values) for package in packages)
+
+
+def _overrides(recipe: Recipe, override: Override, values: dict[str, str]) -> bool:
+    package = recipe.packages.get(override.package or "")
+    return matches(override.when, values) and (package is None or matches(package.when, values))
 
 
 def _one(path: Path, text: str, axes: tuple[str, ...], declared_at: Path | None, check: Check | None = None) -> Slot:
@@ -201,8 +220,8 @@ def _override_slots(recipe: Recipe, path: Path, override: Override) -> Iterator[
             return
 
 
-def placeholder_faults(recipe: Recipe) -> Iterator[Fault]:
-    """All faults of placeholders as they are written."""
+def placeholder_faults(recipe: Recipe, library: Library) -> Iterator[Fault]:
+    """All faults of placeholders as they are written; where a data file is at fault, any property may exist."""
     for slot in slots(recipe):
         template = scan(slot.text)
         for message in template.faults:
@@ -210,6 +229,10 @@ def placeholder_faults(recipe: Recipe) -> Iterator[Fault]:
         for placeholder in dict.fromkeys(template.placeholders):
             name = placeholder.name
             if name in (*ALWAYS, *slot.axes, *slot.given):
+                known = {} if name in slot.given else library.known.get(name, {})
+                may_exist = not library.complete and name in recipe.axes
+                if placeholder.asks_property and placeholder.part not in known and not may_exist:
+                    yield unknown_property(recipe, placeholder, slot.path, known)
                 continue
             if name not in recipe.axes:
                 hint = suggestion(name, [*recipe.axes, *ALWAYS, *slot.given], "names that can be read")

@@ -5,51 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import RecipeError
-from axletree.recipe.axes import Variant, count_combinations, expand, matches, project
+from axletree.recipe.axes import project
+from axletree.recipe.checks.axes import expansion
 from axletree.recipe.checks.packages import package_faults_at
+from axletree.recipe.checks.properties import missing_property
 from axletree.recipe.checks.texts import has_values, slots, values_at
 from axletree.recipe.faults import Fault, related
 from axletree.recipe.placeholders import fill, scan
+from axletree.recipe.properties import properties_at
 from axletree.recipe.target import lock_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from axletree.recipe.axes import Variant
     from axletree.recipe.checks.texts import Slot
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Recipe, Test
-
-MAX_COMBINATIONS = 20_000
-"""More than any real matrix; keeps a hostile recipe from filling the memory."""
+    from axletree.recipe.properties import Library
 
 
-def variant_faults(recipe: Recipe, known: Sequence[Fault]) -> Iterator[Fault]:
+def variant_faults(recipe: Recipe, known: Sequence[Fault], library: Library) -> Iterator[Fault]:
     """All faults that appear at some variant.
 
     ``known`` are the faults found so far: a text that has one is not looked at again, and nothing is where the axes
-    themselves are in doubt.
+    themselves are in doubt. Where a data file is at fault, what its properties would be in texts is unknown.
     """
     doubtful: tuple[Path, ...] = (("axes",), ("matrix",), ("name",), ("version",))
     if any(related(fault.path, path) for fault in known for path in doubtful):
         return
-    count = count_combinations(recipe)
-    if count > MAX_COMBINATIONS:
-        yield Fault(
-            path=("axes",), message=f"{count:,} combinations of axis values, at most {MAX_COMBINATIONS:,} can be"
-        )
-        return
-    variants = expand(recipe)
+    variants, faults = expansion(recipe)
+    yield from faults
     if not variants:
-        combinations = f"{count} combinations are" if count > 1 else "only combination is"
-        yield Fault(
-            path=("matrix", "exclude"),
-            message=f"no variant is left: {'all ' if count > 1 else 'the '}{combinations} excluded",
-        )
         return
-    yield from _same_ids(variants)
     clean = [slot for slot in slots(recipe) if not any(related(fault.path, slot.path) for fault in known)]
     for slot in clean:
-        yield from _filled(recipe, slot, variants)
+        yield from _filled(recipe, slot, variants, library)
     yield from _same_locks(recipe, variants)
     in_doubt = [fault.path for fault in known]
     for name, package in recipe.packages.items():
@@ -61,33 +52,32 @@ def variant_faults(recipe: Recipe, known: Sequence[Fault]) -> Iterator[Fault]:
             yield from _same_files(recipe, name, test, variants)
 
 
-def _filled(recipe: Recipe, slot: Slot, variants: Sequence[Variant]) -> Iterator[Fault]:
-    """The first fault of a text at any variant."""
+def _filled(recipe: Recipe, slot: Slot, variants: Sequence[Variant], library: Library) -> Iterator[Fault]:
+    """The properties that a text misses, else its first fault at any variant."""
     template = scan(slot.text)
     if not has_values(recipe, template, slot.given):
         return
-    variants = [variant for variant in variants if matches(slot.when, variant.values)]
+    variants = [variant for variant in variants if slot.exists_at(variant.values)]
+    asked = [placeholder for placeholder in dict.fromkeys(template.placeholders) if placeholder.asks_property]
+    missing = [
+        missing_property(recipe, placeholder, slot.path, variants, library.known.get(placeholder.name, {}))
+        for placeholder in asked
+    ]
+    if any(missing):
+        yield from filter(None, missing if library.complete else ())
+        return
     read = {placeholder.name for placeholder in template.placeholders} & set(slot.axes)
     distinct = {tuple(project(variant.values, read).items()): variant for variant in reversed(variants)}
     for variant in reversed(distinct.values()):
         try:
-            text = fill(template, values_at(recipe, variant.values) | slot.given)
+            values = values_at(recipe, variant.values) | slot.given
+            text = fill(template, values, properties_at(recipe, variant.values))
             messages = [slot.check(text)] if slot.check else []
         except RecipeError as error:
             messages = [problem.message for problem in error.problems]
         for message in filter(None, messages):
             at = f" (at {variant.id})" if read and len(variants) > 1 else ""
             yield Fault(path=slot.path, message=message + at)
-            return
-
-
-def _same_ids(variants: Sequence[Variant]) -> Iterator[Fault]:
-    seen: dict[str, Variant] = {}
-    for variant in variants:
-        other = seen.setdefault(variant.id, variant)
-        if other is not variant:
-            differs = next(axis for axis, value in variant.values.items() if other.values[axis] != value)
-            yield Fault(path=("axes", differs), message=f"two variants have the same id {variant.id!r}")
             return
 
 
@@ -109,7 +99,8 @@ def _same_files(recipe: Recipe, name: str, test: Test, variants: Sequence[Varian
         return
     for variant in variants:
         try:
-            files = [fill(template, values_at(recipe, variant.values)) for template in templates]
+            values, properties = values_at(recipe, variant.values), properties_at(recipe, variant.values)
+            files = [fill(template, values, properties) for template in templates]
         except RecipeError:
             return  # said where the text stands
         seen: dict[str, str] = {}
