@@ -14,6 +14,7 @@ from axletree.recipe.axes import expand
 from axletree.recipe.locate import line_of, locate, source_lines
 from axletree.recipe.model import Recipe
 from axletree.recipe.parse import parse_recipe
+from axletree.recipe.presets import Preset
 from axletree.recipe.properties import DataFile, data_names
 
 _LARGEST = 1 << 20
@@ -79,6 +80,18 @@ def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: s
         excerpt=source_lines(text)[line - 1].strip() if line is not None else None,
         hint=hint,
     )
+
+
+def preset_of(recipe: Recipe, name: str) -> Preset:
+    """A preset of a recipe.
+
+    Raises:
+        UsageError: it has no such preset; its own are given.
+    """
+    if name not in recipe.presets:
+        hint = faults.suggestion(name, recipe.presets, "its presets") or "it has none; a data file may bring some"
+        raise UsageError(f"recipe {recipe.name} has no preset {name!r}", hint=hint)
+    return recipe.presets[name]
 
 
 def shipped_recipes() -> tuple[LoadedRecipe, ...]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from axletree.app.recipes import load_recipe
+from axletree.app.recipes import load_recipe, preset_of
 from axletree.recipe.axes import expand, select
+from axletree.recipe.presets import count_preset
+from axletree.view.presets import preset_document, preset_text
 from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
@@ -32,13 +34,32 @@ JSON_SCHEMA = 1
     help="Only variants whose id matches, such as 'py311-*'. May be given several times.",
 )
 @click.option("--skip", metavar="PATTERN", multiple=True, help="No variants whose id matches.")
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="Instead, count what a preset of the recipe comes to: configurations, variants, packages.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--github", is_flag=True, help='Print one line, {"include": [...]}, for the matrix of a CI job.')
-def command(recipe: str, patterns: tuple[str, ...], skip: tuple[str, ...], *, as_json: bool, github: bool) -> None:
+def command(
+    recipe: str,
+    patterns: tuple[str, ...],
+    skip: tuple[str, ...],
+    *,
+    preset: str | None,
+    as_json: bool,
+    github: bool,
+) -> None:
     """List a recipe's variants."""
-    if as_json and github:
-        raise click.UsageError("--json and --github exclude each other")
+    if github and (as_json or preset is not None):
+        raise click.UsageError(f"{'--json' if as_json else '--preset'} and --github exclude each other")
     loaded = load_recipe(recipe).recipe
+    width = shutil.get_terminal_size().columns
+    if preset is not None:
+        report = count_preset(preset, preset_of(loaded, preset), patterns, skip)
+        document = preset_document(report, loaded.name)
+        click.echo(msgspec.json.encode(document) if as_json else preset_text(report, width=width))
+        return
     variants = select(expand(loaded), patterns, skip)
     if github:
         include = [{"variant": variant.id, **variant.values} for variant in variants]
@@ -47,7 +68,7 @@ def command(recipe: str, patterns: tuple[str, ...], skip: tuple[str, ...], *, as
         click.echo(msgspec.json.encode(_document(loaded, variants)))
     else:
         rows = [[variant.id, *variant.values.values()] for variant in variants]
-        click.echo(render_table(["Variant", *loaded.axes], rows, width=shutil.get_terminal_size().columns))
+        click.echo(render_table(["Variant", *loaded.axes], rows, width=width))
 
 
 def _document(recipe: Recipe, variants: Sequence[Variant]) -> dict[str, object]:
