@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,8 +15,10 @@ from axletree.recipe.axes import expand
 from axletree.recipe.locate import line_of, locate, source_lines
 from axletree.recipe.model import Recipe
 from axletree.recipe.parse import parse_recipe
-from axletree.recipe.presets import Preset
 from axletree.recipe.properties import DataFile, data_names
+
+if TYPE_CHECKING:
+    from axletree.recipe.presets import Preset
 
 _LARGEST = 1 << 20
 """Bytes of a recipe or data file. Real ones have a few thousand; this keeps a wrong file from being read whole."""
