@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.app import planning
+from axletree.app.collisions import refuse_collisions
+from axletree.app.ledger import Keeper, skipped
 from axletree.app.planning import Prepared
 from axletree.app.publish import check_writable, install_commands, publish
 from axletree.core.errors import HostError, Problem
@@ -20,6 +22,7 @@ from axletree.execute.driver import Job, Result, execute
 from axletree.execute.runner import LocalRunner
 from axletree.host import machine
 from axletree.host.hiding import hide_start
+from axletree.plan.ledger import Standing
 from axletree.plan.packaging import LISTINGS
 from axletree.plan.siblings import conda_called
 from axletree.store.blobs import CorruptBlob
@@ -49,6 +52,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     """The state after the last event."""
     install: tuple[InstallCommand, ...]
     prepared: Prepared
+    standings: tuple[Standing, ...]
+    """How the run's variants stand in the ledger of the output folder."""
     untouched: bool
     """Nothing ran and nothing was published: all was there."""
 
@@ -60,6 +65,7 @@ def build(
     out: Path,
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
+    no_share: Sequence[str] = (),
     keep_going: bool = False,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
@@ -72,13 +78,17 @@ def build(
     Raises:
         RecipeError: the recipe or a lock is wrong.
         HostError: the machine lacks something, disk space included, or ``out`` cannot be written.
-        PublishError: the index has another file under the name of a built one.
+        PublishError: the index has another file under the name of a built one, or two variants have.
     """
     hide_start()
     folding = Folding()
 
+    keepers: list[Keeper] = []
+
     def tell(event: Event) -> None:
         folding.take(event)
+        for keeper in keepers:
+            keeper.take(event)
         emit(event)
 
     files: tuple[PublishedFile, ...] = ()
@@ -86,26 +96,35 @@ def build(
     with _lease(store):
         while True:
             rounds += 1
-            prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, out=out, environ=environ)
+            prepared = planning.prepare(
+                recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=out, environ=environ
+            )
             budget = machine.budget(store.root)
             _refuse_too_large(prepared, free=budget.disk)
             check_writable(out)
+            keeper = Keeper(prepared, store, out)
+            keepers[:] = [keeper]
             result = _run(prepared, store, budget, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
             if result.met_corruption and rounds < _MOST_ROUNDS:
                 continue
-            records = publishable(prepared, result)
+            listings = publishable(prepared, result)
+            records = [record for _, record in listings]
             try:
-                files = _publish(out, records, store, result, final=rounds == _MOST_ROUNDS, tell=tell)
+                files = _publish(out, listings, store, result, final=rounds == _MOST_ROUNDS, tell=tell)
             except CorruptBlob:  # it is in quarantine now, so what made it runs again
                 if rounds == _MOST_ROUNDS:
                     raise
             else:
                 break
+    keeper.finish(result)
+    if skip:
+        keeper.skip(skipped(prepared.loaded.recipe, skip))
     return Built(
         result=result,
         view=folding.view,
         install=install_commands(out, records, _requirements(prepared)),
         prepared=prepared,
+        standings=keeper.standings(),
         untouched=not any(file.fresh for file in files)
         and all(resolved.record is not None for resolved in prepared.resolved.values()),
     )
@@ -113,7 +132,7 @@ def build(
 
 def _publish(
     out: Path,
-    records: Sequence[StageRecord],
+    listings: Sequence[tuple[PlannedStage, StageRecord]],
     store: Store,
     result: Result,
     *,
@@ -128,7 +147,8 @@ def _publish(
         tell(msgspec.structs.replace(result.finish, time=time.time(), status=status, wall=wall))
 
     try:
-        files = publish(out, records, store)
+        refuse_collisions(listings)
+        files = publish(out, [record for _, record in listings], store)
     except BaseException as error:
         if final or not isinstance(error, CorruptBlob):
             close("cancelled" if isinstance(error, KeyboardInterrupt) else "failed")
@@ -213,8 +233,8 @@ def find_ccache() -> str | None:
     return shutil.which("ccache", path=sysconfig.get_path("scripts")) or shutil.which("ccache")
 
 
-def publishable(prepared: Prepared, result: Result) -> list[StageRecord]:
-    """Records of what lists packages, where all of them passed every test that uses them; none after a cancellation.
+def publishable(prepared: Prepared, result: Result) -> list[tuple[PlannedStage, StageRecord]]:
+    """What lists packages, with its record, where they passed every test that uses them; none after a cancellation.
 
     What a variant puts into one root (wheels, conda packages, archives) goes there together or not at all.
     """
@@ -229,12 +249,12 @@ def publishable(prepared: Prepared, result: Result) -> list[StageRecord]:
         return whole and resolved is not None and resolved.record is not None
 
     bad = {(variant, _root(stage)) for stage in listings if not good(stage) for variant in stage.variants}
-    found: list[StageRecord] = []
+    found: list[tuple[PlannedStage, StageRecord]] = []
     for stage in listings:
         if any((variant, _root(stage)) not in bad for variant in stage.variants):
             record = result.resolved[stage.id].record
             assert record is not None  # noqa: S101 (it is good for some variant, so it is there)
-            found.append(record)
+            found.append((stage, record))
     return found
 
 

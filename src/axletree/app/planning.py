@@ -34,6 +34,7 @@ from axletree.plan.keys import Resolved, Surroundings, resolve_plan
 from axletree.plan.relocation import graft_key
 from axletree.recipe.axes import expand, select, variant_id
 from axletree.recipe.locks import REMAKE, check_lock, make_lock, parse_lock
+from axletree.recipe.sharing import unshared
 from axletree.recipe.target import Target, resolve
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     interpreters: dict[str, Interpreter]
     tools: dict[str, Tool]
     inputs: PlanInputs
+    no_share: tuple[str, ...] = ()
+    """Axes across which nothing is shared."""
     source_changes: tuple[list[Any], list[Any]] | None = None
     """What differs in a source folder, last time and now: the digest of a folder tells people nothing."""
 
@@ -69,25 +72,29 @@ def prepare(
     *,
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
+    no_share: Sequence[str] = (),
     out: Path,
     environ: Mapping[str, str],
 ) -> Prepared:
     """Read a recipe, choose its variants, and plan them.
 
-    ``out`` is where the results go: it is no part of the source, even if it lies in there.
+    ``out`` is where the results go: it is no part of the source, even if it lies in there. Nothing is shared across the
+    axes ``no_share``.
 
     Raises:
+        UsageError: the recipe has no such axis, or a pattern matches no variant.
         RecipeError: the recipe or a lock is wrong or missing.
         HostError: an interpreter or a tool that a stage needs is not on this machine.
     """
     loaded = load_recipe(name_or_path)
-    variants = select(expand(loaded.recipe), patterns, skip)
-    targets = tuple(resolve(loaded.recipe, variant) for variant in variants)
+    recipe = unshared(loaded.recipe, no_share)
+    variants = select(expand(recipe), patterns, skip)
+    targets = tuple(resolve(recipe, variant) for variant in variants)
     _refuse_secrets(targets, loaded)
     interpreters = _interpreters(targets, store, environ)
     with _naming(loaded):
         inputs = _inputs(loaded, targets, store, interpreters, out)
-        plan = build_plan(targets, inputs, label=lambda values: variant_id(values, loaded.recipe.axes))
+        plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
     tools = find_tools(wanted, environ=environ, cache=store.cache / "tools.json")
@@ -106,6 +113,7 @@ def prepare(
         interpreters=interpreters,
         tools=tools,
         inputs=inputs,
+        no_share=tuple(no_share),
         source_changes=_source_changes(plan, last, store),
     )
 

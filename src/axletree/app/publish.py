@@ -45,6 +45,11 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was put there now."""
 
 
+def output_lock(out: Path) -> filelock.BaseFileLock:
+    """The lock of an output folder: whoever holds it is alone in changing what lies there."""
+    return filelock.FileLock(out / _LOCK)
+
+
 def check_writable(out: Path) -> None:
     """Make the output folder and see that it can be written to: better now than after an hour of compiling.
 
@@ -55,7 +60,7 @@ def check_writable(out: Path) -> None:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out), filelock.FileLock(out / _LOCK):
+        with tempfile.TemporaryFile(dir=out), output_lock(out):
             _remove_leftovers(out)
     except OSError as error:
         raise HostError(
@@ -82,7 +87,7 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
     files: list[tuple[Path, Path]] = []
     pages: list[tuple[Path, Path]] = []
     try:
-        with filelock.FileLock(out / _LOCK):
+        with output_lock(out):
             roots = dict.fromkeys(record.facts["root"] for record in records)
             _remove_leftovers(*(out / root for root in roots))
             merges = [_Merge(out, root, kind, same, store) for (root, kind), same in _together(records).items()]
@@ -129,7 +134,7 @@ def put_beside_index(path: Path, data: bytes) -> None:
         HostError: the folder cannot be written, or its disk is full.
     """
     try:
-        with filelock.FileLock(path.parent / _LOCK):
+        with output_lock(path.parent):
             replace_file(path, data)
     except OSError as error:
         raise HostError(

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app.build import Built, build
+from axletree.app.ledger import LEDGER, chosen, exactly, standings
 from axletree.app.publish import OUT
+from axletree.cli.ledger import build_command
 from axletree.host.machine import memory
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
+from axletree.view.ledger import remaining_lines
 from axletree.view.plain import PlainView
+from axletree.view.tables import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +35,12 @@ _CANCELLED = 130
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
 @click.option("--keep-going", is_flag=True, help="After a failure go on with what does not depend on it.")
+@click.option(
+    "--remaining", is_flag=True, help="Only variants that are not done yet, by the ledger of the output folder."
+)
+@click.option("--only-failed", is_flag=True, help="Only variants whose latest build failed.")
 @click.option("--offline", is_flag=True, help="Use no network: what is missing is an error.")
 @click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels to look in first.")
 @click.option("--index-url", metavar="URL", help="Package index instead of the configured one.")
@@ -42,7 +51,10 @@ def command(
     out: Path,
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
+    no_share: tuple[str, ...],
     keep_going: bool,
+    remaining: bool,
+    only_failed: bool,
     offline: bool,
     find_links: tuple[str, ...],
     index_url: str | None,
@@ -50,6 +62,16 @@ def command(
 ) -> None:
     """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
     environ = _with_options(offline=offline, find_links=find_links, index_url=index_url)
+    store = Store.open(default_root(environ))
+    picked = patterns
+    if remaining or only_failed:
+        found = standings(recipe, store, out=out, environ=environ, patterns=patterns, skip=skip, no_share=no_share)
+        ids = chosen(found, only_failed=not remaining)
+        if not ids:
+            state = "remains" if remaining else "failed"
+            click.echo(f"nothing {state}: {plural(len(found), 'variant')} in {out / LEDGER}", err=as_json)
+            return
+        picked = tuple(map(exactly, ids))
     view, tick = _view(as_json=as_json)
 
     def emit(event: Event) -> None:
@@ -58,16 +80,25 @@ def command(
     with view:
         built = build(
             recipe,
-            Store.open(default_root(environ)),
+            store,
             out=out,
-            patterns=patterns,
+            patterns=picked,
             skip=skip,
+            no_share=no_share,
             keep_going=keep_going,
             environ=environ,
             emit=emit,
             tick=tick,
         )
-    _close(built, out, as_json=as_json)
+    again = build_command(
+        recipe,
+        out,
+        patterns=patterns,
+        skip=skip,
+        no_share=no_share,
+        options=(*(["--keep-going"] if keep_going else []), "--remaining"),
+    )
+    _close(built, out, as_json=as_json, again=again)
 
 
 def _with_options(*, offline: bool, find_links: tuple[str, ...], index_url: str | None) -> dict[str, str]:
@@ -111,8 +142,8 @@ def _live_view() -> tuple[EventView, Callable[[], None]]:
     return view, tick
 
 
-def _close(built: Built, out: Path, *, as_json: bool) -> None:
-    """Write the report, say how it ended, and exit."""
+def _close(built: Built, out: Path, *, as_json: bool, again: str) -> None:
+    """Write the report, say how it ended and what remains, and exit."""
     report = out / "report.html"
     if not (built.untouched and report.exists()):
         from axletree.app.report import write_report  # noqa: PLC0415 (a run that does nothing needs no templates)
@@ -123,5 +154,7 @@ def _close(built: Built, out: Path, *, as_json: bool) -> None:
 
         install = [item.command for item in built.install if item.tool in {"pip", "conda"}]
         for line in summary_lines(built.view, out=str(out), install=install, report=str(report)):
+            click.echo(line)
+        for line in remaining_lines(built.standings, command=again):
             click.echo(line)
     sys.exit(_CANCELLED if built.result.status == "cancelled" else built.result.exit_code)

@@ -26,6 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Validate recipes and report all their errors at once."),
     "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
     "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),
+    "ledger": (
+        "ledger",
+        "Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.",
+    ),
     "lock": ("lock", "Resolve a recipe's source and environments, and pin them by hash."),
     "matrix": ("matrix", "List a recipe's variants."),
     "pack": ("pack", "Pack a folder, such as unpack makes it, into a wheel."),
@@ -37,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("schema", "Print the JSON schema of recipes or of the event stream."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
     "sizes": ("sizes", "Say where the bytes are: by folder, ELF section and GPU architecture."),
+    "source": ("source", "Have a recipe's git repositories on disk: sync."),
     "split": ("split", "Split a wheel into several distributions that install together."),
     "store": ("store", "Look after the store: verify, gc, du."),
     "thin": ("thin", "Drop the code of GPUs that are not wanted from a wheel's libraries."),

@@ -9,6 +9,7 @@ import click
 
 from axletree.app import planning
 from axletree.app.publish import OUT
+from axletree.app.sharing import compare_sharing
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.plain import download_lines
@@ -19,17 +20,29 @@ from axletree.view.plan import plan_json, plan_report, plan_text
 @click.argument("recipe")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
 @click.option("--explain", is_flag=True, help="All reasons of each stage, and which variants share it.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def command(recipe: str, patterns: tuple[str, ...], skip: tuple[str, ...], explain: bool, as_json: bool) -> None:  # noqa: FBT001
+def command(
+    *,
+    recipe: str,
+    patterns: tuple[str, ...],
+    skip: tuple[str, ...],
+    no_share: tuple[str, ...],
+    explain: bool,
+    as_json: bool,
+) -> None:
     """Print the plan of a recipe."""
     store = Store.open(default_root(os.environ))
-    prepared = planning.prepare(recipe, store, patterns=patterns, skip=skip, out=OUT, environ=os.environ)
+    prepared = planning.prepare(
+        recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=OUT, environ=os.environ
+    )
     report = plan_report(
         prepared.plan.recipe,
         variants=prepared.plan.variants,
         stages=planning.planned_stages(prepared),
         perhaps=planning.perhaps(prepared),
+        sharing=compare_sharing(prepared, store),
     )
     if as_json:
         click.echo(plan_json(report))

@@ -47,6 +47,20 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     estimate: float | None
 
 
+class Sharing(msgspec.Struct, frozen=True, kw_only=True):
+    """What it costs that nothing is shared across some axes. Times in seconds, from earlier runs."""
+
+    axes: tuple[str, ...]
+    stages: int
+    """Stages of this plan."""
+    shared_stages: int
+    """Stages of the plan that shares what it can."""
+    work: float | None
+    """Time of all stages together; a stage that never ran counts as what it would be shared with took. ``None`` where
+    nothing ever ran."""
+    shared_work: float | None
+
+
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     """What ``axletree plan --json`` prints. Fields may be added within a schema version, never renamed."""
 
@@ -54,6 +68,8 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     variants: tuple[str, ...]
     totals: PlanTotals
     stages: tuple[PlanRow, ...]
+    sharing: Sharing | None = None
+    """Where sharing was switched off."""
     schema: Literal[1] = PLAN_SCHEMA
 
 
@@ -63,6 +79,7 @@ def plan_report(
     variants: Sequence[str],
     stages: Sequence[StagePlanned],
     perhaps: Collection[StageId] = (),
+    sharing: Sharing | None = None,
 ) -> PlanReport:
     """Put a plan's stages and their totals together.
 
@@ -71,6 +88,7 @@ def plan_report(
         variants: Ids of the variants that the plan is for.
         stages: In an order in which each comes after what it needs.
         perhaps: Those that run only if the result of one of their inputs really changes.
+        sharing: What it costs that sharing was switched off, if it was.
     """
     rows = tuple(
         PlanRow(
@@ -84,7 +102,7 @@ def plan_report(
         )
         for stage in stages
     )
-    return PlanReport(recipe=recipe, variants=tuple(variants), totals=_totals(rows), stages=rows)
+    return PlanReport(recipe=recipe, variants=tuple(variants), totals=_totals(rows), stages=rows, sharing=sharing)
 
 
 def _totals(rows: Sequence[PlanRow]) -> PlanTotals:
@@ -146,6 +164,24 @@ def _why(row: PlanRow, *, explain: bool) -> str:
     return f"{reasons[0]} (+{len(reasons) - 1} more)"
 
 
+def _saved(report: PlanReport) -> str:
+    """The time that sharing saves, as far as it is known: what is done once would be done for each variant."""
+    saved = sum((row.estimate or 0.0) * (len(row.variants) - 1) for row in report.stages)
+    return f", {format_duration(saved)} of work" if saved >= 1 else ""
+
+
+def _unshared_text(sharing: Sharing) -> str:
+    more = sharing.stages - sharing.shared_stages
+    text = (
+        f"nothing shared across {' and '.join(sharing.axes)}: {plural(sharing.stages, 'stage')}, "
+        f"{more:,} more than with sharing"
+    )
+    if sharing.work is None or sharing.shared_work is None:
+        return text
+    now, before = format_duration(sharing.work), format_duration(sharing.shared_work)
+    return f"{text}; last time: {now} of work instead of {before}"
+
+
 def _totals_text(report: PlanReport) -> str:
     totals = report.totals
     counts = [f"{totals.run:,} to run", f"{totals.cached:,} in the store"]
@@ -157,7 +193,9 @@ def _totals_text(report: PlanReport) -> str:
     ]
     separate = sum(len(row.variants) for row in report.stages)
     if separate > totals.stages:
-        lines.append(f"sharing saves {plural(separate - totals.stages, 'stage')} of {separate:,}")
+        lines.append(f"sharing saves {plural(separate - totals.stages, 'stage')} of {separate:,}{_saved(report)}")
+    if report.sharing is not None:
+        lines.append(_unshared_text(report.sharing))
     if totals.work:
         gap = f", not counting {plural(totals.unknown, 'stage')} that never ran" if totals.unknown else ""
         lines.append(

@@ -1,0 +1,300 @@
+"""Keep the ledger of an output folder while a build runs, and read it: ``ledger.json`` and a log for each variant."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.app import planning
+from axletree.app.publish import output_lock
+from axletree.app.recipes import load_recipe
+from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.events import StageFinished
+from axletree.core.values import canonical_json
+from axletree.execute.stage import log_file
+from axletree.host.files import replace_file, write_beside
+from axletree.host.processes import is_alive, myself
+from axletree.plan.keys import resolve_plan
+from axletree.plan.ledger import (
+    REMAINING,
+    Attempt,
+    Entry,
+    Ledger,
+    Outcome,
+    Run,
+    Standing,
+    began,
+    ended,
+    final_keys,
+    standing,
+    with_built,
+)
+from axletree.recipe.axes import expand, select
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from axletree.app.planning import Prepared
+    from axletree.core.events import Event
+    from axletree.core.values import Key, StageId
+    from axletree.execute.driver import Result
+    from axletree.recipe.model import Recipe
+    from axletree.store.store import Store
+
+LEDGER = "ledger.json"
+LOGS = "logs"
+"""Folder of the logs in the output folder: they outlive the store's."""
+_GOOD = frozenset({"done", "cached"})
+
+
+class Keeper:
+    """Writes what becomes of the variants of one run."""
+
+    def __init__(self, prepared: Prepared, store: Store, out: Path) -> None:
+        """Say that the run's variants are being built.
+
+        Raises:
+            IntegrityError: the folder's ledger can't be read.
+            HostError: it can't be written.
+        """
+        self.prepared = prepared
+        self.store = store
+        self.out = out
+        self.began_at = time.time()
+        self.keys = predicted_keys(prepared)
+        self._run = _this_run()
+        self._ended: dict[StageId, StageFinished] = {}
+        attempt = Attempt(run=self._run, at=self.began_at, keys={}, no_share=prepared.no_share)
+        attempts = {
+            variant: msgspec.structs.replace(attempt, keys=self.keys[variant]) for variant in prepared.plan.variants
+        }
+        self._change(lambda entries: began(entries, attempts))
+
+    def take(self, event: Event) -> None:
+        """Take an event of the run: a variant whose stages are all done, or that failed, is written down at once."""
+        if not isinstance(event, StageFinished):
+            return
+        self._ended[event.stage] = event
+        variants = self.prepared.plan.stages[event.stage].variants
+        if event.status == "failed":
+            self._close({variant: self._failed(variant, event) for variant in variants})
+        elif event.status == "done":
+            built = [variant for variant in variants if self._all_good(variant)]
+            if built:
+                self._change(lambda entries: with_built(entries, built, run=self._run))
+
+    def skip(self, variants: Iterable[str]) -> None:
+        """Say that variants were left out by name."""
+        outcome = Outcome(status="skipped", at=self.began_at, no_share=self.prepared.no_share)
+        self._change(lambda entries: ended(entries, dict.fromkeys(variants, outcome), run=self._run))
+
+    def finish(self, result: Result) -> None:
+        """Say how the run ended for each variant. After a cancellation they stay as begun: nothing was published."""
+        if result.status == "cancelled":
+            return
+        failures = {failure.stage: failure for failure in result.failures}
+        outcomes: dict[str, Outcome] = {}
+        before = read_ledger(self.out).recipes.get(_name(self.prepared.loaded.recipe), {})
+        for variant in self.prepared.plan.variants:
+            failure = next((failures[stage] for stage in self._stages(variant) if stage in failures), None)
+            if failure is not None:
+                outcomes[variant] = self._failed(variant, failure)
+            elif self._all_good(variant):
+                outcomes[variant] = self._done(variant, before.get(variant, Entry()).outcome)
+            else:
+                outcomes[variant] = Outcome(
+                    status="not reached", at=time.time(), keys=self.keys[variant], no_share=self.prepared.no_share
+                )
+        self._close(outcomes)
+
+    def standings(self) -> tuple[Standing, ...]:
+        """How the run's variants stand now that it is over."""
+        entries = read_ledger(self.out).recipes.get(_name(self.prepared.loaded.recipe), {})
+        return standing(self.prepared.plan.variants, entries, self.keys, alive=_alive(entries))
+
+    def _stages(self, variant: str) -> list[StageId]:
+        return [stage.id for stage in self.prepared.plan.stages.values() if variant in stage.variants]
+
+    def _all_good(self, variant: str) -> bool:
+        return all(
+            (event := self._ended.get(stage)) is not None and event.status in _GOOD for stage in self._stages(variant)
+        )
+
+    def _done(self, variant: str, before: Outcome | None) -> Outcome:
+        """A variant of which nothing ran was done before: when, and how long it took, stay true."""
+        ran = [self._ended[stage] for stage in self._stages(variant) if self._ended[stage].status == "done"]
+        keys = self.keys[variant]
+        if not ran and before is not None and before.status == "done" and before.keys == keys:
+            return before
+        at = max((event.time for event in ran), default=self.began_at)
+        return Outcome(
+            status="done",
+            at=at,
+            took=at - self.began_at,
+            keys=keys,
+            no_share=self.prepared.no_share,
+            log=self._write_log(variant),
+        )
+
+    def _failed(self, variant: str, event: StageFinished) -> Outcome:
+        message = (event.message or "failed").partition("\n")[0]
+        return Outcome(
+            status="failed",
+            at=event.time,
+            took=event.time - self.began_at,
+            keys=self.keys[variant],
+            no_share=self.prepared.no_share,
+            stage=event.stage,
+            cause=event.cause[0].strip() if event.cause else message,
+            log=self._write_log(variant),
+        )
+
+    def _write_log(self, variant: str) -> str:
+        """Put the logs of a variant's stages together, those of other runs as far as the store still has them."""
+        path = self.out / LOGS / f"{variant.replace('/', '_')}.log"
+        temporary = write_beside(path, b"")
+        try:
+            with temporary.open("wb") as whole:
+                for stage in self._stages(variant):
+                    event = self._ended.get(stage)
+                    if event is None or event.key is None:
+                        continue
+                    whole.write(f"==== {stage}: {event.status}\n".encode())
+                    with suppress(FileNotFoundError), log_file(self.store, event.key).open("rb") as log:
+                        shutil.copyfileobj(log, whole)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return path.relative_to(self.out).as_posix()
+
+    def _close(self, outcomes: Mapping[str, Outcome]) -> None:
+        self._change(lambda entries: ended(entries, outcomes, run=self._run))
+
+    def _change(self, change: Callable[[Mapping[str, Entry]], dict[str, Entry]]) -> None:
+        name = _name(self.prepared.loaded.recipe)
+        path = self.out / LEDGER
+        try:
+            with output_lock(self.out):
+                ledger = read_ledger(self.out)
+                entries = ledger.recipes.get(name, {})
+                changed = change(entries)
+                if changed != entries:
+                    recipes = {**ledger.recipes, name: changed}
+                    replace_file(path, canonical_json(msgspec.structs.replace(ledger, recipes=recipes)) + b"\n")
+        except OSError as error:
+            raise HostError(
+                Problem(file=str(path), message=f"can't be written: {error.strerror}"),
+                hint="make room there, or choose another --out",
+            ) from error
+
+
+def read_ledger(out: Path) -> Ledger:
+    """The ledger of an output folder; an empty one where there is none yet.
+
+    Raises:
+        IntegrityError: it is damaged, or of a version that this Axletree can't read.
+        HostError: it can't be read.
+    """
+    path = out / LEDGER
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Ledger)
+    except FileNotFoundError:
+        return Ledger()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise IntegrityError(
+            Problem(file=str(path), message=f"is no ledger that this version can read: {error}"),
+            hint="move it away: the next build begins a new one",
+        ) from error
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+
+
+def standings(
+    recipe: str,
+    store: Store,
+    *,
+    out: Path,
+    environ: Mapping[str, str],
+    patterns: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    no_share: tuple[str, ...] | None = None,
+) -> tuple[Standing, ...]:
+    """How a recipe's variants stand in an output folder.
+
+    Args:
+        recipe: name or path.
+        store: where earlier results are.
+        out: the output folder.
+        environ: the user's variables.
+        patterns: only variants that match.
+        skip: not those that match.
+        no_share: the axes that nothing is to be shared across; default is what each variant was built with.
+
+    Raises:
+        IntegrityError: the ledger can't be read.
+        RecipeError: the recipe or a lock is wrong.
+        HostError: this machine lacks what a plan needs.
+    """
+    loaded = load_recipe(recipe)
+    entries = read_ledger(out).recipes.get(_name(loaded.recipe), {})
+    variants = [variant.id for variant in select(expand(loaded.recipe), patterns, skip)]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for variant in variants:
+        outcome = entries.get(variant, Entry()).outcome
+        if outcome is not None and outcome.status == "done":
+            groups.setdefault(outcome.no_share if no_share is None else no_share, []).append(variant)
+    keys: dict[str, dict[StageId, Key]] = {}
+    for axes, members in groups.items():
+        if set(axes) <= set(loaded.recipe.axes):  # else the recipe is another one now, and so are the keys
+            chosen = [exactly(variant) for variant in members]
+            keys |= predicted_keys(
+                planning.prepare(recipe, store, patterns=chosen, no_share=axes, out=out, environ=environ)
+            )
+    return standing(variants, entries, keys, alive=_alive(entries))
+
+
+def chosen(standings: Iterable[Standing], *, only_failed: bool) -> tuple[str, ...]:
+    """Variants that remain to be built, or those that failed only."""
+    wanted = {"failed"} if only_failed else REMAINING
+    return tuple(each.variant for each in standings if each.state in wanted)
+
+
+def skipped(recipe: Recipe, skip: Sequence[str]) -> tuple[str, ...]:
+    """Variants that were left out by name."""
+    return tuple(variant.id for variant in expand(recipe) if any(fnmatchcase(variant.id, pattern) for pattern in skip))
+
+
+def exactly(variant: str) -> str:
+    """The pattern that matches one variant."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in variant)
+
+
+def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
+    """Variant -> the stages that end it, with their keys as they follow from the plan alone."""
+    resolved = resolve_plan(prepared.plan, prepared.specs.__getitem__, prepared.surroundings, lambda _: None)
+    return final_keys(prepared.plan, {stage: found.key for stage, found in resolved.items()})
+
+
+def _name(recipe: Recipe) -> str:
+    return f"{recipe.name} {recipe.version}"
+
+
+def _this_run() -> Run:
+    host, pid, born = myself()
+    return Run(host=host, pid=pid, born=born)
+
+
+def _alive(entries: Mapping[str, Entry]) -> dict[str, bool]:
+    """Which attempts still run, this process's own left out: whoever asks is through with its own."""
+    here = _this_run()
+    return {
+        variant: entry.attempt.run != here and is_alive(*msgspec.structs.astuple(entry.attempt.run))
+        for variant, entry in entries.items()
+        if entry.attempt is not None
+    }

@@ -1,0 +1,184 @@
+"""The ledger of an output folder: what became of each variant, and whether that still holds.
+
+An entry is bound to the keys of the stages that end a variant, as they are predicted from the recipe, its locks, the
+source and the tools alone. So a variant whose recipe or source changed is not done any more, whatever is left in the
+store; and one whose results were cleaned out of the store is still done: what it made lies in the output folder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.values import Key, StageId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from axletree.plan.graph import Plan
+
+LEDGER_SCHEMA: Literal[1] = 1
+
+State = Literal["done", "stale", "failed", "interrupted", "running", "not reached", "skipped", "never built"]
+"""``stale``: it was done, but the recipe, its source or the tools are others now. ``interrupted``: the run that built
+it is gone. ``not reached``: a run ended before its turn came. ``skipped``: left out by name."""
+REMAINING: frozenset[State] = frozenset({"stale", "failed", "interrupted", "not reached", "never built"})
+"""What there is to do about. A running one is somebody's; a skipped one was nobody's wish."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that builds a variant: enough to tell whether it still does."""
+
+    host: str
+    pid: int
+    born: float
+    """When the process began: a number is given again to others."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a variant's latest build that came to an end went."""
+
+    status: Literal["done", "failed", "not reached", "skipped"]
+    at: float
+    """Seconds since the epoch."""
+    took: float = 0.0
+    """Seconds from the start of the run to its end for this variant."""
+    keys: dict[StageId, Key] = {}
+    """Stages that end the variant -> predicted key."""
+    no_share: tuple[str, ...] = ()
+    """Axes across which nothing was shared."""
+    stage: StageId | None = None
+    """The stage that failed."""
+    cause: str | None = None
+    """What it failed of, one line."""
+    log: str | None = None
+    """Its log, relative to the output folder."""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A build that began and has not said yet how it ended."""
+
+    run: Run
+    at: float
+    keys: dict[StageId, Key]
+    no_share: tuple[str, ...] = ()
+    built: bool = False
+    """Whether all its stages are done, and only the end of the run is missing, which publishes."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A variant."""
+
+    outcome: Outcome | None = None
+    attempt: Attempt | None = None
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``ledger.json`` holds. Fields may be added within a schema version, never renamed."""
+
+    recipes: dict[str, dict[str, Entry]] = {}
+    """``NAME VERSION`` of a recipe -> variant -> entry."""
+    schema: Literal[1] = LEDGER_SCHEMA
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant as it stands now."""
+
+    variant: str
+    state: State
+    entry: Entry
+
+
+def final_stages(plan: Plan) -> dict[str, tuple[StageId, ...]]:
+    """Variant -> the stages that end it: those that no other stage needs."""
+    users = plan.dependants()
+    ends: dict[str, list[StageId]] = {variant: [] for variant in plan.variants}
+    for stage in plan.stages.values():
+        if not users[stage.id]:
+            for variant in stage.variants:
+                ends[variant].append(stage.id)
+    return {variant: tuple(stages) for variant, stages in ends.items()}
+
+
+def final_keys(plan: Plan, keys: Mapping[StageId, Key]) -> dict[str, dict[StageId, Key]]:
+    """Variant -> the stages that end it, with their keys."""
+    return {variant: {stage: keys[stage] for stage in stages} for variant, stages in final_stages(plan).items()}
+
+
+def standing(
+    variants: Iterable[str],
+    entries: Mapping[str, Entry],
+    keys: Mapping[str, Mapping[StageId, Key]],
+    *,
+    alive: Mapping[str, bool],
+) -> tuple[Standing, ...]:
+    """How variants stand.
+
+    Args:
+        variants: ids, in the order of the recipe.
+        entries: variant -> what the ledger says.
+        keys: variant -> the keys of its final stages now, planned with the sharing that its entry was built with.
+        alive: variant -> whether the process of its attempt still runs.
+    """
+    return tuple(
+        Standing(
+            variant=variant,
+            state=_state(entries.get(variant, Entry()), now=keys.get(variant, {}), alive=alive.get(variant, False)),
+            entry=entries.get(variant, Entry()),
+        )
+        for variant in variants
+    )
+
+
+def _state(entry: Entry, *, now: Mapping[StageId, Key], alive: bool) -> State:
+    outcome = entry.outcome
+    done = outcome is not None and outcome.status == "done"
+    holds = done and outcome is not None and outcome.keys == now
+    if entry.attempt is not None:
+        if alive:
+            return "running"
+        if not holds:
+            return "interrupted"
+    if holds:
+        return "done"
+    if outcome is None:
+        return "never built"
+    return "stale" if outcome.status == "done" else outcome.status
+
+
+def began(entries: Mapping[str, Entry], attempts: Mapping[str, Attempt]) -> dict[str, Entry]:
+    """Entries with builds that begin now. What was, stays until they end."""
+    return {
+        **entries,
+        **{
+            variant: msgspec.structs.replace(entries.get(variant, Entry()), attempt=attempt)
+            for variant, attempt in attempts.items()
+        },
+    }
+
+
+def ended(entries: Mapping[str, Entry], outcomes: Mapping[str, Outcome], *, run: Run) -> dict[str, Entry]:
+    """Entries after builds of a run that ended. An attempt that another run began meanwhile stays."""
+    found = dict(entries)
+    for variant, outcome in outcomes.items():
+        attempt = found.get(variant, Entry()).attempt
+        others = attempt if attempt is not None and attempt.run != run else None
+        found[variant] = Entry(outcome=_kept(found.get(variant, Entry()).outcome, outcome), attempt=others)
+    return found
+
+
+def _kept(before: Outcome | None, now: Outcome) -> Outcome:
+    """A variant that a run did not come to is what it was, if it was anything."""
+    return before if before is not None and now.status in {"not reached", "skipped"} else now
+
+
+def with_built(entries: Mapping[str, Entry], variants: Iterable[str], *, run: Run) -> dict[str, Entry]:
+    """Entries after all stages of some variants are done."""
+    found = dict(entries)
+    for variant in variants:
+        entry = found.get(variant, Entry())
+        if entry.attempt is not None and entry.attempt.run == run:
+            attempt = msgspec.structs.replace(entry.attempt, built=True)
+            found[variant] = msgspec.structs.replace(entry, attempt=attempt)
+    return found

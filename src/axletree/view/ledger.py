@@ -1,0 +1,99 @@
+"""A ledger as a table and as JSON, and what remains to be built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from axletree.core.values import canonical_json
+from axletree.plan.ledger import LEDGER_SCHEMA, REMAINING
+from axletree.view.tables import format_duration, plural, render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.plan.ledger import Standing
+
+_LISTED = 20
+_ABOUT = {
+    "stale": "done once; recipe, source or tools changed since",
+    "interrupted": "its run is gone; finished stages are in the store",
+    "skipped": "left out by name",
+}
+
+
+def ledger_text(standings: Sequence[Standing], *, width: int, command: str) -> str:
+    """All variants as a table, then counts, and the command that builds what remains.
+
+    Args:
+        standings: in the order of the recipe.
+        width: columns of the terminal.
+        command: what builds the remaining ones.
+    """
+    rows = [[each.variant, each.state, _when(each), _took(each), _about(each)] for each in standings]
+    table = render_table(["VARIANT", "STATE", "WHEN (UTC)", "TOOK", "ABOUT"], rows, width=width, right=(3,))
+    counts = Counter(each.state for each in standings)
+    said = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    lines = [table, "", f"{plural(len(standings), 'variant')}: {said}"]
+    if any(each.state in REMAINING for each in standings):
+        lines.append(f"build what remains: {command}")
+    return "\n".join(lines)
+
+
+def ledger_json(standings: Sequence[Standing]) -> str:
+    """The same as one JSON document, keys sorted."""
+    return canonical_json({"schema": LEDGER_SCHEMA, "variants": list(standings)}).decode()
+
+
+def remaining_lines(standings: Sequence[Standing], *, command: str) -> list[str]:
+    """What a run of several variants leaves to do; nothing where all are done.
+
+    Args:
+        standings: the variants of the run.
+        command: what goes on with them.
+    """
+    left = [each for each in standings if each.state in REMAINING]
+    if not left or len(standings) == 1:
+        return []
+    lines = ["", f"{len(left):,} of {plural(len(standings), 'variant')} remain:"]
+    lines += [f"  {each.variant}  {_why(each)}" for each in left[:_LISTED]]
+    if len(left) > _LISTED:
+        lines.append(f"  ... {len(left) - _LISTED:,} more")
+    return [*lines, f"go on with: {command}"]
+
+
+def _why(standing: Standing) -> str:
+    outcome = standing.entry.outcome
+    if standing.state == "failed" and outcome is not None:
+        return f"failed: {outcome.cause} ({outcome.log})"
+    return standing.state
+
+
+def _when(standing: Standing) -> str:
+    entry = standing.entry
+    if standing.state in {"interrupted", "running"} and entry.attempt is not None:
+        at: float | None = entry.attempt.at
+    else:
+        at = entry.outcome.at if entry.outcome is not None else None
+    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _took(standing: Standing) -> str:
+    outcome = standing.entry.outcome
+    known = outcome is not None and standing.state in {"done", "stale", "failed"}
+    return format_duration(outcome.took) if known and outcome is not None else ""
+
+
+def _about(standing: Standing) -> str:
+    entry = standing.entry
+    outcome, attempt = entry.outcome, entry.attempt
+    if standing.state == "failed" and outcome is not None:
+        return f"{outcome.stage}: {outcome.cause}\n{outcome.log}"
+    if standing.state == "running" and attempt is not None:
+        return f"by process {attempt.run.pid} on {attempt.run.host}"
+    if standing.state == "interrupted" and attempt is not None and attempt.built:
+        return "all stages done, nothing published yet"
+    if standing.state == "done" and outcome is not None:
+        return outcome.log or ""
+    return _ABOUT.get(standing.state, "")
