@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,3 +51,14 @@ def test_hints_name_folders_as_they_are_called(tmp_path: Path) -> None:
     project = make_project(tmp_path / "RECIPE")
     project.edit('path = "src"', 'path = "sources"')
     assert f"paths are relative to the recipe: {project.folder}/sources" in project.build().err
+
+
+def test_another_folder_is_built_instead(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "checkout"
+    shutil.copytree(project.source, other)
+    (other / "more.txt").write_text("only here", encoding="utf-8")
+    build(project)
+    ended = project.run("build", "src/small.toml", "--out", "src/dist", "--json", "--source", str(other))
+    assert (ended.code, ended.statuses()["fetch"]) == (0, "done"), ended.out + ended.err
+    missing = project.run("plan", "src/small.toml", "--source", str(tmp_path / "nowhere"))
+    assert (missing.code, "no source folder" in missing.err) == (2, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from axletree import registry
 from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
-from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
+from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
 from axletree.app.sources import read_lock, remake, source_inputs
 from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.core.errors import AxletreeError, Problem, RecipeError
@@ -39,11 +40,12 @@ from axletree.recipe.target import Target, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from axletree.store.store import Store
 
 
+SOURCE_VARIABLE = "AXLETREE_SOURCE_FOLDER"
+"""Names a folder that is built instead of the recipe's source; `--source` sets it."""
 _FETCH = StageId("fetch")
 
 
@@ -87,6 +89,8 @@ def prepare(
         HostError: an interpreter or a tool that a stage needs is not on this machine.
     """
     loaded = load_recipe(name_or_path)
+    if folder := environ.get(SOURCE_VARIABLE):
+        loaded = with_source(loaded, Path(folder))
     recipe = unshared(loaded.recipe, no_share)
     variants = select(expand(recipe), patterns, skip)
     targets = tuple(resolve(recipe, variant) for variant in variants)

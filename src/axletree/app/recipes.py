@@ -13,7 +13,7 @@ from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError,
 from axletree.recipe import faults
 from axletree.recipe.axes import expand
 from axletree.recipe.locate import line_of, locate, source_lines
-from axletree.recipe.model import Recipe
+from axletree.recipe.model import Recipe, Source
 from axletree.recipe.parse import parse_recipe
 from axletree.recipe.properties import DataFile, data_names
 
@@ -69,6 +69,18 @@ def _data_file(folder: Path, name: str) -> DataFile:
         problem = error.problems[0]
         where = f" (line {problem.line})" if problem.line is not None else ""
         return DataFile(name=name, filename=str(path), trouble=problem.message.removeprefix("cannot be read: ") + where)
+
+
+def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
+    """The recipe with a folder, such as a checkout of your own, instead of its source; patches still apply.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"no source folder {folder}", hint="`axletree source sync` makes one from the recipe")
+    source = Source(path=str(folder.absolute()), exclude=loaded.recipe.source.exclude)
+    return msgspec.structs.replace(loaded, recipe=msgspec.structs.replace(loaded.recipe, source=source))
 
 
 def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: str | None = None) -> Problem:

@@ -12,6 +12,7 @@ import click
 
 from axletree.app.build import Built, build
 from axletree.app.ledger import LEDGER, chosen, exactly, standings
+from axletree.app.planning import SOURCE_VARIABLE
 from axletree.app.publish import OUT
 from axletree.cli.ledger import build_command
 from axletree.host.machine import memory
@@ -36,6 +37,7 @@ _CANCELLED = 130
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
 @click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
+@click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
 @click.option("--keep-going", is_flag=True, help="After a failure go on with what does not depend on it.")
 @click.option(
     "--remaining", is_flag=True, help="Only variants that are not done yet, by the ledger of the output folder."
@@ -52,6 +54,7 @@ def command(
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     no_share: tuple[str, ...],
+    source: Path | None,
     keep_going: bool,
     remaining: bool,
     only_failed: bool,
@@ -61,7 +64,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
-    environ = _with_options(offline=offline, find_links=find_links, index_url=index_url)
+    environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source)
     store = Store.open(default_root(environ))
     picked = patterns
     if remaining or only_failed:
@@ -96,12 +99,18 @@ def command(
         patterns=patterns,
         skip=skip,
         no_share=no_share,
-        options=(*(["--keep-going"] if keep_going else []), "--remaining"),
+        options=(
+            *(["--source", str(source)] if source is not None else []),
+            *(["--keep-going"] if keep_going else []),
+            "--remaining",
+        ),
     )
     _close(built, out, as_json=as_json, again=again)
 
 
-def _with_options(*, offline: bool, find_links: tuple[str, ...], index_url: str | None) -> dict[str, str]:
+def _with_options(
+    *, offline: bool, find_links: tuple[str, ...], index_url: str | None, source: Path | None
+) -> dict[str, str]:
     """The environment with the options in it: stages read their settings there, as they would for another engine."""
     environ = dict(os.environ)
     if offline:
@@ -110,6 +119,8 @@ def _with_options(*, offline: bool, find_links: tuple[str, ...], index_url: str 
         environ["AXLETREE_FIND_LINKS"] = " ".join([*find_links, environ.get("AXLETREE_FIND_LINKS", "")]).strip()
     if index_url:
         environ["AXLETREE_INDEX_URL"] = index_url
+    if source is not None:
+        environ[SOURCE_VARIABLE] = str(source)
     return environ
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import click
 
@@ -21,6 +22,7 @@ from axletree.view.plan import plan_json, plan_report, plan_text
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
 @click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
+@click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
 @click.option("--explain", is_flag=True, help="All reasons of each stage, and which variants share it.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def command(
@@ -29,13 +31,15 @@ def command(
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     no_share: tuple[str, ...],
+    source: Path | None,
     explain: bool,
     as_json: bool,
 ) -> None:
     """Print the plan of a recipe."""
     store = Store.open(default_root(os.environ))
+    environ = dict(os.environ) | ({planning.SOURCE_VARIABLE: str(source)} if source is not None else {})
     prepared = planning.prepare(
-        recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=OUT, environ=os.environ
+        recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=OUT, environ=environ
     )
     report = plan_report(
         prepared.plan.recipe,
