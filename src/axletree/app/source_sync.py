@@ -1,0 +1,216 @@
+"""Have a recipe's git repositories on disk, side by side, each at the commit that belongs to the others."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.app.recipes import load_recipe
+from axletree.core.errors import AxletreeError, HostError, Problem, UsageError
+from axletree.host.checkout import Synced, sync_checkout, sync_lock
+from axletree.host.indexes import redact
+from axletree.host.worktree import COMMIT, open_worktree
+from axletree.recipe.checkouts import Repository, repositories
+from axletree.recipe.faults import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+_PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
+State = Literal["cloned", "updated", "current", "would clone", "would update", "unknown", "refused", "failed"]
+
+
+class RepositoryReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one repository of a recipe."""
+
+    name: str
+    url: str
+    folder: str
+    ref: str | None
+    """What was asked for: a ref, or what the pin file says; ``None`` where that could not be read."""
+    pin: str | None
+    """The file that the ref comes from."""
+    state: State
+    """``refused``: something of the user's would be lost. ``unknown``: a dry run can't tell before the main one is
+    there."""
+    commit: str | None = None
+    before: str | None = None
+    submodules: int = 0
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether it is, or would be, as the recipe asks."""
+        return self.state not in {"refused", "failed"}
+
+
+def sync_sources(
+    name_or_path: str,
+    *,
+    into: Path,
+    environ: Mapping[str, str],
+    ref: str | None = None,
+    only: Sequence[str] = (),
+    dry_run: bool = False,
+    started: Callable[[str], None] | None = None,
+) -> Iterator[RepositoryReport]:
+    """Clone or update a recipe's repositories in its order; one that fails keeps none of the others from it.
+
+    Args:
+        name_or_path: the recipe.
+        into: folder that holds the checkouts.
+        environ: variables that git starts from.
+        ref: tag, branch or commit of the main checkout, instead of the recipe's.
+        only: names of repositories; default is all. Pins are then read from the main checkout as it is.
+        dry_run: ask the repositories, change nothing.
+        started: told the name of each repository before it is worked on.
+
+    Raises:
+        UsageError: there is no such repository, or the recipe names none.
+        RecipeError: the recipe is wrong.
+        HostError: another sync is at work in the folder.
+    """
+    loaded = load_recipe(name_or_path)
+    wanted = repositories(loaded.recipe)
+    _check_names(wanted, only, str(loaded.path))
+    main = wanted[0] if ref is None else msgspec.structs.replace(wanted[0], ref=ref)
+    wanted = (main, *wanted[1:])
+    if dry_run and not into.is_dir():
+        held: tuple[int, ...] = ()
+        yield from _each(wanted, only, into, environ, held, dry_run=True, asked=ref, started=started)
+        return
+    with sync_lock(into) as held:
+        yield from _each(wanted, only, into, environ, held, dry_run=dry_run, asked=ref, started=started)
+
+
+def _check_names(wanted: Sequence[Repository], only: Sequence[str], file: str) -> None:
+    if not wanted:
+        hint = 'give it a git source, or tables such as [checkouts.vision] with git = "https://..."'
+        raise UsageError(Problem(file=file, message="the recipe names no git repository", hint=hint))
+    names = [repository.name for repository in wanted]
+    problems = [
+        Problem(message=f"no repository {name!r} in {file}", hint=suggestion(name, names, "its repositories"))
+        for name in only
+        if name not in names
+    ]
+    if problems:
+        raise UsageError(*problems)
+
+
+def _each(
+    wanted: Sequence[Repository],
+    only: Sequence[str],
+    into: Path,
+    environ: Mapping[str, str],
+    held: tuple[int, ...],
+    *,
+    dry_run: bool,
+    asked: str | None,
+    started: Callable[[str], None] | None,
+) -> Iterator[RepositoryReport]:
+    main: RepositoryReport | None = None
+    for repository in wanted:
+        if only and repository.name not in only:
+            continue
+        if started is not None:
+            started(repository.name)
+        ref = repository.ref
+        try:
+            if repository.pin is not None:
+                ref = None
+                commit = _pinning(wanted[0], main, into, environ, asked=asked, dry_run=dry_run)
+                ref = None if commit is None else _read_pin(wanted[0], repository.pin, commit, into, environ)
+            if ref is None:
+                report = _report(repository, None, state="unknown")
+            else:
+                synced = sync_checkout(
+                    into / repository.folder,
+                    url=repository.git,
+                    ref=ref,
+                    submodules=repository.submodules,
+                    environ=environ,
+                    held=held,
+                    dry_run=dry_run,
+                )
+                report = _done(repository, ref, synced)
+        except AxletreeError as error:
+            state: State = "refused" if isinstance(error, UsageError) else "failed"
+            report = _report(repository, ref, state=state, problems=error.problems)
+        if repository is wanted[0]:
+            main = report
+        yield report
+
+
+def _report(
+    repository: Repository, ref: str | None, *, state: State, problems: tuple[Problem, ...] = ()
+) -> RepositoryReport:
+    return RepositoryReport(
+        name=repository.name,
+        url=redact(repository.git),
+        folder=repository.folder,
+        ref=ref,
+        pin=repository.pin,
+        state=state,
+        problems=problems,
+    )
+
+
+def _done(repository: Repository, ref: str, synced: Synced) -> RepositoryReport:
+    return msgspec.structs.replace(
+        _report(repository, ref, state=synced.state),
+        commit=synced.commit,
+        before=synced.before,
+        submodules=synced.submodules,
+        notes=synced.notes,
+    )
+
+
+def _pinning(
+    main: Repository,
+    report: RepositoryReport | None,
+    into: Path,
+    environ: Mapping[str, str],
+    *,
+    asked: str | None,
+    dry_run: bool,
+) -> str | None:
+    """The commit of the main checkout that pins are read from; ``None`` where a dry run does not have it yet.
+
+    Never that of an older checkout: a library at another release's pin is what pins are there to prevent.
+    """
+    git = open_worktree(into / main.folder, url=main.git, environ=environ)
+    if report is not None:
+        if report.commit is None:
+            raise HostError(f"its pin is read from {main.name}, which was not synced: see there")
+        there = git.folder.is_dir() and git.has(report.commit)
+        return report.commit if there or not dry_run else None
+    hint = f"sync {main.name} first"
+    if not git.folder.is_dir():
+        raise HostError(f"its pin is read from {main.name}, which is not there", hint=hint)
+    if asked is None:
+        commit = git.commit_of("HEAD")
+    else:
+        commit = git.commit_of(asked if COMMIT.fullmatch(asked) else f"refs/tags/{asked}")
+        commit = commit or git.commit_of(f"refs/remotes/origin/{asked}")
+    if commit is None:
+        raise HostError(f"its pin is read from {main.name}, which has no {asked or 'commit'} yet", hint=hint)
+    return commit
+
+
+def _read_pin(main: Repository, pin: str, commit: str, into: Path, environ: Mapping[str, str]) -> str:
+    """What a pin file of the main checkout says: a commit, or a tag."""
+    git = open_worktree(into / main.folder, url=main.git, environ=environ)
+    shown = git.attempt("cat-file", "blob", f"{commit}:{pin}")
+    where = f"{main.folder}/{pin}"
+    if shown.returncode != 0:
+        hint = "give this checkout a ref of its own, or the path that this release has"
+        raise HostError(Problem(file=where, message=f"there is no such file at {commit[:12]}", hint=hint))
+    text = shown.stdout.strip()
+    if not _PIN.fullmatch(text):
+        first = text.splitlines()[0][:60] if text else "nothing"
+        raise HostError(Problem(file=where, message=f"holds no commit or tag at {commit[:12]}, but {first!r}"))
+    return text

@@ -1,0 +1,217 @@
+"""Git with work trees of the user's: how it is run there, and what a repository answers.
+
+In contrast to :mod:`axletree.host.gitfetch` the user's configuration counts (line ends, large files, credentials), as
+it does when they call git themselves. Hooks don't run: a clone that is brought up to date must not start programs of
+its own, and a hook written for people's commits must not stop it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.host.indexes import redact
+from axletree.recipe.addresses import GIT_PROTOCOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_MISLEADING = re.compile(r"GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|NAMESPACE|PREFIX|COMMON_DIR|CONFIG.*)")
+"""Variables that would point git at another repository, as they do inside a hook, or configure it behind our back."""
+_SETTINGS = (
+    f"core.hooksPath={os.devnull}",
+    "core.fsmonitor=false",
+    "core.quotePath=false",
+    "advice.detachedHead=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "fetch.prune=false",
+    "fetch.pruneTags=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+)
+_ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+_SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?P<path>(?!//).+)")
+
+
+class Worktree(msgspec.Struct, frozen=True, kw_only=True):
+    """A repository with a work tree, and how git is run in it."""
+
+    folder: Path
+    environ: dict[str, str]
+    protocols: tuple[str, ...]
+    held: tuple[int, ...] = ()
+    """File descriptors that git inherits: a lock that is held until the last process of a killed run is gone."""
+
+    def at(self, path: str) -> Worktree:
+        """A submodule's."""
+        return msgspec.structs.replace(self, folder=self.folder / path)
+
+    @property
+    def git_folder(self) -> Path:
+        """Where the repository keeps what is not the work tree."""
+        return Path(self.run("rev-parse", "--absolute-git-dir").rstrip("\n"))
+
+    def attempt(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run git; what its exit code means is the caller's business. File names that are no UTF-8 pass unchanged.
+
+        Raises:
+            HostError: git is not installed, or the folder is gone.
+        """
+        settings = [*_SETTINGS, *(f"protocol.{name}.allow=always" for name in self.protocols)]
+        command = ["git", *(part for setting in settings for part in ("-c", setting)), *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                env=self.environ,
+                input=b"" if stdin is None else stdin.encode("utf-8", "surrogateescape"),
+                capture_output=True,
+                check=False,
+                pass_fds=self.held,
+            )
+        except FileNotFoundError as error:
+            if self.folder.is_dir():
+                raise HostError("git is not installed", hint="install git") from error
+            raise HostError(Problem(file=str(self.folder), message="the folder is gone")) from error
+        # Not text mode: that would change line ends.
+        out, err = (stream.decode("utf-8", "surrogateescape") for stream in (done.stdout, done.stderr))
+        return subprocess.CompletedProcess(command, done.returncode, out, err)
+
+    def run(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run git and return what it prints.
+
+        Raises:
+            HostError: it failed; with its last lines, without passwords.
+        """
+        done = self.attempt(*arguments, stdin=stdin)
+        if done.returncode != 0:
+            lines = [line for line in (done.stderr or done.stdout).strip().splitlines() if line.strip()][-6:]
+            text = "\n    ".join(_without_logins(line) for line in lines) or f"exit code {done.returncode}"
+            raise HostError(Problem(file=str(self.folder), message=f"git {arguments[0]} failed: {text}"))
+        return done.stdout
+
+    def commit_of(self, name: str) -> str | None:
+        """The commit that a name stands for here; ``None`` where there is none."""
+        done = self.attempt("rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}")
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def has(self, commit: str) -> bool:
+        """Whether a commit is here."""
+        return self.commit_of(commit) is not None
+
+
+def open_worktree(
+    folder: Path, *, url: str, environ: Mapping[str, str], held: tuple[int, ...] = (), refresh: bool = True
+) -> Worktree:
+    """How git is run in a folder whose repository comes from ``url``: that decides which protocols may be used.
+
+    Args:
+        folder: folder of the work tree.
+        url: https:// or file:// address.
+        environ: variables that git starts from.
+        held: see :class:`Worktree`.
+        refresh: whether questions may update git's notes about the files, which is a write.
+
+    Raises:
+        UsageError: an address of another kind.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme not in GIT_PROTOCOLS:
+        raise UsageError(f"git address with a protocol that is not allowed: {redact(url)}", hint="use https://")
+    variables = {name: value for name, value in environ.items() if not _MISLEADING.fullmatch(name)}
+    variables |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    if not refresh:
+        variables["GIT_OPTIONAL_LOCKS"] = "0"
+    return Worktree(folder=folder, environ=variables, protocols=GIT_PROTOCOLS[scheme], held=held)
+
+
+def _without_logins(line: str) -> str:
+    return _ADDRESS_IN_TEXT.sub(lambda match: redact(match.group()), line)
+
+
+def same_repository(one: str, other: str) -> bool:
+    """Whether two addresses name one repository: https, ssh and ``host:path`` of a host are the same to people."""
+    return _place(one) == _place(other)
+
+
+def _place(url: str) -> tuple[str, str]:
+    scp = _SCP.fullmatch(url) if "://" not in url else None
+    host, path = (scp["host"], scp["path"]) if scp else (urlsplit(url).hostname or "", urlsplit(url).path or url)
+    return host.lower(), path.strip("/").removesuffix(".git")
+
+
+def links(git: Worktree, commit: str) -> dict[str, str]:
+    """Path -> commit of the submodules in a commit's tree.
+
+    Raises:
+        HostError: git failed.
+    """
+    return {path: entry[2] for path, entry in files(git, commit).items() if entry[0] == "160000"}
+
+
+def files(git: Worktree, commit: str) -> dict[str, tuple[str, str, str]]:
+    """Path -> mode, type and digest of everything in a commit's tree.
+
+    Raises:
+        HostError: git failed.
+    """
+    found = {}
+    for entry in git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        head, tab, path = entry.partition("\t")
+        if tab:
+            mode, kind, digest = head.split()
+            found[path] = (mode, kind, digest)
+    return found
+
+
+class Submodule(NamedTuple):
+    """What ``.gitmodules`` says of a submodule."""
+
+    name: str
+    url: str
+
+
+def submodules_of(git: Worktree, commit: str, *, url: str) -> dict[str, Submodule]:
+    """Path -> the submodules that a commit's ``.gitmodules`` names.
+
+    Args:
+        git: the repository.
+        commit: whose file is read.
+        url: address of the repository, which relative ones start from (gitmodules(5)).
+
+    Raises:
+        HostError: git failed.
+        IntegrityError: an address with a protocol that is not allowed, such as ``ext::``.
+    """
+    pattern = r"^submodule\..*\.(path|url)$"
+    listing = git.attempt("config", f"--blob={commit}:.gitmodules", "--no-includes", "-z", "--get-regexp", pattern)
+    sections: dict[str, dict[str, str]] = {}
+    for entry in listing.stdout.split("\0") if listing.returncode == 0 else ():
+        key, _, value = entry.partition("\n")
+        section, _, name = key.rpartition(".")
+        sections.setdefault(section.removeprefix("submodule."), {})[name] = value
+    found = {}
+    for section, values in sections.items():
+        path, address = values.get("path"), values.get("url")
+        if path and address:
+            relative = address.startswith(("./", "../"))
+            whole = urljoin(f"{url.rstrip('/')}/", address).rstrip("/") if relative else address
+            _require_protocol(whole, git.protocols, path, git.folder)
+            found[path] = Submodule(section, whole)
+    return found
+
+
+def _require_protocol(url: str, protocols: Collection[str], path: str, folder: Path) -> None:
+    if urlsplit(url).scheme not in protocols:
+        message = f"submodule {path!r} has an address with a protocol that is not allowed: {redact(url)}"
+        raise IntegrityError(Problem(file=str(folder), message=message))
