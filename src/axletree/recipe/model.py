@@ -317,7 +317,7 @@ class Recipe(_Table, frozen=True, kw_only=True):
     properties: Annotated[
         Properties,
         Meta(
-            description='What texts can read of axis values: axis -> value -> property -> text, as `[properties.gpu.cu130] arch-list = "8.0;9.0"` for `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: what a value itself has goes before, and what stands here goes before data files.'
+            description='What texts can read of axis values: axis -> value -> property -> text, as `[properties.gpu.cu130] arch-list = "8.0;9.0"` for `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: a value goes before a pattern, a longer pattern before a shorter one, and what stands here before data files.'
         ),
     ] = {}
     presets: Annotated[

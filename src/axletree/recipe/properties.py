@@ -1,8 +1,8 @@
 """What is known of axis values: properties, from the recipe and from its data files.
 
 A data file holds tables of a recipe, ``properties`` and ``presets``, that several recipes can share; it may say more
-than a recipe has values for. What the recipe itself says goes before its data, and a value before a pattern of values
-(``"cu12*"``).
+than a recipe has values for. What the recipe itself says goes before its data, a value before a pattern of values
+(``"cu12*"``), a longer pattern before a shorter one.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class _Layer(msgspec.Struct, frozen=True, kw_only=True):
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
     """A text for a property of one value."""
 
-    rank: tuple[bool, bool]
-    """The recipe before data, a value before a pattern."""
+    rank: tuple[bool, bool, int]
+    """The recipe before data, a value before a pattern, a longer pattern before a shorter one."""
     layer: _Layer
     key: str
     """Value or pattern under which it stands."""
@@ -176,8 +176,8 @@ def _candidates(layers: Sequence[_Layer], axis: str, value: str) -> dict[str, li
         for key, texts in layer.tables.properties.get(axis, {}).items():
             if key == value or fnmatch.fnmatchcase(value, key):
                 for name, text in texts.items():
-                    each = _Found(rank=(layer.file is None, key == value), layer=layer, key=key, text=text)
-                    found.setdefault(name, []).append(each)
+                    rank = (layer.file is None, key == value, len(key))
+                    found.setdefault(name, []).append(_Found(rank=rank, layer=layer, key=key, text=text))
     return found
 
 
