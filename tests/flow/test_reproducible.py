@@ -42,12 +42,12 @@ def project(root: Path) -> Tiny:
 
 
 def published(tiny: Tiny) -> dict[str, bytes]:
-    """All that users install from; the report tells about one run."""
+    """All that users install from; the report, the ledger and logs tell about runs."""
     files = (path for path in sorted(tiny.out.rglob("*")) if path.is_file())
     return {
         str(path.relative_to(tiny.out)): path.read_bytes()
         for path in files
-        if path.name not in {"report.html", ".axletree.lock"}
+        if path.name not in {"report.html", "ledger.json", ".axletree.lock"} and path.parent.name != "logs"
     }
 
 

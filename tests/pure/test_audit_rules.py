@@ -11,6 +11,7 @@ from axletree.check.audit import audit_buffer
 from axletree.check.document import render_rules
 from axletree.check.engine import Case, Rule, apply_rules
 from axletree.check.rules.archive import ARCHIVE_RULES
+from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.conda import CONDA_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.check.rules.wheel.sample import CORE, POLICIES, library, sample
@@ -18,7 +19,7 @@ from axletree.core.errors import IntegrityError
 from axletree.package.wheel.record import RecordIssue
 from support.wheels import demo_metadata, make_elf, wheel_bytes
 
-RULES: list[Rule[Any]] = [*ARCHIVE_RULES, *DIST_RULES, *CONDA_RULES]
+RULES: list[Rule[Any]] = [*BUILD_RULES, *ARCHIVE_RULES, *DIST_RULES, *CONDA_RULES]
 CASES = [pytest.param(rule, case, id=f"{rule.id}: {case.title}") for rule in RULES for case in rule.cases()]
 TAG = "cp311-cp311-manylinux_2_17_x86_64"
 NAME = f"demo-1.0-{TAG}.whl"
@@ -36,7 +37,7 @@ def test_case(rule: Rule[Any], case: Case[Any]) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_rule_is_complete(rule: Rule[Any]) -> None:
-    assert re.fullmatch(r"(dist|archive|conda)/[a-z-]+", rule.id)
+    assert re.fullmatch(r"(build|dist|archive|conda)/[a-z-]+", rule.id)
     assert {case.fires for case in rule.cases()} == {True, False}
     assert rule.title
     assert rule.why.endswith(".")

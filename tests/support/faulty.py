@@ -210,8 +210,9 @@ class Project:
 
     def published(self) -> list[str]:
         """Every file in the output folder that says of itself that it is a result, or is a half of one."""
-        own = {"report.html", ".axletree.lock"}
-        return sorted(str(path.relative_to(self.out)) for path in self.out.rglob("*") if path.name not in own)
+        own = {"report.html", "ledger.json", ".axletree.lock", "logs"}
+        files = (path.relative_to(self.out) for path in self.out.rglob("*"))
+        return sorted(str(path) for path in files if own.isdisjoint(path.parts))
 
     def sound(self) -> bool:
         """Whether the store is in order, and nothing was left in it by somebody who is gone."""

@@ -13,6 +13,7 @@ import msgspec
 from axletree.app import planning
 from axletree.app.collisions import refuse_collisions
 from axletree.app.ledger import Keeper, skipped
+from axletree.app.link_guard import link_findings
 from axletree.app.planning import Prepared
 from axletree.app.publish import check_writable, install_commands, publish
 from axletree.core.errors import HostError, Problem
@@ -83,12 +84,8 @@ def build(
     hide_start()
     folding = Folding()
 
-    keepers: list[Keeper] = []
-
     def tell(event: Event) -> None:
         folding.take(event)
-        for keeper in keepers:
-            keeper.take(event)
         emit(event)
 
     files: tuple[PublishedFile, ...] = ()
@@ -99,16 +96,13 @@ def build(
             prepared = planning.prepare(
                 recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=out, environ=environ
             )
-            budget = machine.budget(store.root)
-            _refuse_too_large(prepared, free=budget.disk)
-            check_writable(out)
+            budget = _room(prepared, store, out)
             keeper = Keeper(prepared, store, out)
-            keepers[:] = [keeper]
-            result = _run(prepared, store, budget, keep_going=keep_going, environ=environ, tell=tell, tick=tick)
+            watched = keeper.before(tell)
+            result = _run(prepared, store, budget, keep_going=keep_going, environ=environ, tell=watched, tick=tick)
             if result.met_corruption and rounds < _MOST_ROUNDS:
                 continue
             listings = publishable(prepared, result)
-            records = [record for _, record in listings]
             try:
                 files = _publish(out, listings, store, result, final=rounds == _MOST_ROUNDS, tell=tell)
             except CorruptBlob:  # it is in quarantine now, so what made it runs again
@@ -116,18 +110,28 @@ def build(
                     raise
             else:
                 break
-    keeper.finish(result)
-    if skip:
-        keeper.skip(skipped(prepared.loaded.recipe, skip))
+    keeper.finish(result, skipped=skipped(prepared.loaded.recipe, skip))
     return Built(
         result=result,
         view=folding.view,
-        install=install_commands(out, records, _requirements(prepared)),
+        install=install_commands(out, [record for _, record in listings], _requirements(prepared)),
         prepared=prepared,
         standings=keeper.standings(),
-        untouched=not any(file.fresh for file in files)
-        and all(resolved.record is not None for resolved in prepared.resolved.values()),
+        untouched=_untouched(prepared, files),
     )
+
+
+def _untouched(prepared: Prepared, files: Sequence[PublishedFile]) -> bool:
+    done = all(resolved.record is not None for resolved in prepared.resolved.values())
+    return done and not any(file.fresh for file in files)
+
+
+def _room(prepared: Prepared, store: Store, out: Path) -> Budget:
+    """What there is of the machine, once it is known that the stages fit on it and the results into ``out``."""
+    budget = machine.budget(store.root)
+    _refuse_too_large(prepared, free=budget.disk)
+    check_writable(out)
+    return budget
 
 
 def _publish(
@@ -181,6 +185,7 @@ def run_started(prepared: Prepared, store: Store) -> RunStarted:
         variants=prepared.plan.variants,
         stages=planning.planned_stages(prepared),
         downloads=planning.downloads(prepared, store),
+        findings=link_findings(prepared),
     )
 
 

@@ -89,17 +89,25 @@ class Keeper:
             if built:
                 self._change(lambda entries: with_built(entries, built, run=self._run))
 
-    def skip(self, variants: Iterable[str]) -> None:
-        """Say that variants were left out by name."""
-        outcome = Outcome(status="skipped", at=self.began_at, no_share=self.prepared.no_share)
-        self._change(lambda entries: ended(entries, dict.fromkeys(variants, outcome), run=self._run))
+    def before(self, tell: Callable[[Event], None]) -> Callable[[Event], None]:
+        """Somebody who is told the run's events, after they are written down."""
 
-    def finish(self, result: Result) -> None:
-        """Say how the run ended for each variant. After a cancellation they stay as begun: nothing was published."""
+        def both(event: Event) -> None:
+            self.take(event)
+            tell(event)
+
+        return both
+
+    def finish(self, result: Result, *, skipped: Iterable[str] = ()) -> None:
+        """Say how the run ended for each variant, and which were left out by name.
+
+        After a cancellation they stay as begun: nothing was published.
+        """
         if result.status == "cancelled":
             return
         failures = {failure.stage: failure for failure in result.failures}
-        outcomes: dict[str, Outcome] = {}
+        left_out = Outcome(status="skipped", at=self.began_at, no_share=self.prepared.no_share)
+        outcomes = dict.fromkeys(skipped, left_out)
         before = read_ledger(self.out).recipes.get(_name(self.prepared.loaded.recipe), {})
         for variant in self.prepared.plan.variants:
             failure = next((failures[stage] for stage in self._stages(variant) if stage in failures), None)

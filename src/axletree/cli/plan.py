@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from axletree.app import planning
+from axletree.app.link_guard import link_findings
 from axletree.app.publish import OUT
 from axletree.app.sharing import compare_sharing
 from axletree.store.layout import default_root
 from axletree.store.store import Store
-from axletree.view.plain import download_lines
+from axletree.view.plain import download_lines, finding_lines
 from axletree.view.plan import plan_json, plan_report, plan_text
 
 
@@ -47,10 +48,11 @@ def command(
         stages=planning.planned_stages(prepared),
         perhaps=planning.perhaps(prepared),
         sharing=compare_sharing(prepared, store),
+        findings=link_findings(prepared),
     )
     if as_json:
         click.echo(plan_json(report))
         return
     click.echo(plan_text(report, width=shutil.get_terminal_size((100, 24)).columns, explain=explain))
-    for line in download_lines(planning.downloads(prepared, store)):
+    for line in (*download_lines(planning.downloads(prepared, store)), *finding_lines(report.findings)):
         click.echo(line)

@@ -55,6 +55,8 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run-started"):
     stages: tuple[StagePlanned, ...]
     downloads: tuple[Download, ...] = ()
     """What is not in the store yet and will be fetched, largest first."""
+    findings: tuple[Finding, ...] = ()
+    """What is to be said of the plan before anything runs."""
     schema: Literal[1] = EVENT_SCHEMA
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageStarted, Status
 from axletree.core.units import format_bytes
-from axletree.view.plain import download_lines, failure_lines, outcome_text, step_text
+from axletree.view.plain import download_lines, failure_lines, finding_lines, outcome_text, step_text
 from axletree.view.state import RunView, StageView, apply
 from axletree.view.tables import format_clock, format_duration, printable
 
@@ -166,6 +166,8 @@ class LiveView:
         if isinstance(event, RunStarted):
             for line in download_lines(event.downloads):
                 self._console.print(Text(line, "dim"), soft_wrap=True)
+            for line in finding_lines(event.findings):
+                self._console.print(Text(line, "yellow"), soft_wrap=True)
         at_once = isinstance(event, RunStarted | StageStarted)
         if at_once or now - self._drawn >= REFRESH:
             self._draw(now)

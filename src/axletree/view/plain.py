@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from axletree.core.events import Download
+    from axletree.core.findings import Finding
 
 MAX_CAUSE = 20
 """Lines of a failure's cause that are shown; the log has all."""
@@ -79,6 +80,16 @@ def download_lines(downloads: Sequence[Download]) -> list[str]:
     return [*lines, f"  ... {rest:,} more"] if rest > 0 else lines
 
 
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """What is to be said of a plan before it runs: each finding, what it rests on, and what to do."""
+    lines: list[str] = []
+    for finding in findings:
+        lines += ["", f"{finding.severity}: {finding.message} ({finding.rule})"]
+        lines += [f"  {line}" for line in finding.evidence]
+        lines += [f"  fix: {finding.fix}"] if finding.fix else []
+    return [printable(line) for line in lines]
+
+
 def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
     """The lines, mostly one or none, that an event is worth; ``before`` and ``after`` are the states around it.
 
@@ -86,7 +97,7 @@ def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
     tenth of a known total (a quarter of a download), each leading digit of a count without one, each new phase.
     """
     if isinstance(event, RunStarted):
-        return [_head(after), *download_lines(event.downloads)]
+        return [_head(after), *download_lines(event.downloads), *finding_lines(event.findings)]
     if isinstance(event, StageStarted):
         again = "started again" if event.stage in before.stages and before.stages[event.stage].started else "started"
         jobs = f" ({event.jobs} jobs)" if event.jobs > 1 else ""

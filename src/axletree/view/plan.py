@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.core.findings import Finding
 from axletree.core.values import StageId, canonical_json
 from axletree.view.tables import format_duration, plural, render_table
 
@@ -70,6 +71,8 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[PlanRow, ...]
     sharing: Sharing | None = None
     """Where sharing was switched off."""
+    findings: tuple[Finding, ...] = ()
+    """What is to be said before anything runs."""
     schema: Literal[1] = PLAN_SCHEMA
 
 
@@ -80,6 +83,7 @@ def plan_report(
     stages: Sequence[StagePlanned],
     perhaps: Collection[StageId] = (),
     sharing: Sharing | None = None,
+    findings: Sequence[Finding] = (),
 ) -> PlanReport:
     """Put a plan's stages and their totals together.
 
@@ -89,6 +93,7 @@ def plan_report(
         stages: In an order in which each comes after what it needs.
         perhaps: Those that run only if the result of one of their inputs really changes.
         sharing: What it costs that sharing was switched off, if it was.
+        findings: What is to be said before anything runs.
     """
     rows = tuple(
         PlanRow(
@@ -102,7 +107,14 @@ def plan_report(
         )
         for stage in stages
     )
-    return PlanReport(recipe=recipe, variants=tuple(variants), totals=_totals(rows), stages=rows, sharing=sharing)
+    return PlanReport(
+        recipe=recipe,
+        variants=tuple(variants),
+        totals=_totals(rows),
+        stages=rows,
+        sharing=sharing,
+        findings=tuple(findings),
+    )
 
 
 def _totals(rows: Sequence[PlanRow]) -> PlanTotals:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from axletree.backends.link_size import REACH
+from axletree.binary.elf.facts import SectionSize
 from axletree.check.engine import Case, Found, Rule, listing
 from axletree.check.gpu import device_codes, gpu_libraries, named_files
 from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 _SOME, _MUCH = 1 << 20, 16 << 20
 _LARGE = 50 << 20
 _SHARE = 0.6
+_X86_64 = 62
+_NEAR = 0.75
+"""From which part of what code reaches on: one more architecture of six is that much."""
 
 
 def _stray_files(facts: DistFacts) -> Iterator[Found]:
@@ -69,6 +76,26 @@ def _one_arch(facts: DistFacts) -> Iterator[Found]:
             yield Found(where=path, message=message, evidence=evidence)
 
 
+def _of_size(size: int) -> DistFacts:
+    """A wheel with one library that has so many bytes of GPU code."""
+    library = plain_library()
+    sections = (*library.sections, SectionSize(name=".nv_fatbin", size=size, loaded=True))
+    return sample(elfs={"demo/libdemo.so": msgspec.structs.replace(library, sections=sections)})
+
+
+def _near_reach(facts: DistFacts) -> Iterator[Found]:
+    for path, elf in facts.elfs.items():
+        loaded = sum(section.size for section in elf.sections if section.loaded)
+        if elf.machine == _X86_64 and loaded >= _NEAR * REACH:
+            sections = sorted(elf.sections, key=lambda section: -section.size)
+            share = f"{loaded / REACH:.0%} of the {format_bytes(REACH)} that code reaches"
+            message = f"{format_bytes(loaded)} of it are loaded, {share}"
+            evidence = tuple(
+                f"{section.name}: {format_bytes(section.size)}" for section in sections[:4] if section.loaded
+            )
+            yield Found(where=path, message=message, evidence=evidence)
+
+
 _COMPRESSION = (
     "Compressed code is a third to a fifth of the size on every disk that the wheel is installed to, and smaller in "
     "the wheel too."
@@ -76,6 +103,19 @@ _COMPRESSION = (
 _COMPRESS = "compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`"
 
 GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
+    Rule(
+        id="dist/near-reach",
+        severity="warning",
+        title="A library is almost too large to link",
+        why="Code of the small model reaches 2 GiB on x86-64. The next architecture or release may push the library "
+        "over that, and its link then ends in `relocation truncated to fit`, after all the compiling.",
+        fix="fewer architectures, `nvcc -compress-mode=size`, or a linker script that puts .nv_fatbin behind .bss",
+        check=_near_reach,
+        cases=lambda: (
+            Case(title="1.8 GiB of GPU code", facts=_of_size(1_900 << 20), fires=True),
+            Case(title="upstream's 1 GB", facts=_of_size(1_000 << 20), fires=False),
+        ),
+    ),
     Rule(
         id="dist/gpu-files-stray",
         severity="info",

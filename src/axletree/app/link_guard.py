@@ -1,0 +1,58 @@
+"""Look at what a plan will link, before it compiles: will PyTorch's CUDA library be too large?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.backends.cuda import cuda_release
+from axletree.backends.link_size import compression, estimate, parse_arch_list
+from axletree.check.engine import apply_rules
+from axletree.check.rules.build import BUILD_RULES
+from axletree.host.link_sizes import read_link_sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from axletree.app.planning import Prepared
+    from axletree.core.findings import Finding
+    from axletree.plan.graph import PlannedStage
+
+_RECIPES = frozenset({"pytorch", "torch", "libtorch"})
+"""Extensions take the same arch list, and have a small part of the code."""
+_ARCHS = "TORCH_CUDA_ARCH_LIST"
+_FLAGS = ("NVCC_PREPEND_FLAGS", "TORCH_NVCC_FLAGS", "CUDAFLAGS", "CMAKE_CUDA_FLAGS", "NVCC_APPEND_FLAGS")
+"""Where nvcc's flags come from, in the order in which they take effect."""
+_ON = frozenset({"1", "ON", "YES", "TRUE", "Y"})
+
+
+def link_findings(prepared: Prepared) -> tuple[Finding, ...]:
+    """What is to be said of the stages that will run and compile PyTorch for CUDA; each arch list once.
+
+    Raises:
+        HostError: the table of measured sizes can't be read.
+    """
+    if prepared.plan.recipe not in _RECIPES:
+        return ()
+    found: dict[tuple[str, str, str], Finding] = {}
+    for stage in prepared.plan.stages.values():
+        asked = _asked(stage)
+        if asked is not None and asked not in found and prepared.resolved[stage.id].record is None:
+            text, cuda, flags = asked
+            archs, sizes = parse_arch_list(text), read_link_sizes()
+            if archs is not None:
+                mode = compression(flags, cuda=cuda, sizes=sizes)
+                for finding in apply_rules(BUILD_RULES, estimate(archs, cuda=cuda, mode=mode, sizes=sizes)):
+                    found[asked] = finding
+    return tuple(found.values())
+
+
+def _asked(stage: PlannedStage) -> tuple[str, str, str] | None:
+    """Arch list, CUDA release and flags of nvcc, of a stage that compiles for CUDA."""
+    settings: Mapping[str, str] = {
+        **stage.step.parameters.get("env", {}),
+        **{name.partition(":")[0]: value for name, value in stage.step.parameters.get("options", {}).items()},
+    }
+    cuda = cuda_release(stage.step.axes.get("gpu", ""))
+    if cuda is None or settings.get("USE_CUDA", "").upper() not in _ON or not settings.get(_ARCHS):
+        return None
+    return settings[_ARCHS], cuda, " ".join(settings.get(name, "") for name in _FLAGS)
