@@ -36,12 +36,20 @@ _WRAPPED_COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++")
 """Not nvcc: where it is called from tells PyTorch and nvcc itself where the CUDA toolkit is."""
 _TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
 """Programs whose installation is found by the folder that they lie in: a link elsewhere would mislead."""
+_MAPS = "maps"
+"""File of a folder that several environments compile in: the flags that keep its paths out of what is compiled."""
 _NUMBERS_OF_JOBS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
 
 @contextmanager
 def child_environment(
-    context: Context, *, venv: Path | None, compiles: bool, root: Path | None = None, sealed: Iterable[Path] = ()
+    context: Context,
+    *,
+    venv: Path | None,
+    compiles: bool,
+    root: Path | None = None,
+    sealed: Iterable[Path] = (),
+    steady: bool = False,
 ) -> Iterator[dict[str, str]]:
     """The variables for a stage's programs, with whatever they need set up for as long as the block runs.
 
@@ -53,6 +61,7 @@ def child_environment(
         compiles: Whether a compiler cache and a number of jobs are wanted.
         root: Folder of the sources that are compiled; default is the stage's own folder.
         sealed: More folders whose files may have other names.
+        steady: Whether other environments go on with what is compiled below ``root``: then its flags must not differ.
     """
     root = root or context.work
     env = _base(context)
@@ -66,7 +75,9 @@ def child_environment(
     env |= {name: value for name, value in context.request.ingredients.get("environ", {}).items() if value is not None}
     env |= context.parameters.get("env", {})
     if compiles:
-        _map_paths(env, root, venv)
+        flags = _steady_maps(context, root, venv) if steady else _maps(root, venv)
+        for variable in ("CFLAGS", "CXXFLAGS"):
+            env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
     store = context.store
     with ExitStack() as stack:
         if compiles:
@@ -147,6 +158,23 @@ def _links(store: Store, links: Mapping[str, str]) -> Path:
     return folder
 
 
+def _ccache_links(store: Store, names: tuple[str, ...], ccache: str) -> Path:
+    """A folder of links to ccache at a path that does not tell where ccache is.
+
+    Build folders that are kept hold the compiler's path in each command: with ccache somewhere else, which changes
+    nothing of what is compiled, everything would be compiled again.
+    """
+    folder = _link_folders(store) / f"ccache-{digest_of(canonical_json(list(names)))[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        link = folder / name
+        if not link.is_symlink() or os.readlink(link) != ccache:  # noqa: PTH115 (as it is written)
+            fresh = folder / f".{name}.{os.urandom(4).hex()}"
+            fresh.symlink_to(ccache)
+            fresh.replace(link)
+    return folder
+
+
 def _compiler_cache(context: Context, env: dict[str, str], root: Path, *, rest: Iterable[str]) -> list[str]:
     """Put ccache in front of the compilers on the rest of PATH, by a folder of links named like them.
 
@@ -160,7 +188,7 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path, *, rest: 
     found = find_programs(_WRAPPED_COMPILERS, os.pathsep.join(rest), but_for=frozenset({"ccache"}))
     if not found:
         return []
-    folder = _links(context.store, dict.fromkeys(found, ccache))
+    folder = _ccache_links(context.store, tuple(sorted(found)), ccache)
     env["CCACHE_DIR"] = str(context.store.cache / "ccache")
     env["CCACHE_MAXSIZE"] = _CACHE_SIZE
     if root == context.work:
@@ -173,10 +201,10 @@ def _compiler_cache(context: Context, env: dict[str, str], root: Path, *, rest: 
     return [str(folder)]
 
 
-def _map_paths(env: dict[str, str], root: Path, venv: Path | None) -> None:
-    """Keep the paths of this machine out of what compilers write: ``__FILE__``, debug information.
+def _maps(root: Path, venv: Path | None) -> list[str]:
+    """Flags that keep the paths of this machine out of what compilers write: ``__FILE__``, debug information.
 
-    That sets ``CFLAGS`` and ``CXXFLAGS`` in any case, so Autoconf's own ``-g -O2`` does not apply.
+    They are in ``CFLAGS`` and ``CXXFLAGS`` in any case, so Autoconf's own ``-g -O2`` does not apply.
     """
     flags = [f"-ffile-prefix-map={root}=."]
     if venv is not None:
@@ -184,8 +212,25 @@ def _map_paths(env: dict[str, str], root: Path, venv: Path | None) -> None:
         python = (venv / "bin" / "python").resolve().parents[1]
         if not python.is_relative_to("/usr"):  # the system's own is at the same place everywhere
             flags.append(f"-ffile-prefix-map={python}=/python")
-    for variable in ("CFLAGS", "CXXFLAGS"):
-        env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
+    return flags
+
+
+def _steady_maps(context: Context, root: Path, venv: Path | None) -> list[str]:
+    """As :func:`_maps`, but the same for every environment: a flag is a part of each command that ninja compares.
+
+    So environments and interpreters are named by the folders that hold them, and a kept folder keeps its flags.
+    """
+    record = root / _MAPS
+    if record.exists():
+        return record.read_text(encoding="utf-8").splitlines()
+    flags = [f"-ffile-prefix-map={root}=."]
+    if venv is not None:
+        flags.append(f"-ffile-prefix-map={context.store.environments}=/environments")
+        python = (venv / "bin" / "python").resolve().parents[1]
+        if not python.is_relative_to("/usr"):
+            flags.append(f"-ffile-prefix-map={python.parent}=/python")
+    record.write_text("\n".join(flags), encoding="utf-8")
+    return flags
 
 
 @contextmanager

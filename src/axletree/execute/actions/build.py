@@ -3,54 +3,65 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from axletree.core.errors import StageError
 from axletree.execute.backend import build_wheel
 from axletree.execute.context import Outcome
-from axletree.execute.drivers.job import CACHE, check_expectations, run_commands
+from axletree.execute.drivers.configure import checking, make_room, vouch
+from axletree.execute.drivers.installed import clear_leftovers
+from axletree.execute.drivers.job import build_folder, own_files
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
+from axletree.execute.kept import era_of, kept_for
+from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from axletree.execute.context import Context
+
+_BY_CMAKE = ("setup.py", "scikit-build-core")
+"""Drivers whose backends configure and build by CMake, in a folder that can be configured again."""
 
 
 def run(context: Context) -> Outcome:
     """Build the wheel; a source that is a wheel already is passed on as it is.
 
+    In a kept folder a project that CMake builds is configured again where settings changed, as in a compile stage. Of
+    other projects nobody knows what their build tools notice: any change but that of files empties the folder.
+
     Raises:
-        StageError: a command or the backend fails, or the environment lacks what it requires.
+        StageError: a command or the backend fails, the environment lacks what it requires, or a feature is not as
+            expected.
     """
     ready = [entry for entry in context.tree("source").entries if entry.path.endswith(".whl") and "/" not in entry.path]
     if ready and len(ready) == len(context.tree("source").entries):
         return Outcome(tree=context.request.inputs["source"], facts={"wheel": ready[0].path})
     venv = ensure_environment(context, context.request.inputs["environment"])
+    era = era_of(context)
+    by_cmake = era.driver in _BY_CMAKE
     out = context.work / "wheel"
+    config: dict[str, Any] = dict(context.parameters["config"])
     with ExitStack() as stack:
-        place = stack.enter_context(open_workplace(context))
-        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
+        settings = kept_for(context, era.driver, pytorch=era.pytorch) if by_cmake else None
+        place = stack.enter_context(open_workplace(context, settings=settings))
+        env = stack.enter_context(
+            child_environment(context, venv=venv, compiles=True, root=place.root, steady=by_cmake)
+        )
         env |= workplace_variables(context, place)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (the plan gives a build its source)
         source = place.source / context.parameters["directory"]
-        run_commands(context, source, env)
-        lines: list[str] = []
-        config = context.parameters["config"]
-        wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=lines.append)
-        _check(context, source, lines)
+        build = build_folder(place, source, era.driver)
+        chosen = {f"config.{name}": str(value) for name, value in config.items()} | {"driver": era.driver}
+        if by_cmake:
+            clear_leftovers(source, build, ours=own_files(context))
+            make_room(context, build, env=env, settings=chosen)
+        if era.driver == "scikit-build-core":
+            config["build-dir"] = str(build)
+        prepare(context, place, source, build, env)
+        watch, end = checking(context.parameters.get("expect", {}), source)
+        wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=watch)
+        end()
+        if by_cmake and build.is_dir():
+            vouch(context, build, env=env, settings=chosen)
     return Outcome(tree=context.store.ingest(out, adopt=True), facts={"wheel": wheel})
-
-
-def _check(context: Context, source: Path, lines: list[str]) -> None:
-    """Compare what CMake enabled in the build with what the recipe expects of it."""
-    expected = context.parameters.get("expect")
-    if not expected:
-        return
-    caches = sorted(source.rglob(CACHE), key=lambda path: len(path.parts))
-    if not caches:
-        raise StageError(f"the build left no {CACHE} below {source.name}", hint="only a CMake build can have `expect`")
-    check_expectations(expected, caches[0], lines)

@@ -7,12 +7,13 @@ import shutil
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from axletree.buildsystem.era import TELLING_FILES, detect_era
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
-from axletree.execute.drivers.job import Job, run_commands
+from axletree.execute.drivers.job import Job, build_folder
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
+from axletree.execute.kept import era_of, kept_for
+from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.package.partition import Claim, first_claims
 
@@ -35,24 +36,25 @@ def run(context: Context) -> Outcome:
         StageError: a command, CMake or a compiler fails, a feature is not as expected, or nothing was installed.
     """
     parameters = context.parameters
+    driver, pytorch = _driver(context)
     environment = context.request.inputs.get("environment")
+    if environment is None and driver != "cmake":
+        raise StageError(f"driver {driver} needs an environment to run in", hint="name one by `environment`")
     venv = ensure_environment(context, environment) if environment is not None else None
     out = context.work / "out"
     out.mkdir()
-    tools = {"tools": context.request.ingredients.get("tools", {})}
     with ExitStack() as stack:
-        place = stack.enter_context(open_workplace(context, settings=tools))
-        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
+        settings = kept_for(context, driver, pytorch=pytorch)
+        place = stack.enter_context(open_workplace(context, settings=settings))
+        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root, steady=True))
         env |= workplace_variables(context, place)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (a compile stage has a source)
         source = place.source / parameters["directory"]
-        run_commands(context, source, env)
-        driver = _driver(context, source)
         job = Job(
             context=context,
             source=source,
-            build=source / "build" if driver == "setup.py" else place.root / "build",
+            build=build_folder(place, source, driver),
             out=out,
             env=env,
             options=parameters["options"],
@@ -60,27 +62,25 @@ def run(context: Context) -> Outcome:
             prefix=parameters["prefix"],
             expect=parameters["expect"],
         )
+        prepare(context, place, source, job.build, env)
         importlib.import_module(f"axletree.execute.drivers.{_DRIVERS[driver]}").build(job)
     _keep(out, tuple(parameters["files"]))
     return Outcome(tree=context.store.ingest(out, adopt=True), facts={"driver": driver})
 
 
-def _driver(context: Context, source: Path) -> str:
+def _driver(context: Context) -> tuple[str, bool]:
+    """The driver, and whether the source is PyTorch."""
     asked: str = context.parameters["driver"]
+    era = era_of(context)
     if asked != "auto":
-        return asked
-    texts = {}
-    for name in TELLING_FILES:
-        with suppress(OSError):
-            texts[name] = (source / name).read_bytes().decode("utf-8", "replace")
-    era = detect_era(texts)
+        return asked, era.pytorch
     if era.driver not in _DRIVERS:
         raise StageError(
             f"the source is no project that CMake builds: {'; '.join(era.evidence)}",
             hint='use action = "build", or say `driver`',
         )
     context.log.say(f"driver {era.driver}: {'; '.join(era.evidence)}")
-    return era.driver
+    return era.driver, era.pytorch
 
 
 def _keep(out: Path, patterns: tuple[str, ...]) -> None:

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.buildsystem.cmake.cache import parse_cache
-from axletree.buildsystem.cmake.features import check_features
-from axletree.buildsystem.pytorch.forwarding import changed
-from axletree.core.errors import Problem, StageError
 from axletree.execute.context import Context
+from axletree.execute.drivers.configure import CACHE, check_expectations, make_room, vouch
 from axletree.execute.process import check_program
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-CACHE = "CMakeCache.txt"
-_STAMP = "axletree-configured.json"
-_OF_EACH_RUN = frozenset(
-    {"CMAKE_BUILD_PARALLEL_LEVEL", "MAKEFLAGS", "MAX_JOBS", "AXLETREE_JOBS", "SOURCE_DATE_EPOCH", "DIST_EXTRA_CONFIG"}
-)
-"""Variables that say how a build runs, not what it makes."""
+    from axletree.execute.workspace import Workplace
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +33,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     prefix: str
     expect: dict[str, str]
+
+
+def own_files(context: Context) -> frozenset[str]:
+    """Paths of the source itself, relative to the folder in which the stage works."""
+    directory = context.parameters["directory"]
+    prefix = "" if directory == "." else f"{directory}/"
+    paths = (entry.path for entry in context.tree("source").entries if entry.path.startswith(prefix))
+    return frozenset(path.removeprefix(prefix) for path in paths)
 
 
 def run_tool(job: Job, *words: str | Path, what: str, watch: Callable[[str], None] | None = None) -> None:
@@ -62,84 +61,38 @@ def run_tool(job: Job, *words: str | Path, what: str, watch: Callable[[str], Non
     )
 
 
-def run_commands(context: Context, source: Path, env: Mapping[str, str]) -> None:
-    """Run what the recipe does to the source before it is configured.
-
-    Raises:
-        StageError: a command fails.
-    """
-    commands = context.parameters.get("commands")
-    if commands:
-        check_program(
-            ["/bin/bash", "-euo", "pipefail", "-c", "\n".join(commands)],
-            cwd=source,
-            env=env,
-            log=context.log,
-            progress=context.progress,
-            what="a command of the stage",
-        )
+def build_folder(place: Workplace, source: Path, driver: str) -> Path:
+    """Where CMake builds: setup.py has one place for it, others may have one outside of the source."""
+    return source / "build" if driver == "setup.py" else place.root / "build"
 
 
-def configure(job: Job, run: Callable[[Callable[[str], None]], None], *, driver: str) -> None:
-    """Configure the build folder where it was not configured in exactly this way, and check what CMake enabled.
+def configure(job: Job, run: Callable[[bool, Callable[[str], None]], None], *, driver: str, **more: str) -> None:
+    """Configure the build folder by ``run``, and check what CMake enabled before anything is compiled.
 
-    ``run`` does it, and passes on each line that is printed. Where something differs, CMake's cache goes and what was
-    compiled stays: an edited cache would keep what CMake had found by the old settings, and ninja compiles again only
-    what has another command now. With another compiler everything goes.
+    ``run`` gets whether the cache is gone, and what wants each line that is printed.
 
     Raises:
         StageError: CMake fails, or a feature is not as expected.
     """
-    wanted = _settings(job, driver)
-    before = _read_stamp(job.build / _STAMP)
-    cache = job.build / CACHE
-    if before == wanted and cache.exists():
-        return
-    if before is not None and cache.exists():
-        kind = changed(before["env"], wanted["env"], "setup.py").kind
-        job.context.log.say("settings changed: configuring again" + (" from nothing" if kind == "anew" else ""))
-        if kind == "anew":
-            remove_tree(job.build)
-    cache.unlink(missing_ok=True)
-    (job.build / _STAMP).unlink(missing_ok=True)
+    anew = make_room(job.context, job.build, env=job.env, settings=_settings(job, driver, more))
     job.context.progress("configuring")
     lines: list[str] = []
-    run(lines.append)
-    check_expectations(job.expect, cache, lines)
-    (job.build / _STAMP).write_bytes(msgspec.json.encode(wanted))
+    run(anew, lines.append)
+    check_expectations(job.expect, job.build / CACHE, lines)
 
 
-def _settings(job: Job, driver: str) -> dict[str, Any]:
-    work = str(job.context.work)
-    env = {name: value for name, value in job.env.items() if name not in _OF_EACH_RUN and work not in value}
-    return {"driver": driver, "options": job.options, "env": env, "expect": job.expect}
+def finish(job: Job, *, driver: str, **more: str) -> None:
+    """Say that the folder holds a whole build of these settings."""
+    vouch(job.context, job.build, env=job.env, settings=_settings(job, driver, more))
 
 
-def _read_stamp(path: Path) -> dict[str, Any] | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError):
-        return None
+def _settings(job: Job, driver: str, more: Mapping[str, str]) -> dict[str, str]:
+    return {"driver": driver, **more, **job.options}
 
 
-def check_expectations(expected: Mapping[str, str], cache: Path, lines: list[str]) -> None:
-    """Compare what CMake enabled with what the recipe expects.
-
-    Raises:
-        StageError: something is otherwise; all of it.
-        IntegrityError: the cache is damaged.
-    """
-    if not expected:
-        return
-    text = cache.read_bytes().decode("utf-8", "surrogateescape")
-    mismatches = check_features(expected, parse_cache(text, file=CACHE), lines)
-    if mismatches:
-        raise StageError(
-            *(
-                Problem(message=str(each), excerpt="\n".join(each.why) or None, hint=each.hint or None)
-                for each in mismatches
-            )
-        )
+def install_arguments(job: Job) -> list[str]:
+    """Words for ``cmake --build`` that name what is built."""
+    return [word for target in job.targets or ("install",) for word in ("--target", target)]
 
 
 def has_ninja(job: Job) -> bool:

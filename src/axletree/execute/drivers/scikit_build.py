@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.execute.backend import build_wheel
-from axletree.execute.drivers.job import configure
+from axletree.execute.drivers.configure import checking, make_room
+from axletree.execute.drivers.job import finish
 from axletree.host.wheels import unpack_wheel
+from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from axletree.execute.drivers.job import Job
 
 
 def build(job: Job) -> None:
-    """Build a wheel by the backend and unpack it into ``job.out``.
+    """Build a wheel by the backend and unpack it into ``job.out``, without its metadata: it is a part of a tree.
 
     Raises:
         StageError: the backend fails, or a feature is not as expected.
@@ -26,12 +26,12 @@ def build(job: Job) -> None:
     config |= {f"cmake.define.{name.partition(':')[0]}": value for name, value in job.options.items()}
     if job.targets:
         config["build.targets"] = ";".join(job.targets)
-
-    def run(watch: Callable[[str], None]) -> None:
-        build_wheel(job.context, source=job.source, out=wheels, env=job.env, config=config, watch=watch)
-
-    configure(job, run, driver="scikit-build-core")
-    if not wheels.exists():  # it was configured so before, and the backend has not run yet
-        build_wheel(job.context, source=job.source, out=wheels, env=job.env, config=config)
+    make_room(job.context, job.build, env=job.env, settings={"driver": "scikit-build-core", **job.options})
+    watch, end = checking(job.expect, job.source)
+    build_wheel(job.context, source=job.source, out=wheels, env=job.env, config=config, watch=watch)
+    end()
+    finish(job, driver="scikit-build-core")
     job.out.rmdir()
     unpack_wheel(next(wheels.glob("*.whl")), job.out)
+    for metadata in job.out.glob("*.dist-info"):
+        remove_tree(metadata)

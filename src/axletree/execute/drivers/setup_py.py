@@ -1,48 +1,43 @@
 """PyTorch up to 2.13: a setup.py that configures CMake with what it makes of the environment.
 
-It installs into the source's own ``torch`` folder. Its own second run would not configure again while there is a cache,
-whatever changed; so it configures, and CMake builds.
+It installs into the source. Its own second run would not configure again while there is a cache, whatever changed; so
+it configures, and CMake builds.
 """
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
-from axletree.execute.drivers.job import configure, run_tool
-from axletree.store.disk import remove_tree
+from axletree.execute.drivers.installed import clear_leftovers, installed_files
+from axletree.execute.drivers.job import configure, finish, install_arguments, own_files, run_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from axletree.execute.drivers.job import Job
 
-_INSTALLED = ("bin", "include", "lib", "share", "test")
-"""Folders of ``torch`` that CMake installs into, as far as the source has no files there."""
-
 
 def build(job: Job) -> None:
-    """Configure, build and install; ``job.out`` gets ``torch/{bin,include,lib,share,test}``.
+    """Configure, build and install; ``job.out`` gets what was installed, ``torch/{bin,include,lib,share}``.
 
     Raises:
         StageError: setup.py, CMake or the compiler fails, or a feature is not as expected.
     """
 
-    def run(watch: Callable[[str], None]) -> None:
-        run_tool(job, "python", "setup.py", "build", "--cmake-only", what="configuring", watch=watch)
-        if job.options:
+    def run(anew: bool, watch: Callable[[str], None]) -> None:  # noqa: FBT001 (one of two values, always both given)
+        if anew:
+            run_tool(job, "python", "setup.py", "build", "--cmake-only", what="configuring", watch=watch)
+        if job.options or not anew:
             defines = [f"-D{name}={value}" for name, value in job.options.items()]
             run_tool(job, "cmake", *defines, job.build, what="configuring", watch=watch)
 
+    clear_leftovers(job.source, job.build, ours=own_files(job.context))
     configure(job, run, driver="setup.py")
-    package = job.source / "torch"
-    ours = {entry.path for entry in job.context.tree("source").entries}
-    for part in _INSTALLED:  # of an earlier install, perhaps of other settings
-        if not any(path.startswith(f"torch/{part}/") for path in ours):
-            remove_tree(package / part)
-    targets = [word for target in job.targets or ("install",) for word in ("--target", target)]
     job.context.progress("compiling")
-    run_tool(job, "cmake", "--build", job.build, *targets, what="the build")
-    (job.out / "torch").mkdir()
-    for part in _INSTALLED:
-        if (package / part).is_dir():
-            run_tool(job, "cp", "-a", package / part, job.out / "torch", what="copying what was installed")
+    run_tool(job, "cmake", "--build", job.build, *install_arguments(job), what="the build")
+    finish(job, driver="setup.py")
+    for path in installed_files(job.source, job.build):
+        target = job.out / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(job.source / path, target, follow_symlinks=False)

@@ -1,0 +1,174 @@
+"""When a build folder is configured, and what CMake must have enabled then.
+
+CMake runs each time the stage does: a build that only compiles what changed would not see that a file is new, or that a
+header which the configuration reads has another version. Where settings or anything but the content of code changed,
+its cache goes first. An edited cache would keep what was found by the old settings, and what PyTorch turned off because
+of them; from an empty one the configuration is that of a fresh folder, and objects stay: ninja compiles what has
+another command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.buildsystem.cmake.cache import parse_cache
+from axletree.buildsystem.cmake.features import check_features
+from axletree.core.errors import AxletreeError, Problem, StageError
+from axletree.core.values import Digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from axletree.core.trees import Tree
+    from axletree.execute.context import Context
+
+CACHE = "CMakeCache.txt"
+_STAMP = "axletree-built.json"
+_CODE = re.compile(r"\.(?:c|cc|cpp|cxx|c\+\+|cuh?|h|hh|hip|hpp|hxx|inc|inl|ipp|mm?|[sS]|asm|f|f90|cl)")
+"""Suffixes of files that a configuration at most reads; it does not keep what it read of them."""
+_OF_EACH_RUN = frozenset({"CMAKE_BUILD_PARALLEL_LEVEL", "MAKEFLAGS", "MAX_JOBS", "AXLETREE_JOBS", "DIST_EXTRA_CONFIG"})
+"""Variables that say how a build runs, not what it makes."""
+_WRITTEN = "-- Build files have been written to: "
+
+
+class _Stamp(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder was configured with when a build in it went well."""
+
+    settings: dict[str, str]
+    source: Digest
+    inputs: dict[str, Digest]
+
+
+def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings: Mapping[str, str]) -> bool:
+    """Make a build folder fit for being configured; whether its cache had to go.
+
+    What vouches for the folder goes in any case, until :func:`vouch`: after a build that failed or was killed the next
+    one looks for everything again, since a missing library may be there by then.
+
+    Args:
+        context: the stage's surroundings.
+        build: the folder.
+        env: variables of the build.
+        settings: CMake variables, and whatever else it is configured with.
+    """
+    wanted = _stamp(context, env, settings)
+    before = _read(build / _STAMP)
+    (build / _STAMP).unlink(missing_ok=True)
+    cache = build / CACHE
+    if before is not None and cache.exists():
+        changes = _changes(context, before, wanted)
+        if not changes:
+            return False
+        context.log.say(f"changed: {', '.join(changes)}; configuring from an empty cache")
+    cache.unlink(missing_ok=True)
+    return True
+
+
+def vouch(context: Context, build: Path, *, env: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    """Say that a build went well in a folder, with these settings."""
+    (build / _STAMP).write_bytes(msgspec.json.encode(_stamp(context, env, settings)))
+
+
+def _stamp(context: Context, env: Mapping[str, str], settings: Mapping[str, str]) -> _Stamp:
+    work = str(context.work)  # another one for each key, and nothing of it may reach a result
+    variables = {f"${name}": value for name, value in env.items() if name not in _OF_EACH_RUN and work not in value}
+    inputs = {name: digest for name, digest in context.request.inputs.items() if name != "source"}
+    return _Stamp(settings={**variables, **settings}, source=context.request.inputs["source"], inputs=inputs)
+
+
+def _read(path: Path) -> _Stamp | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Stamp)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _changes(context: Context, before: _Stamp, now: _Stamp) -> list[str]:
+    """What differs that a cache may not outlive, as people call it."""
+    old, new = before.settings, now.settings
+    changes = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    changes += sorted(
+        name for name in before.inputs.keys() | now.inputs.keys() if before.inputs.get(name) != now.inputs.get(name)
+    )
+    if before.source != now.source:
+        try:
+            then = context.store.get_tree(before.source)
+        except AxletreeError:  # the store let it go
+            return [*changes, "the source"]
+        changes += _changed_files(then, context.store.get_tree(now.source))
+    return changes
+
+
+def _changed_files(before: Tree, now: Tree) -> list[str]:
+    """Files that are new or gone, or are no code and have other content."""
+    old = {entry.path: entry for entry in before.entries}
+    new = {entry.path: entry for entry in now.entries}
+    moved = sorted(old.keys() ^ new.keys())
+    edited = sorted(path for path in old.keys() & new.keys() if old[path] != new[path])
+    found = [*moved, *(path for path in edited if _CODE.fullmatch(PurePosixPath(path).suffix) is None)]
+    shown = 3
+    return [*found[:shown], *([f"{len(found) - shown} more files"] if len(found) > shown else [])]
+
+
+def check_expectations(expected: Mapping[str, str], cache: Path, lines: list[str]) -> None:
+    """Compare what CMake enabled with what the recipe expects.
+
+    Raises:
+        StageError: something is otherwise; all of it.
+        IntegrityError: the cache is damaged.
+    """
+    if not expected:
+        return
+    text = cache.read_bytes().decode("utf-8", "surrogateescape")
+    mismatches = check_features(expected, parse_cache(text, file=CACHE), lines)
+    if mismatches:
+        raise StageError(
+            *(
+                Problem(message=str(each), excerpt="\n".join(each.why) or None, hint=each.hint or None)
+                for each in mismatches
+            )
+        )
+
+
+def checking(expected: Mapping[str, str], source: Path) -> tuple[Callable[[str], None], Callable[[], None]]:
+    """Check a build whose backend configures and compiles in one go: as soon as CMake says that it has configured.
+
+    Returns:
+        What gets each line of the backend and raises before anything is compiled; and what raises at the end if CMake
+        never configured the source. Other projects that the build configures on its way count for nothing.
+    """
+    lines: list[str] = []
+    checked: list[str] = []
+
+    def watch(line: str) -> None:
+        lines.append(line)
+        if not expected or checked or not (at := line.find(_WRITTEN)) + 1:
+            return
+        cache = Path(line[at + len(_WRITTEN) :].strip()) / CACHE
+        if _is_of(cache, source):
+            check_expectations(expected, cache, lines)
+            checked.append(line)
+
+    def end() -> None:
+        if expected and not checked:
+            raise StageError(
+                "the build never configured the source by CMake, so nothing is known of its features",
+                hint="only a CMake build can have `expect`",
+            )
+
+    return watch, end
+
+
+def _is_of(cache: Path, source: Path) -> bool:
+    """Whether a cache belongs to a source or to a folder in it."""
+    try:
+        text = cache.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError:
+        return False
+    home = parse_cache(text, file=CACHE).get("CMAKE_HOME_DIRECTORY")
+    return home is not None and Path(os.path.realpath(home)).is_relative_to(os.path.realpath(source))

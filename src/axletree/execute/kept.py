@@ -1,0 +1,42 @@
+"""What a kept build folder is good for: which driver builds a source, and what must be the same in the folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from axletree.buildsystem.era import TELLING_FILES, Era, detect_era
+from axletree.buildsystem.variables import names_compiler, starts_afresh
+
+if TYPE_CHECKING:
+    from axletree.execute.context import Context
+
+
+def era_of(context: Context) -> Era:
+    """How the source of a stage is built, by its files."""
+    tree = context.tree("source")
+    directory = context.parameters["directory"]
+    texts: dict[str, str] = {}
+    for name in TELLING_FILES:
+        entry = tree.find(name if directory == "." else f"{directory}/{name}")
+        if entry is not None and entry.blob is not None:
+            texts[name] = context.store.read_blob(entry.blob).decode("utf-8", "replace")
+    return detect_era(texts)
+
+
+def kept_for(context: Context, driver: str, *, pytorch: bool) -> dict[str, Any]:
+    """What a folder in which CMake builds must have been made with to be of use; all else is configured in it again.
+
+    That is compilers and other tools, the date that they are given, and the variables that act without a trace in any
+    command. Stages that agree on this can go on in one another's folder.
+    """
+    ingredients, parameters = context.request.ingredients, context.parameters
+    environ = {**ingredients.get("environ", {}), **parameters["env"]}
+    options = {name.partition(":")[0]: value for name, value in parameters.get("options", {}).items()}
+    return {
+        "driver": driver,
+        "directory": parameters["directory"],
+        "tools": ingredients.get("tools", {}),
+        "epoch": ingredients.get("epoch"),
+        "environ": {name: value for name, value in environ.items() if starts_afresh(name, pytorch=pytorch)},
+        "options": {name: value for name, value in options.items() if names_compiler(name)},
+    }
