@@ -30,7 +30,7 @@ ACTIONS: dict[str, ActionSpec] = {
     "fetch": ActionSpec(module="axletree.execute.actions.fetch", revision=1, network=True),
     "patch": ActionSpec(module="axletree.execute.actions.patch", revision=1),
     "environment": ActionSpec(module="axletree.execute.actions.environment", revision=1, network=True),
-    "build": ActionSpec(module="axletree.execute.actions.build", revision=3, compiles=True),
+    "build": ActionSpec(module="axletree.execute.actions.build", revision=4, compiles=True),
     "compile": ActionSpec(module="axletree.execute.actions.compile", revision=1, compiles=True),
     "run": ActionSpec(module="axletree.execute.actions.run", revision=3, compiles=True),
     "hipify": ActionSpec(module="axletree.execute.actions.hipify", revision=1),
