@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code."),
     "build": ("build", "Build, audit, index, install and test a recipe's variants."),
     "check": ("check", "Validate recipes and report all their errors at once."),
+    "clean": ("clean", "Show what builds and hipify left in a source tree, and remove it."),
     "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
     "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),
     "ledger": (

@@ -1,0 +1,67 @@
+"""``axletree clean``: remove what a build and hipify left in a source tree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from axletree.app.clean import clean, find_trees
+from axletree.core.errors import UsageError
+from axletree.core.units import format_bytes
+from axletree.view.tables import plural, printable, render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.app.clean import CleanReport, What
+
+
+@click.command()
+@click.argument("place", metavar="RECIPE|DIR")
+@click.option("--build", "build", is_flag=True, help="Build products that git ignores (default).")
+@click.option("--hipify", "hipify", is_flag=True, help="Files that hipify made or edited in place, in submodules too.")
+@click.option("--all", "everything", is_flag=True, help="Both, in submodules too, and your changes, saved as a patch.")
+@click.option("--yes", is_flag=True, help="Do it; without this it is only shown.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: bool, as_json: bool) -> None:
+    """Show what builds and hipify left in a source tree, and remove it.
+
+    Nothing is changed without --yes. Files that git does not track and does not ignore stay, and so do virtual
+    environments and editors' folders.
+    """
+    if build + hipify + everything > 1:
+        raise UsageError("--build, --hipify and --all exclude each other", hint="--all is both")
+    what: What = "all" if everything else "hipify" if hipify else "build"
+    reports = [clean(tree, what, environ=os.environ, really=yes) for tree in find_trees(place, here=Path())]
+    if as_json:
+        content = {"schema": 1, "trees": reports}
+        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+    else:
+        click.echo("\n".join(line for report in reports for line in _lines(report)))
+
+
+def _lines(report: CleanReport) -> Iterator[str]:
+    yield printable(report.folder)
+    rows = [
+        (item.fate, item.path, f"{item.files:,}", format_bytes(item.size) if item.size else "", item.why)
+        for item in report.items
+    ]
+    if rows:
+        width = shutil.get_terminal_size().columns
+        yield render_table(("what", "path", "files", "size", "why"), rows, width=width, right=(2, 3), indent="  ")
+    removed = [item for item in report.items if item.fate == "remove"]
+    restored = sum(item.fate == "restore" for item in report.items)
+    kept = sum(item.fate == "keep" for item in report.items)
+    files = plural(sum(item.files for item in removed), "file")
+    size = format_bytes(sum(item.size for item in removed))
+    verbs = ("removed", "restored") if report.done else ("would remove", "restore")
+    yield f"{verbs[0]} {files} ({size}), {verbs[1]} {restored}, {'kept' if report.done else 'keep'} {kept}"
+    if report.patch is not None:
+        yield printable(f"changes that were taken back are in {report.patch}")
+    if not report.done and (removed or restored):
+        yield "nothing was changed: --yes does it"
