@@ -12,10 +12,11 @@ from axletree.app import planning
 from axletree.app.link_guard import link_findings
 from axletree.app.publish import OUT
 from axletree.app.sharing import compare_sharing
+from axletree.app.triton import triton_uses
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.plain import download_lines, finding_lines
-from axletree.view.plan import plan_json, plan_report, plan_text
+from axletree.view.plan import plan_json, plan_report, plan_text, triton_lines
 
 
 @click.command(help="Show the stages of a build: what is shared, cached, run again and why.")
@@ -49,10 +50,12 @@ def command(
         perhaps=planning.perhaps(prepared),
         sharing=compare_sharing(prepared, store),
         findings=link_findings(prepared),
+        triton=triton_uses(prepared, store),
     )
     if as_json:
         click.echo(plan_json(report))
         return
     click.echo(plan_text(report, width=shutil.get_terminal_size((100, 24)).columns, explain=explain))
-    for line in (*download_lines(planning.downloads(prepared, store)), *finding_lines(report.findings)):
+    downloads = planning.downloads(prepared, store)
+    for line in (*download_lines(downloads), *triton_lines(report), *finding_lines(report.findings)):
         click.echo(line)

@@ -62,6 +62,17 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     shared_work: float | None
 
 
+class TritonUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The triton that the source is made for."""
+
+    gpu: str
+    requirement: str
+    channel: str
+    """The part of PyTorch's wheel index that has it."""
+    other: dict[str, str] = {}
+    """Packages of the recipe that require another one -> their requirement."""
+
+
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     """What ``axletree plan --json`` prints. Fields may be added within a schema version, never renamed."""
 
@@ -73,6 +84,8 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     """Where sharing was switched off."""
     findings: tuple[Finding, ...] = ()
     """What is to be said before anything runs."""
+    triton: tuple[TritonUse, ...] = ()
+    """What the source pins, where it does."""
     schema: Literal[1] = PLAN_SCHEMA
 
 
@@ -84,6 +97,7 @@ def plan_report(
     perhaps: Collection[StageId] = (),
     sharing: Sharing | None = None,
     findings: Sequence[Finding] = (),
+    triton: Sequence[TritonUse] = (),
 ) -> PlanReport:
     """Put a plan's stages and their totals together.
 
@@ -94,6 +108,7 @@ def plan_report(
         perhaps: Those that run only if the result of one of their inputs really changes.
         sharing: What it costs that sharing was switched off, if it was.
         findings: What is to be said before anything runs.
+        triton: What the source pins, where it does.
     """
     rows = tuple(
         PlanRow(
@@ -114,6 +129,7 @@ def plan_report(
         stages=rows,
         sharing=sharing,
         findings=tuple(findings),
+        triton=tuple(triton),
     )
 
 
@@ -134,6 +150,15 @@ def _totals(rows: Sequence[PlanRow]) -> PlanTotals:
         longest=max(ends.values(), default=0.0),
         unknown=sum(row.status != "cached" and row.estimate is None for row in rows),
     )
+
+
+def triton_lines(report: PlanReport) -> list[str]:
+    """The pinned triton of each GPU world, and which packages require another."""
+    lines: list[str] = []
+    for use in report.triton:
+        lines.append(f"triton for {use.gpu}: {use.requirement} (pinned by the source, index whl/{use.channel})")
+        lines += [f"  warning: package {package} requires {text}" for package, text in use.other.items()]
+    return lines
 
 
 def plan_json(report: PlanReport) -> str:
