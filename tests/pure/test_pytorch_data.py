@@ -23,7 +23,8 @@ from axletree.recipe.target import resolve
 
 if TYPE_CHECKING:
     from axletree.recipe.base import Properties
-    from axletree.recipe.target import Target, TargetConda
+    from axletree.recipe.conda import TargetConda
+    from axletree.recipe.target import Target
 
 FOLDER = Path(__file__).parents[2] / "recipes" / "pytorch"
 NAMES = ("blas", "cpu", "cuda", "presets", "python", "rocm")

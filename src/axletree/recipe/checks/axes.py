@@ -75,7 +75,8 @@ def _same_ids(variants: Sequence[Variant], path: Path) -> Iterator[Fault]:
 
 def unknown_axis(grid: Grid, axis: str, path: Path) -> Fault:
     """The fault of an axis that the recipe or preset does not have."""
-    hint = suggestion(axis, grid.axes, "axes of this recipe") or f"add it to axes: {axis} = [...]"
+    owner = "preset" if path[:1] == ("presets",) else "recipe"
+    hint = suggestion(axis, grid.axes, f"axes of this {owner}") or f"add it to axes: {axis} = [...]"
     return Fault(path=path, message=f"unknown axis {axis!r}", hint=hint, needs=(("axes", axis),))
 
 
