@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from axletree.execute.backend import build_wheel
 from axletree.execute.context import Outcome
+from axletree.execute.drivers import scikit_build
 from axletree.execute.drivers.configure import checking, make_room, vouch
 from axletree.execute.drivers.installed import clear_leftovers
 from axletree.execute.drivers.job import build_folder, own_files
@@ -55,7 +56,8 @@ def run(context: Context) -> Outcome:
         chosen = {f"config.{name}": str(value) for name, value in config.items()} | {"driver": era.driver}
         if by_cmake:
             clear_leftovers(source, build, ours=own_files(context))
-            make_room(context, build, env=env, settings=chosen)
+            room = scikit_build.make_room if era.driver == "scikit-build-core" else make_room
+            room(context, build, env=env, settings=chosen)
         if era.driver == "scikit-build-core":
             config["build-dir"] = str(build)
         prepare(context, place, source, build, env)

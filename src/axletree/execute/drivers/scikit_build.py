@@ -5,13 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.execute.backend import build_wheel
-from axletree.execute.drivers.configure import checking, make_room
+from axletree.execute.drivers import configure
 from axletree.execute.drivers.job import finish
 from axletree.host.wheels import unpack_wheel
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from axletree.execute.context import Context
     from axletree.execute.drivers.job import Job
+
+
+_INFO = ".skbuild-info.json"
+
+
+def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings: Mapping[str, str]) -> None:
+    """As :func:`axletree.execute.drivers.configure.make_room`, for a folder that the backend configures.
+
+    The backend notes in the folder which environment it is of itself, and removes all objects where that is another
+    one, as it is for each Python. Without the note it goes on; that the cache is not another Python's is seen to here.
+    """
+    if configure.make_room(context, build, env=env, settings=settings):
+        (build / _INFO).unlink(missing_ok=True)
 
 
 def build(job: Job) -> None:
@@ -27,7 +44,7 @@ def build(job: Job) -> None:
     if job.targets:
         config["build.targets"] = ";".join(job.targets)
     make_room(job.context, job.build, env=job.env, settings={"driver": "scikit-build-core", **job.options})
-    watch, end = checking(job.expect, job.source)
+    watch, end = configure.checking(job.expect, job.source)
     build_wheel(job.context, source=job.source, out=wheels, env=job.env, config=config, watch=watch)
     end()
     finish(job, driver="scikit-build-core")
