@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+SCRIPT = """import pathlib
+for name, old, new in (("a.cpp", "cuda", "hip"), ("b.cpp", "cuda", "hip"), ("third_party/inner/cuda.cu", "HCC", "AMD")):
+    path = pathlib.Path(name)
+    if path.exists():
+        path.write_text(path.read_text().replace(old, new))
+pathlib.Path("made.txt").write_text("by hipify")
+"""
 IGNORED = "build/\n*.so\n*.cpp.o\nmy-*/\n# BEGIN NOT-CLEAN-FILES (setup.py handles this marker.)\n.cache\nnotes.txt\n"
 
 
@@ -31,6 +38,7 @@ def tree(tmp_path: Path) -> Path:
     top = Origin(tmp_path / "torch")
     top.add_submodule(inner, "third_party/inner")
     top.commit(setup="1\n", a_dot_cpp="cudaFree(p);\n", b_dot_cpp="cudaFree(p);\n", _dot_gitignore=IGNORED)
+    top.commit(tools__amd_build__build_amd_dot_py=SCRIPT)
     folder = top.folder
     (folder / ".git/info/exclude").write_text("private/\n")
     top.write(
@@ -40,6 +48,7 @@ def tree(tmp_path: Path) -> Path:
         notes_dot_txt="mine",
         private__key="mine",
         untracked="mine",
+        made_dot_txt="by hipify",
         _dot_venv__bin__activate="x",
         aten__hip__k_dot_hip=f"{BREADCRUMB.decode()}\nkernel",
         a_dot_cpp="hipFree(p);\n",
@@ -89,6 +98,7 @@ def test_hipify_is_taken_back_in_submodules_too(tree: Path) -> None:
         "a.cpp": "restore",
         "aten/hip/k.hip": "remove",
         "b.cpp": "keep",
+        "made.txt": "remove",
         "third_party/inner/cuda.cu": "restore",
         "third_party/inner/mine": "keep",
     }

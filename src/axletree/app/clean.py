@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,12 +14,13 @@ from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host import cleaning
 from axletree.host.cleaning import Item
 from axletree.host.files import replace_file
+from axletree.host.hipify_replay import hipified_copies
 from axletree.host.obstacles import changed_files
 from axletree.host.worktree import open_worktree
 from axletree.recipe.checkouts import repositories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from axletree.host.worktree import Worktree
 
@@ -82,7 +84,9 @@ def clean(folder: Path, what: What, *, environ: Mapping[str, str], really: bool)
         _carry_out(top, items, {}, really=really)
         return CleanReport(folder=str(folder), items=items, done=really)
     git = open_worktree(top, url=top.as_uri(), environ=environ, refresh=really)
-    found = {tree.folder: (tree, tuple(_find(tree, top, what))) for tree in _trees(git, what)}
+    trees = tuple(_trees(git, what))
+    with nullcontext(()) if what == "build" else hipified_copies(git, trees) as copies:
+        found = {tree.folder: (tree, tuple(_find(tree, top, what, copies))) for tree in trees}
     items = _distinct(item for _, inner in found.values() for item in inner)
     restored = {
         tree.folder: (tree, [_inside(tree, top, item) for item in inner if item.fate == "restore"])
@@ -99,13 +103,13 @@ def _trees(git: Worktree, what: What) -> Iterator[Worktree]:
         yield from cleaning.repositories_in(git)
 
 
-def _find(git: Worktree, top: Path, what: What) -> Iterator[Item]:
+def _find(git: Worktree, top: Path, what: What, copies: Sequence[Path]) -> Iterator[Item]:
     if what in {"build", "all"}:
         yield from cleaning.find_ignored(git, top)
     if what == "build":
         return
     both = _staged_and_changed_again(git) if what == "all" else set()
-    for item in cleaning.find_hipified(git, top):
+    for item in cleaning.find_hipified(git, top, copies):
         if what == "all" and item.fate == "keep":
             if _inside(git, top, item) in both:
                 yield msgspec.structs.replace(item, why="staged, and changed again: a patch could not hold both")

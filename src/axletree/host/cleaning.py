@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.buildsystem.pytorch.hipified import is_edited_by_hipify, is_made_by_hipify
+from axletree.buildsystem.pytorch.hipified import is_made_by_hipify
 from axletree.host.obstacles import changed_files, populated
 from axletree.host.worktree import links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.host.worktree import Worktree
 
@@ -100,25 +100,37 @@ def _not_cleaned(git: Worktree) -> set[str]:
         return set(git.run(*listing).split("\0"))
 
 
-def find_hipified(git: Worktree, top: Path) -> Iterator[Item]:
+def find_hipified(git: Worktree, top: Path, copies: Sequence[Path]) -> Iterator[Item]:
     """What hipify made and edited in a repository, without its submodules.
+
+    Args:
+        git: the repository.
+        top: the tree that paths are relative to.
+        copies: what :func:`~axletree.host.hipify_replay.hipified_copies` gave for the tree.
 
     Raises:
         HostError: git failed.
     """
     for name in filter(None, git.run("ls-files", "--others", "-z").split("\0")):
         path = git.folder / name
-        if path.is_file() and not path.is_symlink() and is_made_by_hipify(_start(path)):
+        plain = path.is_file() and not path.is_symlink()
+        if plain and (is_made_by_hipify(_start(path)) or _is_in(copies, top, path)):
             yield _measured(top, path, "made by hipify")
     for name in changed_files(git):
         path = git.folder / name
-        if path.is_file() and not path.is_symlink():
-            before = git.attempt("cat-file", "--filters", f"HEAD:{name}")
-            after = path.read_bytes().decode("utf-8", "surrogateescape")
-            if before.returncode == 0 and is_edited_by_hipify(before.stdout, after):
-                yield _measured(top, path, "edited by hipify", fate="restore")
-                continue
-        yield Item(path=_shown(top, path), fate="keep", why="changed, and not by hipify alone")
+        if path.is_file() and not path.is_symlink() and _is_in(copies, top, path):
+            yield _measured(top, path, "edited by hipify", fate="restore")
+        else:
+            yield Item(path=_shown(top, path), fate="keep", why="changed, and not by hipify alone")
+
+
+def _is_in(copies: Sequence[Path], top: Path, path: Path) -> bool:
+    """Whether one of the copies has this very file."""
+    theirs = [copy / path.relative_to(top) for copy in copies]
+    size = path.stat().st_size
+    return any(
+        file.is_file() and file.stat().st_size == size and file.read_bytes() == path.read_bytes() for file in theirs
+    )
 
 
 def repositories_in(git: Worktree) -> Iterator[Worktree]:
