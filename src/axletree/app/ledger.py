@@ -34,7 +34,7 @@ from axletree.plan.ledger import (
     standing,
     with_built,
 )
-from axletree.recipe.axes import expand, select
+from axletree.recipe.axes import exactly, expand, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -276,11 +276,6 @@ def chosen(standings: Iterable[Standing], *, only_failed: bool) -> tuple[str, ..
 def skipped(recipe: Recipe, skip: Sequence[str]) -> tuple[str, ...]:
     """Variants that were left out by name."""
     return tuple(variant.id for variant in expand(recipe) if any(fnmatchcase(variant.id, pattern) for pattern in skip))
-
-
-def exactly(variant: str) -> str:
-    """The pattern that matches one variant."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in variant)
 
 
 def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:

@@ -12,6 +12,7 @@ from axletree import registry
 from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
+from axletree.app.releases import RELEASE_VARIABLE, release_version
 from axletree.app.sources import read_lock, remake, source_inputs
 from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.core.errors import AxletreeError, Problem, RecipeError
@@ -84,7 +85,7 @@ def prepare(
     axes ``no_share``.
 
     Raises:
-        UsageError: the recipe has no such axis, or a pattern matches no variant.
+        UsageError: the recipe has no such axis, a pattern matches no variant, or there is no such release.
         RecipeError: the recipe or a lock is wrong or missing.
         HostError: an interpreter or a tool that a stage needs is not on this machine.
     """
@@ -93,7 +94,9 @@ def prepare(
         loaded = with_source(loaded, Path(folder))
     recipe = unshared(loaded.recipe, no_share)
     variants = select(expand(recipe), patterns, skip)
-    targets = tuple(resolve(recipe, variant) for variant in variants)
+    release = environ.get(RELEASE_VARIABLE)
+    version = release_version(recipe, release) if release else None
+    targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
     _refuse_secrets(targets, loaded)
     interpreters = _interpreters(targets, store, environ)
     with _naming(loaded):

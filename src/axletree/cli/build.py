@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app.build import Built, build
-from axletree.app.ledger import LEDGER, chosen, exactly, standings
+from axletree.app.ledger import LEDGER, chosen, standings
 from axletree.app.planning import SOURCE_VARIABLE
 from axletree.app.publish import OUT
+from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
 from axletree.cli.ledger import build_command
 from axletree.host.machine import memory
+from axletree.recipe.axes import exactly
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
@@ -24,7 +26,7 @@ from axletree.view.plain import PlainView
 from axletree.view.tables import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from axletree.core.events import Event
 
@@ -36,8 +38,14 @@ _CANCELLED = 130
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
 @click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
 @click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
+@click.option(
+    "--release",
+    metavar="RELEASE",
+    help="What packages are called: nightly=YYYYMMDD, rc=N, post=N, git=SHA, tag=vX.Y.Z, or a version.",
+)
 @click.option("--keep-going", is_flag=True, help="After a failure go on with what does not depend on it.")
 @click.option(
     "--remaining", is_flag=True, help="Only variants that are not done yet, by the ledger of the output folder."
@@ -53,8 +61,10 @@ def command(
     out: Path,
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
+    gpu: str | None,
     no_share: tuple[str, ...],
     source: Path | None,
+    release: str | None,
     keep_going: bool,
     remaining: bool,
     only_failed: bool,
@@ -64,11 +74,11 @@ def command(
     as_json: bool,
 ) -> None:
     """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
-    environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source)
+    environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source, release=release)
     store = Store.open(default_root(environ))
-    picked = patterns
+    picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
     if remaining or only_failed:
-        found = standings(recipe, store, out=out, environ=environ, patterns=patterns, skip=skip, no_share=no_share)
+        found = standings(recipe, store, out=out, environ=environ, patterns=picked, skip=skip, no_share=no_share)
         ids = chosen(found, only_failed=not remaining)
         if not ids:
             state = "remains" if remaining else "failed"
@@ -99,17 +109,19 @@ def command(
         patterns=patterns,
         skip=skip,
         no_share=no_share,
-        options=(
-            *(["--source", str(source)] if source is not None else []),
-            *(["--keep-going"] if keep_going else []),
-            "--remaining",
-        ),
+        options=_given({"--gpu": gpu, "--source": source, "--release": release}, keep_going=keep_going),
     )
     _close(built, out, as_json=as_json, again=again)
 
 
+def _given(options: Mapping[str, object | None], *, keep_going: bool) -> tuple[str, ...]:
+    """Options with values as they were given, for the command that builds what remains."""
+    given = [text for option, value in options.items() if value is not None for text in (option, str(value))]
+    return (*given, *(["--keep-going"] if keep_going else []), "--remaining")
+
+
 def _with_options(
-    *, offline: bool, find_links: tuple[str, ...], index_url: str | None, source: Path | None
+    *, offline: bool, find_links: tuple[str, ...], index_url: str | None, source: Path | None, release: str | None
 ) -> dict[str, str]:
     """The environment with the options in it: stages read their settings there, as they would for another engine."""
     environ = dict(os.environ)
@@ -121,6 +133,8 @@ def _with_options(
         environ["AXLETREE_INDEX_URL"] = index_url
     if source is not None:
         environ[SOURCE_VARIABLE] = str(source)
+    if release is not None:
+        environ[RELEASE_VARIABLE] = release
     return environ
 
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from axletree.app.recipes import load_recipe, preset_of
+from axletree.app.releases import patterns_for_gpu
 from axletree.recipe.axes import expand, select
 from axletree.recipe.presets import count_preset
 from axletree.view.presets import preset_document, preset_text
@@ -34,6 +35,7 @@ JSON_SCHEMA = 1
     help="Only variants whose id matches, such as 'py311-*'. May be given several times.",
 )
 @click.option("--skip", metavar="PATTERN", multiple=True, help="No variants whose id matches.")
+@click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
 @click.option(
     "--preset",
     metavar="NAME",
@@ -46,6 +48,7 @@ def command(
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     *,
+    gpu: str | None,
     preset: str | None,
     as_json: bool,
     github: bool,
@@ -53,7 +56,10 @@ def command(
     """List a recipe's variants."""
     if github and (as_json or preset is not None):
         raise click.UsageError(f"{'--json' if as_json else '--preset'} and --github exclude each other")
+    if gpu is not None and preset is not None:
+        raise click.UsageError("--gpu is for the recipe's own variants; for those of a preset there is --variant")
     loaded = load_recipe(recipe).recipe
+    patterns = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
     width = shutil.get_terminal_size().columns
     if preset is not None:
         report = count_preset(preset, preset_of(loaded, preset), patterns, skip)

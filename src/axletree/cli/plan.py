@@ -11,6 +11,7 @@ import click
 from axletree.app import planning
 from axletree.app.link_guard import link_findings
 from axletree.app.publish import OUT
+from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
 from axletree.app.sharing import compare_sharing
 from axletree.app.triton import triton_uses
 from axletree.store.layout import default_root
@@ -23,8 +24,10 @@ from axletree.view.plan import plan_json, plan_report, plan_text, triton_lines
 @click.argument("recipe")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
 @click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
 @click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
+@click.option("--release", metavar="RELEASE", help="What packages are called, as for build: nightly=YYYYMMDD, rc=N ...")
 @click.option("--explain", is_flag=True, help="All reasons of each stage, and which variants share it.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def command(
@@ -32,14 +35,18 @@ def command(
     recipe: str,
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
+    gpu: str | None,
     no_share: tuple[str, ...],
     source: Path | None,
+    release: str | None,
     explain: bool,
     as_json: bool,
 ) -> None:
     """Print the plan of a recipe."""
     store = Store.open(default_root(os.environ))
     environ = dict(os.environ) | ({planning.SOURCE_VARIABLE: str(source)} if source is not None else {})
+    environ |= {RELEASE_VARIABLE: release} if release is not None else {}
+    patterns = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
     prepared = planning.prepare(
         recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=OUT, environ=environ
     )

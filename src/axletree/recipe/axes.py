@@ -167,6 +167,11 @@ def select(variants: Sequence[Variant], patterns: Sequence[str], skip: Sequence[
     return selected
 
 
+def exactly(variant: str) -> str:
+    """The pattern that matches the id of one variant and nothing else."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in variant)
+
+
 def _unmatched(variants: Sequence[Variant], pattern: str) -> Problem:
     ids = [variant.id for variant in variants]
     near = difflib.get_close_matches(pattern, ids, n=3, cutoff=0.3) or ids[:3]

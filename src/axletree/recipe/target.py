@@ -162,13 +162,17 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     tests: tuple[TargetTest, ...]
 
 
-def resolve(recipe: Recipe, variant: Variant) -> Target:
+def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> Target:
     """Fill a valid recipe with the values of one variant, with its overrides applied in order.
+
+    ``version`` is what packages are called, where that is not the recipe's: the source stays that of the recipe.
 
     Raises:
         RecipeError: a text reads what its owner does not declare; a recipe from ``parse_recipe`` has none such.
     """
     values = variant.values
+    source = _source(recipe, values)
+    recipe = recipe if version is None else replace(recipe, version=version)
     now = _overridden(recipe, values)
     packages = {name: part for name, part in now.packages.items() if matches(part.when, values)}
     return Target(
@@ -176,7 +180,7 @@ def resolve(recipe: Recipe, variant: Variant) -> Target:
         version=recipe.version,
         variant=variant.id,
         axes=dict(values),
-        source=_source(recipe, values),
+        source=source,
         environments=tuple(_environment(recipe, name, part, values) for name, part in now.environments.items()),
         stages=tuple(_stage(recipe, name, part, values) for name, part in now.stages.items()),
         packages=tuple(_package(recipe, name, part, values) for name, part in packages.items()),

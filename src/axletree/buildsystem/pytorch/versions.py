@@ -28,6 +28,7 @@ World = Literal["cpu", "cuda", "rocm", "xpu"]
 _TAG = re.compile(r"v(?P<release>\d+\.\d+\.\d+)(?:-rc\d+)?", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{7,40}")
 _DATE = re.compile(r"[0-9]{8}")
+_NUMBER = re.compile(r"[0-9]{1,6}")
 _SHORT = 7
 """Digits of a commit that a version keeps."""
 _FORMS = (
@@ -89,17 +90,14 @@ def version_for(base: str, text: str) -> str:
     kind, equals, value = text.partition("=")
     if not equals:
         return _checked(text)
-    match kind:
-        case "nightly":
-            return nightly(base, value)
-        case "rc" | "post":
-            if not value.isdecimal() or not value.isascii():
-                raise ValueError(f"{value!r} is no number: such as {kind}=2")
-            return candidate(base, int(value)) if kind == "rc" else rebuilt(base, int(value))
-        case "git":
-            return from_commit(base, value)
-        case "tag":
-            return of_tag(value)
+    if kind in {"rc", "post"}:
+        if not _NUMBER.fullmatch(value):
+            raise ValueError(f"{value!r} is no number: such as {kind}=2")
+        return candidate(base, int(value)) if kind == "rc" else rebuilt(base, int(value))
+    if kind == "tag":
+        return of_tag(value)
+    if kind in {"nightly", "git"}:
+        return nightly(base, value) if kind == "nightly" else from_commit(base, value)
     known = ", ".join(f"{each}=" for each in KINDS)
     raise ValueError(f"unknown kind of release {kind!r}: {known} or a version")
 
