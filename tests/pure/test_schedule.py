@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,6 +119,8 @@ class Machine:
                 self.started.append(stage)
                 self.running[stage] = instruction.cost
                 self.check_room()
+                taken = [place for each in self.running if (place := self.works[each].workspace) is not None]
+                assert len(taken) == len(set(taken)), "two stages in one workspace"
 
     def check_room(self) -> None:
         costs = self.running.values()
@@ -140,6 +143,7 @@ def machines(draw: st.DrawFn, *, budget: Budget | None = None) -> Machine:
             id=stage,
             needs=tuple(needs),
             compiles=draw(st.booleans()),
+            workspace=draw(st.sampled_from([None, None, "one", "two"])),
             resources=TargetResources(
                 cores=draw(st.integers(1, 12)), memory=draw(SIZES), memory_per_job=draw(SIZES), disk=draw(SIZES)
             ),
@@ -360,6 +364,28 @@ def test_disk_space_comes_back_when_somebody_made_room() -> None:
     assert played(scheduler, *(Miss(a(name)) for name in works)) == [[], [], ["a"]]
     assert played(scheduler, Ended(a("a"), ok=True, disk=4 * GIB)) == [["b", "c"]]
     assert scheduler.free.disk == 0
+
+
+def test_stages_of_one_workspace_take_turns_and_hold_nothing_while_they_wait() -> None:
+    budget = Budget(cores=2, slots=2, memory=64 * GIB, disk=0)
+    binds = [msgspec.structs.replace(work(name, wall=9.0, compiles=True), workspace="w") for name in ("b311", "b312")]
+    works = table(*binds, work("other", compiles=True), work("test"))
+    scheduler = Scheduler(works, budget, keep_going=False)
+    scheduler.begin()
+    assert played(scheduler, *(Miss(a(name)) for name in works)) == [[], [], [], ["b311", "test"]]
+    assert scheduler.free.cores == 0
+    assert played(scheduler, Ended(a("b311"), ok=True)) == [["b312"]]
+    assert played(scheduler, Ended(a("b312"), ok=True)) == [["other"]]
+
+
+def test_what_waits_for_its_workspace_does_not_hold_up_others() -> None:
+    budget = Budget(cores=2, slots=2, memory=64 * GIB, disk=0)
+    binds = [msgspec.structs.replace(work(name, wall=9.0, compiles=True), workspace="w") for name in ("b311", "b312")]
+    first = msgspec.structs.replace(binds[0], compiles=False)
+    scheduler = Scheduler(table(first, binds[1], work("other", compiles=True)), budget, keep_going=False)
+    scheduler.begin()
+    assert played(scheduler, *(Miss(a(name)) for name in ("b311", "b312", "other"))) == [[], [], ["b311", "other"]]
+    assert played(scheduler, Ended(a("other"), ok=True), Ended(a("b311"), ok=True)) == [[], ["b312"]]
 
 
 def test_an_answer_that_nobody_asked_for_is_an_error() -> None:

@@ -1,0 +1,46 @@
+"""What ninja's steps are called: CMake's descriptions and command lines in a few words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axletree.execute.progress import describe
+
+CXX = "/store/cache/tools/ccache-1/c++ -DTORCH -I/src/aten/src -isystem /usr/include/eigen3 -O3 -fPIC -std=gnu++17 -MD"
+MODULE = "caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/native/native_functions.cpp.o"
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (f"Building CXX object {MODULE}", "compiling native_functions.cpp"),
+        ("Building CUDA object CMakeFiles/x.dir/Sort.cu.o", "compiling Sort.cu"),
+        ("Building C object CMakeFiles/x.dir/main.c.o", "compiling main.c"),
+        ("Linking CXX shared library lib/libtorch_cpu.so", "linking libtorch_cpu.so"),
+        ("Linking CXX executable bin/protoc; Configuring", "linking protoc"),
+        ("Linking CXX static library lib/libfp16.a", "linking libfp16.a"),
+        ("Generating ../torch/a.cpp, ../torch/b.cpp, c.h", "generating a.cpp and 2 more"),
+        ("Generating version.h", "generating version.h"),
+        ("Install the project...", "installing"),
+        (
+            f"{CXX} -MT {MODULE} -MF {MODULE}.d -o {MODULE} -c /src/native_functions.cpp",
+            "compiling native_functions.cpp",
+        ),
+        (f"{CXX} -c /src/kernel.cu -o x.o", "compiling kernel.cu"),
+        (
+            ": && /usr/bin/c++ -fPIC -Wl,-z,now -shared -Wl,-soname,libx.so -o lib/libx.so a.o b.o && :",
+            "linking libx.so",
+        ),
+        ("cd /build && /usr/bin/python -m torchgen.gen", "cd /build && /usr/bin/python -m torchgen.gen"),
+        ("", ""),
+    ],
+)
+def test_a_step_in_words(step: str, words: str) -> None:
+    assert describe(step) == words
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_one_short_line_of_it(step: str) -> None:
+    assert len(describe(step)) <= max(120, len("generating and more") + len(step))
