@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from axletree.core import events
 from axletree.core.values import StageId
-from axletree.recipe.schema import event_schema, recipe_schema
+from axletree.recipe.schema import data_schema, event_schema, recipe_schema
 from support.recipes import SMALL
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def validate(document: dict[str, Any], schema: dict[str, Any]) -> None:
     Draft202012Validator(schema).validate(document)
 
 
-@pytest.mark.parametrize("schema", [recipe_schema(), event_schema()], ids=["recipe", "events"])
+@pytest.mark.parametrize("schema", [recipe_schema(), data_schema(), event_schema()], ids=["recipe", "data", "events"])
 def test_it_is_a_schema(schema: dict[str, Any]) -> None:
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -39,6 +39,14 @@ def test_it_is_a_schema(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_recipes_are_valid(path: Path) -> None:
     validate(tomllib.loads(path.read_text(encoding="utf-8")), recipe_schema())
+
+
+@pytest.mark.parametrize("name", ["blas", "cpu", "cuda", "presets", "python", "rocm"])
+def test_shipped_data_is_valid(name: str) -> None:
+    text = (ROOT / "recipes" / "pytorch" / f"{name}.toml").read_text(encoding="utf-8")
+    validate(tomllib.loads(text), data_schema())
+    with pytest.raises(ValidationError):
+        validate(tomllib.loads(f"{text}\n[propertys]\n"), data_schema())
 
 
 def test_a_small_recipe_is_valid() -> None:

@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "repair": ("repair", "Take missing libraries into wheels, leave what others bring, retag them."),
     "retag": ("retag", "Give wheels other tags, another build tag or another local version."),
     "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
-    "schema": ("schema", "Print the JSON schema of recipes or of the event stream."),
+    "schema": ("schema", "Print the JSON schema of recipes, of their data files or of the event stream."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
     "sizes": ("sizes", "Say where the bytes are: by folder, ELF section and GPU architecture."),
     "source": ("source", "Have a recipe's git repositories on disk: sync."),

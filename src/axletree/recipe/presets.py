@@ -65,7 +65,7 @@ class PackageRow(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """How many of it there are: combinations of the values of its axes."""
     axes: tuple[str, ...]
-    """What they differ by; the axes of all its entries."""
+    """What they differ by."""
 
 
 class PresetReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,10 +135,10 @@ def _made(part: Part, variants: Iterable[Variant]) -> set[tuple[str, ...]]:
 
 def _package_rows(preset: Preset, variants: Sequence[Variant]) -> Iterable[PackageRow]:
     for name in dict.fromkeys(part.name for part in preset.packages):
-        parts = [part for part in preset.packages if part.name == name]
-        seen = {axis for part in parts for axis in part.axes}
+        made = [(part, len(_made(part, variants))) for part in preset.packages if part.name == name]
+        seen = {axis for part, count in made if count for axis in part.axes}
         yield PackageRow(
             name=name,
-            count=sum(len(_made(part, variants)) for part in parts),
+            count=sum(count for _, count in made),
             axes=tuple(axis for axis in preset.axes if axis in seen),
         )

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.core.events import Event
 from axletree.recipe.model import Recipe
+from axletree.recipe.properties import DataTables
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _NULL = {"type": "null"}
@@ -19,6 +20,11 @@ def recipe_schema() -> dict[str, Any]:
     It holds the structure only; what a recipe means is checked by :func:`~axletree.recipe.parse.parse_recipe`.
     """
     return _document(_without_null(msgspec.json.schema(Recipe)), "Axletree recipe", "What to build, and for what.")
+
+
+def data_schema() -> dict[str, Any]:
+    """Schema of a recipe's data file."""
+    return _document(_without_null(msgspec.json.schema(DataTables)), "Axletree data", "What is known of axis values.")
 
 
 def event_schema() -> dict[str, Any]:
