@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.buildsystem.cmake.cache import (
+    EntryType,
     diff_caches,
     edit_cache,
     is_true,
@@ -76,7 +78,20 @@ def test_what_was_set_is_read_back(pairs: list[tuple[str, str]]) -> None:
     assert render_cache(edit_cache(edited, dict.fromkeys(wanted))) == TEXT
 
 
-@given(st.text(max_size=200))
+HOSTILE = st.text(st.sampled_from("aB:=\"'/#\\ \t;$\x0b\x85\u2028é\udcff\n\r"), max_size=8)
+
+
+@given(HOSTILE, HOSTILE, st.sampled_from(get_args(EntryType)))
+def test_any_edit_is_refused_or_read_back(name: str, value: str, kind: EntryType) -> None:
+    cache = parse_cache(TEXT, file="C")
+    with suppress(UsageError):
+        edited = edit_cache(cache, {name: (kind, value)})
+        assert edited.entries.keys() == cache.entries.keys() | {name}
+        assert (edited.get(name), edited.entries[name].type) == (value, kind)
+        assert render_cache(edit_cache(edited, {name: None})) == TEXT
+
+
+@given(st.text(max_size=200) | st.lists(HOSTILE, max_size=6).map("\n".join))
 def test_any_text_is_read_whole_or_refused(text: str) -> None:
     with suppress(IntegrityError):
         assert render_cache(parse_cache(text, file="C")) == text
@@ -90,6 +105,8 @@ def test_edits_keep_all_other_lines() -> None:
         "USE_MAGMA:BOOL=OFF",
         "//Path to a program.",
         "CMAKE_AR:FILEPATH=/usr/bin/ar",
+        "//ADVANCED property for variable: CMAKE_AR",
+        "CMAKE_AR-ADVANCED:INTERNAL=1",
     ]
     assert [line for line in after if line not in before] == [
         "USE_MAGMA:BOOL=ON",
@@ -99,11 +116,25 @@ def test_edits_keep_all_other_lines() -> None:
     assert after.index("NEW:UNINITIALIZED=x") < after.index("# INTERNAL cache entries")
     assert render_diff(diff_caches(cache, edited)).splitlines() == [
         "-CMAKE_AR:FILEPATH=/usr/bin/ar",
+        "-CMAKE_AR-ADVANCED:INTERNAL=1",
         "+HIDDEN:INTERNAL=y",
         "+NEW:UNINITIALIZED=x",
         "-USE_MAGMA:BOOL=OFF",
         "+USE_MAGMA:BOOL=ON",
     ]
+
+
+def test_help_and_types() -> None:
+    cache = parse_cache("//One line, and\n// more\n//\\n another\nA:BOOL=ON\n\nB:UNINITIALIZED=1\n", file="C")
+    assert [each.help for each in cache.entries.values()] == ["One line, and more\n another", ""]
+    edited = edit_cache(cache, {"B": ("BOOL", "1")})
+    assert render_diff(diff_caches(cache, edited)) == "-B:UNINITIALIZED=1\n+B:BOOL=1\n"
+
+
+def test_an_entry_that_stands_twice_is_read_as_cmake_does_and_removed_whole() -> None:
+    cache = parse_cache("A:BOOL=ON\nB:BOOL=ON\n//again\nA:BOOL=OFF\n", file="C")
+    assert cache.get("A") == "OFF"
+    assert render_cache(edit_cache(cache, {"A": None})) == "B:BOOL=ON\n"
 
 
 def test_all_bad_edits_are_told_at_once() -> None:
@@ -123,8 +154,11 @@ def test_damaged_lines_are_told_with_their_numbers() -> None:
 @pytest.mark.parametrize(
     ("value", "truth"),
     [
-        *((value, True) for value in ("ON", "yes", "1", "2", "-1")),
-        *((value, False) for value in ("0", "", "off", "x-NOTFOUND", "NOTFOUND", "IGNORE", "n", "word", "0.0")),
+        *(
+            (value, True)
+            for value in ("ON", "yes", "1", "2", "-1", "0.0", "word", "/usr/lib", "notfound", "00", "OFF ")
+        ),
+        *((value, False) for value in ("0", "", "off", "x-NOTFOUND", "NOTFOUND", "Ignore", "n", "False", "NO")),
     ],
 )
 def test_truth(value: str, *, truth: bool) -> None:

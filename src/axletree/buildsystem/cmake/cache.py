@@ -41,8 +41,11 @@ FIXED = frozenset(
 
 _TYPES: dict[str, EntryType] = {kind: kind for kind in get_args(EntryType)}
 _ENTRY = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<name>[^"=:][^=:]*)):(?P<type>[^=]*)=(?P<value>.*)', re.DOTALL)
+_BLANKS = " \t\r"
 _TRUE = frozenset({"1", "ON", "YES", "TRUE", "Y"})
-_FALSE = frozenset({"", "0", "OFF", "NO", "FALSE", "N", "IGNORE", "NOTFOUND"})
+_FALSE = frozenset({"", "0", "OFF", "NO", "FALSE", "N", "IGNORE"})
+_PROPERTIES = ("ADVANCED", "MODIFIED", "STRINGS")
+"""Kept as internal entries ``NAME-PROPERTY`` beside an entry."""
 _INTERNAL_SECTION = "# INTERNAL cache entries"
 _RULER = re.compile(r"#+\s*")
 _SHOWN = 120  # characters of a malformed line in a message
@@ -56,6 +59,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     value: str
     line: int
     """Counted from 1; 0 for one that was added."""
+    help: str = ""
+    """The comment above it."""
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,25 +88,19 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """``None``: it is new."""
     new: str | None
     """``None``: it is gone."""
+    old_type: EntryType | None
     type: EntryType
+    """As it is now; as it was, of an entry that is gone."""
 
 
 def is_true(value: str) -> bool:
-    """CMake's truth of a constant: named words and numbers; what is neither is false here, as ``*-NOTFOUND`` is."""
-    word = value.upper()
-    if word in _TRUE:
-        return True
-    if word in _FALSE or word.endswith("-NOTFOUND"):
-        return False
-    try:
-        return float(value) != 0
-    except ValueError:
-        return False
+    """CMake's truth of a variable with this value: what is no false constant is true, also ``0.0`` or a path."""
+    return not (value.upper() in _FALSE or is_missing(value))
 
 
 def is_missing(value: str) -> bool:
     """Whether a search wrote that it found nothing."""
-    return value.upper() == "NOTFOUND" or value.upper().endswith("-NOTFOUND")
+    return value == "NOTFOUND" or value.endswith("-NOTFOUND")
 
 
 def parse_cache(text: str, *, file: str) -> Cache:
@@ -117,29 +116,41 @@ def parse_cache(text: str, *, file: str) -> Cache:
     lines = tuple(re.findall(r"[^\n]*\n|[^\n]+", text))  # str.splitlines knows more ends than CMake
     entries: dict[str, Entry] = {}
     problems: list[Problem] = []
+    about = ""
     for number, line in enumerate(lines, 1):
-        content = line.rstrip("\r\n")
-        if not content.strip() or content.lstrip().startswith(("#", "//")):
+        content = line.rstrip("\r\n").lstrip(_BLANKS)
+        if content.startswith("//"):
+            about += content[2:].replace("\\n", "\n", 1) if content.startswith("//\\n") else content[2:]
             continue
-        match = _ENTRY.fullmatch(content.lstrip())
+        found, about = about, ""
+        if not content or content.startswith("#"):
+            continue
+        match = _ENTRY.fullmatch(content)
         if match is None or match["type"] not in _TYPES:
-            what = "no entry KEY:TYPE=VALUE" if match is None else f"unknown type {match['type'][:_SHOWN]!r}"
-            hint = (
-                "the file is damaged: configure the tree anew"
-                if match is None
-                else f"types: {', '.join(sorted(_TYPES))}"
-            )
-            problems.append(Problem(message=what, file=file, line=number, excerpt=content[:_SHOWN], hint=hint))
+            problems.append(_malformed(match and match["type"], content, file, number))
             continue
-        name = match["name"] if match["quoted"] is None else match["quoted"]
-        entries[name] = Entry(name=name, type=_TYPES[match["type"]], value=_unquoted(match["value"]), line=number)
+        name, value = _name(match), _unquoted(match["value"])
+        entries[name] = Entry(name=name, type=_TYPES[match["type"]], value=value, line=number, help=found)
     if problems:
         raise IntegrityError(*problems)
     return Cache(lines=lines, entries=entries)
 
 
+def _malformed(kind: str | None, content: str, file: str, number: int) -> Problem:
+    if kind is None:
+        what, hint = "no entry KEY:TYPE=VALUE", "the file is damaged: configure the tree anew"
+    else:
+        what, hint = f"unknown type {kind[:_SHOWN]!r}", f"types: {', '.join(sorted(_TYPES))}"
+    return Problem(message=what, file=file, line=number, excerpt=content[:_SHOWN], hint=hint)
+
+
+def _name(match: re.Match[str]) -> str:
+    quoted: str | None = match["quoted"]
+    return match["name"] if quoted is None else quoted
+
+
 def _unquoted(value: str) -> str:
-    value = value.rstrip("\r\t ")
+    value = value.rstrip(_BLANKS)
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] == "'" else value
 
 
@@ -177,7 +188,7 @@ def edit_cache(cache: Cache, changes: Mapping[str, str | tuple[EntryType, str] |
         if entry is None:
             added += [change] if change is not None else []
         elif change is None:
-            dropped |= set(_with_help(lines, entry.line - 1))
+            dropped |= _lines_of(name, lines)
         elif (change.type, change.value) != (entry.type, entry.value):
             lines[entry.line - 1] = _rendered(change)
     kept = [line for number, line in enumerate(lines) if number not in dropped]
@@ -193,7 +204,7 @@ def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None)
 
 
 def _refusals(cache: Cache, name: str, change: Entry | None) -> Iterator[Problem]:
-    if not name or any(mark in name for mark in '=\n\r"') or name.startswith("#"):
+    if name != name.strip() or not name or any(mark in name for mark in '=\n\r"') or name.startswith("#"):
         yield Problem(message=f"{name!r} is no name of a cache entry", key=name)
         return
     if name in FIXED and (change is None or change.value != cache.get(name)):
@@ -206,16 +217,23 @@ def _refusals(cache: Cache, name: str, change: Entry | None) -> Iterator[Problem
         return
     if "\n" in change.value or "\r" in change.value:
         yield Problem(message="a value is one line", key=name, hint="lists are separated by ';'")
-    if change.type == "BOOL" and change.value.upper() not in _TRUE | _FALSE - {""}:
+    if change.type == "BOOL" and change.value.upper() not in _TRUE | _FALSE - {""} and not is_missing(change.value):
         yield Problem(message=f"{change.value!r} is no BOOL", key=name, hint="ON or OFF")
 
 
-def _with_help(lines: list[str], at: int) -> range:
-    """The lines of an entry and of the help above it."""
-    first = at
-    while first and lines[first - 1].startswith("//"):
-        first -= 1
-    return range(first, at + 1)
+def _lines_of(name: str, lines: list[str]) -> set[int]:
+    """The lines of an entry, of its properties and of the help above them, wherever they stand."""
+    names = {name, *(f"{name}-{kind}" for kind in _PROPERTIES)}
+    found: set[int] = set()
+    for number, line in enumerate(lines):
+        match = _ENTRY.fullmatch(line.rstrip("\r\n").lstrip(_BLANKS))
+        if match is None or line.startswith(("#", "//")) or _name(match) not in names:
+            continue
+        first = number
+        while first and lines[first - 1].startswith("//"):
+            first -= 1
+        found |= set(range(first, number + 1))
+    return found
 
 
 def _with_new(lines: list[str], added: list[Entry]) -> list[str]:
@@ -241,20 +259,31 @@ def _rendered(entry: Entry) -> str:
 
 
 def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
-    """The entries that differ, by name."""
-    return tuple(
-        Change(name=name, old=old.get(name), new=new.get(name), type=(new.entries.get(name) or old.entries[name]).type)
-        for name in sorted(old.entries.keys() | new.entries.keys())
-        if old.get(name) != new.get(name)
-    )
+    """The entries that differ in value or type, by name."""
+    changes = []
+    for name in sorted(old.entries.keys() | new.entries.keys()):
+        before, after = old.entries.get(name), new.entries.get(name)
+        if before is not None and after is not None and (before.type, before.value) == (after.type, after.value):
+            continue
+        known = after or old.entries[name]
+        changes.append(
+            Change(
+                name=name,
+                old=old.get(name),
+                new=new.get(name),
+                old_type=before.type if before is not None else None,
+                type=known.type,
+            )
+        )
+    return tuple(changes)
 
 
 def render_diff(changes: tuple[Change, ...]) -> str:
-    """A diff for people, two lines for each entry that has another value."""
+    """A diff for people, two lines for each entry that is another one."""
     lines = []
     for change in changes:
         if change.old is not None:
-            lines.append(f"-{change.name}:{change.type}={change.old}\n")
+            lines.append(f"-{change.name}:{change.old_type}={change.old}\n")
         if change.new is not None:
             lines.append(f"+{change.name}:{change.type}={change.new}\n")
     return "".join(lines)

@@ -2,7 +2,8 @@
 
 Projects turn options off by themselves where a library is missing, and say so in one line among a thousand. A value in
 the cache is no proof either: a script may set the plain variable of the same name, which counts in its stead. So the
-summary that a project prints when it has configured counts most, then the cache.
+summary that a project prints when it has configured counts most; then a message that something is left out; then the
+cache.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.buildsystem.cmake.cache import is_missing, is_true
+from axletree.buildsystem.pytorch.downgrades import DOWNGRADES, Downgrade, option_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,87 +23,14 @@ if TYPE_CHECKING:
 
 _SUMMARY = re.compile(r"^-- {2,}([A-Za-z][\w .]*?) *: ?(.*)$")
 _SWITCHES = frozenset({"1", "ON", "YES", "TRUE", "Y", "0", "OFF", "NO", "FALSE", "N"})
-_NEAR = 2  # lines of a CMake message that may be wrapped
-
-
-class Downgrade(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project prints when it goes on without something."""
-
-    features: tuple[str, ...]
-    """Options that are off from then on."""
-    says: str
-    """Regular expression; blanks in it match wrapped lines too."""
-    hint: str
-
-
-DOWNGRADES: tuple[Downgrade, ...] = (
-    Downgrade(
-        features=("USE_CUDA",),
-        says=r"Not compiling with CUDA",
-        hint="set CUDA_HOME to a toolkit that has bin/nvcc, and CUDACXX if its nvcc is not found",
-    ),
-    Downgrade(
-        features=("USE_CUDNN",),
-        says=r"Cannot find cuDNN library",
-        hint="set CUDNN_ROOT, or CUDNN_LIBRARY and CUDNN_INCLUDE_DIR; the unversioned libcudnn.so must be there too",
-    ),
-    Downgrade(
-        features=("USE_CUSPARSELT",), says=r"Cannot find cuSPARSELt library", hint="set CUSPARSELT_ROOT to its folder"
-    ),
-    Downgrade(features=("USE_CUDSS",), says=r"Cannot find CUDSS library", hint="set CUDSS_ROOT to its folder"),
-    Downgrade(features=("USE_CUFILE",), says=r"Cannot find cuFile", hint="install the toolkit's cufile headers"),
-    Downgrade(features=("USE_XPU",), says=r"Not compiling with XPU", hint="source oneAPI's environment first"),
-    Downgrade(
-        features=("USE_MAGMA",),
-        says=r"Not compiling with MAGMA",
-        hint="set MAGMA_HOME to a MAGMA that was built for this CUDA version",
-    ),
-    Downgrade(
-        features=("BLAS", "USE_MKL"),
-        says=r"MKL could not be found\. Defaulting to Eigen",
-        hint="install mkl and mkl-include (or mkl-static) and add their prefix to CMAKE_PREFIX_PATH",
-    ),
-    Downgrade(
-        features=("BLAS",),
-        says=r"Could not find (?:OpenBLAS|BLIS|FlexiBLAS) (?:include|lib)",
-        hint="set OpenBLAS_HOME (or BLIS_HOME) to its prefix",
-    ),
-    Downgrade(
-        features=("USE_LAPACK",),
-        says=r"LAPACK requires BLAS|Cannot find a library with LAPACK API",
-        hint="install LAPACK",
-    ),
-    Downgrade(features=("USE_NNPACK",), says=r"Not compiling with NNPACK", hint="check out third_party/NNPACK"),
-    Downgrade(
-        features=("USE_FBGEMM", "USE_FAKELOWP"),
-        says=r"Not compiling with FBGEMM|Turning USE_FAKELOWP off",
-        hint="FBGEMM needs x86-64, a compiler with AVX-512 and its submodule",
-    ),
-    Downgrade(features=("USE_NUMA",), says=r"Not compiling with NUMA", hint="install libnuma's headers"),
-    Downgrade(features=("USE_ITT",), says=r"Not compiling with ITT", hint="check out third_party/ittapi"),
-    Downgrade(
-        features=("USE_NUMPY",),
-        says=r"NumPy could not be found\. Not building with NumPy",
-        hint="add numpy to the environment that builds",
-    ),
-    Downgrade(
-        features=("BUILD_PYTHON",),
-        says=r"Python dependencies not met\. Not compiling with python",
-        hint="the interpreter's headers are missing",
-    ),
-    Downgrade(features=("USE_MPI",), says=r"Not compiling with MPI", hint="install an MPI with its compilers"),
-    Downgrade(features=("USE_OPENMP",), says=r"Not compiling with OpenMP", hint="the compiler has no OpenMP runtime"),
-    Downgrade(features=("USE_NCCL",), says=r"so disabling USE_NCCL", hint="NCCL is used with CUDA and on Linux only"),
-    Downgrade(
-        features=("USE_MKLDNN",),
-        says=r"Not compiling with MKLDNN|MKLDNN source files not found",
-        hint="check out ideep",
-    ),
-    Downgrade(features=("USE_MIOPEN",), says=r"Compiling without MIOpen", hint="install MIOpen's headers"),
-    Downgrade(features=("USE_KINETO",), says=r"Turning off Kineto|Not building with Kineto", hint="check out kineto"),
-    Downgrade(features=("USE_GOLD_LINKER",), says=r"ld\.gold isn't available, turning it off", hint="install gold"),
+_PATTERNS = tuple((each, re.compile(each.says.replace(" ", r"\s+"))) for each in DOWNGRADES)
+_TROUBLE = re.compile(
+    r"not?[- ](?:be )?f(?:in|oun)d|cannot|could ?n[o']t|disab|turn\w* (?:it )?off|without|unsupported|not supported"
+    r"|missing|requires|skipping|not (?:compil|build|us)ing",
+    re.IGNORECASE,
 )
-"""Known messages of PyTorch 1.x to 2.14 (cmake/Dependencies.cmake, cmake/public/cuda.cmake, CMakeLists.txt)."""
+_REASONS = 3  # lines about a feature that no known message is about
+_WRITTEN = "-- Build files have been written to: "
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,9 +41,9 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     found: str | None
     """``None``: neither cache nor summary has such a feature."""
     where: str
-    """``summary`` or ``CMakeCache.txt:12``; empty where it was not found."""
+    """``summary``, ``CMakeCache.txt:12`` or ``configure log:34``; empty where it was not found."""
     why: tuple[str, ...] = ()
-    """Lines of the configure log that explain it."""
+    """Messages of the configure log that explain it."""
     hint: str = ""
 
     def __str__(self) -> str:
@@ -125,26 +54,32 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_summary(log: Iterable[str]) -> dict[str, str]:
-    """Name -> value of the lines ``--   NAME : VALUE``; the last counts, since a log may hold several runs."""
+    """Name -> value of the lines ``--   NAME : VALUE``; the last counts."""
     found: dict[str, str] = {}
     for line in log:
         match = _SUMMARY.match(line.rstrip())
         if match is not None:
-            found[match[1]] = match[2].strip()
+            found[match[1]] = option_value(match[1], match[2].strip())
     return found
 
 
 def find_downgrades(log: Sequence[str]) -> tuple[tuple[Downgrade, int], ...]:
     """Known messages in a log, each with the number of its line, counted from 1."""
-    patterns = [(each, re.compile(re.sub(r" +", r"\\s+", each.says))) for each in DOWNGRADES]
     found: list[tuple[Downgrade, int]] = []
     for number, line in enumerate(log):
-        wrapped = " ".join(part.strip() for part in log[number : number + _NEAR])
-        for downgrade, pattern in patterns:
-            match = pattern.search(wrapped)
-            if match is not None and match.start() <= len(line.strip()):
+        here = line.strip()
+        # A message may go on in the next line; what begins there is found when its turn comes.
+        text = f"{here} {log[number + 1].strip()}" if number + 1 < len(log) else here
+        for downgrade, pattern in _PATTERNS:
+            if any(match.start() < len(here) for match in pattern.finditer(text)):
                 found.append((downgrade, number + 1))
     return tuple(found)
+
+
+def last_run(log: Sequence[str], folder: str | None) -> Sequence[str]:
+    """The lines of a log from the last configure of a build folder on; all, where it does not tell where one ended."""
+    ends = [number for number, line in enumerate(log) if line.rstrip() == f"{_WRITTEN}{folder}"]
+    return log[ends[-2] + 1 :] if len(ends) > 1 else log
 
 
 def check_features(expected: Mapping[str, str], cache: Cache, log: Sequence[str]) -> tuple[Mismatch, ...]:
@@ -154,33 +89,42 @@ def check_features(expected: Mapping[str, str], cache: Cache, log: Sequence[str]
         expected: CMake variable -> value; ``ON`` and ``OFF`` by CMake's truth, other values as text, ``*`` for anything
             that is set and was found.
         cache: what the configured tree's cache says.
-        log: lines of the configure log.
+        log: lines that configuring printed; where it holds several runs, the last one counts.
 
     Returns:
-        Every feature that is otherwise, with the lines that explain it; empty if all is as expected.
+        Every feature that is otherwise, with the messages that explain it; empty if all is as expected.
     """
-    summary = read_summary(log)
-    downgrades = find_downgrades(log)
+    run = last_run(log, cache.get("CMAKE_CACHEFILE_DIR"))
+    before = len(log) - len(run)
+    summary = read_summary(run)
+    downgrades = find_downgrades(run)
     found: list[Mismatch] = []
     for feature, wanted in expected.items():
-        value, where = _effective(feature, cache, summary)
+        known = [(each, number) for each, number in downgrades if feature in each.features]
+        value, where = _effective(feature, cache, summary, [before + number for _, number in known])
         if value is not None and _holds(wanted, value):
             continue
-        known = [(each, number) for each, number in downgrades if feature in each.features]
-        why = tuple(dict.fromkeys(log[number - 1].strip() for _, number in known))
-        hint = known[0][0].hint if known else _advice(feature, value)
-        found.append(Mismatch(feature=feature, wanted=wanted, found=value, where=where, why=why, hint=hint))
+        why = [_message(run, number) for _, number in known] or _about(feature, run)
+        hint = known[0][0].hint if known else _advice(feature, value, logged=bool(log))
+        found.append(
+            Mismatch(feature=feature, wanted=wanted, found=value, where=where, why=tuple(dict.fromkeys(why)), hint=hint)
+        )
     return tuple(found)
 
 
-def _effective(feature: str, cache: Cache, summary: Mapping[str, str]) -> tuple[str | None, str]:
+def _effective(
+    feature: str, cache: Cache, summary: Mapping[str, str], turned_off: Sequence[int]
+) -> tuple[str | None, str]:
     entry = cache.entries.get(feature)
+    cached = None if entry is None else (entry.value, f"CMakeCache.txt:{entry.line}")
     if feature in summary:
         # The summary prints the variable; a cache that was turned off afterwards is off all the same.
-        if entry is not None and entry.type == "BOOL" and not is_true(entry.value):
-            return entry.value, f"CMakeCache.txt:{entry.line}"
+        if entry is not None and cached is not None and entry.type == "BOOL" and not is_true(entry.value):
+            return cached
         return summary[feature], "summary"
-    return (entry.value, f"CMakeCache.txt:{entry.line}") if entry is not None else (None, "")
+    if turned_off and (entry is None or is_true(entry.value)):
+        return "OFF", f"configure log:{turned_off[-1]}"
+    return cached or (None, "")
 
 
 def _holds(wanted: str, value: str) -> bool:
@@ -191,7 +135,26 @@ def _holds(wanted: str, value: str) -> bool:
     return value == wanted
 
 
-def _advice(feature: str, value: str | None) -> str:
-    if value is None:
+def _message(log: Sequence[str], number: int) -> str:
+    """A message of CMake, which indents and wraps the text of warnings."""
+    lines = [log[number - 1]]
+    for line in log[number:]:
+        if not (line.startswith("  ") and line.strip() and lines[0].startswith("  ")):
+            break
+        lines.append(line)
+    return re.sub(r"\s+", " ", " ".join(lines)).strip()
+
+
+def _about(feature: str, log: Sequence[str]) -> list[str]:
+    """Lines that name a feature and speak of trouble."""
+    name = re.compile(rf"(?<![A-Za-z]){re.escape(feature.removeprefix('USE_'))}(?![A-Za-z])", re.IGNORECASE)
+    lines = (line.strip() for line in log)
+    return [line for line in dict.fromkeys(lines) if name.search(line) and _TROUBLE.search(line)][:_REASONS]
+
+
+def _advice(feature: str, value: str | None, *, logged: bool) -> str:
+    if value is not None:
+        return f"see the configure log for {feature.removeprefix('USE_')}, or expect what is there"
+    if logged:
         return f"is {feature} spelt as in the project's CMakeLists.txt? `axletree cmake-cache` lists what there is"
-    return f"see the configure log for {feature.removeprefix('USE_')}, or expect what is there"
+    return f"is {feature} spelt right? what only the project's summary names needs the configure log"
