@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Meta
 from packaging.version import Version
 
+from axletree.recipe.base import Table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -26,11 +28,7 @@ _NO_TOKEN = frozenset({"python", "platform"})
 """Axes that a build string tells in another way: the Python by ``py311``, the platform by the subfolder."""
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
-
-
-class CondaRunExports(_Table, frozen=True, kw_only=True):
+class CondaRunExports(Table, frozen=True, kw_only=True):
     """What packages that are built against this one get as dependencies."""
 
     weak: Annotated[tuple[str, ...], Meta(description="For packages that have it among their host requirements.")] = ()
@@ -39,7 +37,7 @@ class CondaRunExports(_Table, frozen=True, kw_only=True):
     ] = ()
 
 
-class CondaTable(_Table, frozen=True, kw_only=True):
+class CondaTable(Table, frozen=True, kw_only=True):
     """A package as a conda package. Its texts read ``{pin}`` too: ``>=2.6.0,<2.7.0a0`` for version 2.6.0."""
 
     name: Annotated[str | None, Meta(description="Name; default: what conda calls the distribution.")] = None

@@ -12,18 +12,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Sha256
+from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Sha256, Table
 from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.presets import Preset
 from axletree.recipe.relocation import Relocate
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
-
-
-class Source(_Table, frozen=True, kw_only=True):
+class Source(Table, frozen=True, kw_only=True):
     """Where the source comes from: exactly one of `pypi`, `url`, `git`, `path` and `wheel`."""
 
     pypi: Annotated[
@@ -59,7 +55,7 @@ class Source(_Table, frozen=True, kw_only=True):
     ] = ()
 
 
-class Patch(_Table, frozen=True, kw_only=True):
+class Patch(Table, frozen=True, kw_only=True):
     """A patch file that is applied to the source, in the order of the recipe."""
 
     file: Annotated[str, Meta(description="Patch file, relative to the recipe.")]
@@ -67,7 +63,7 @@ class Patch(_Table, frozen=True, kw_only=True):
     when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
 
 
-class Environment(_Table, frozen=True, kw_only=True):
+class Environment(Table, frozen=True, kw_only=True):
     """A Python environment with exactly locked content: one pylock file (PEP 751) per variant that it sees."""
 
     requires: Annotated[tuple[str, ...], Meta(description="Requirements (PEP 508); placeholders allowed.")] = ()
@@ -75,7 +71,7 @@ class Environment(_Table, frozen=True, kw_only=True):
     python: Annotated[str, Meta(description="Version of the interpreter, such as `3.11` or `3.13t`.")] = "{python}"
 
 
-class Resources(_Table, frozen=True, kw_only=True):
+class Resources(Table, frozen=True, kw_only=True):
     """What a stage needs of the machine. A wish until it has run once: then what was measured counts."""
 
     cores: Annotated[int, Meta(ge=1, description="Cores that must be free before it starts.")] = 1
@@ -86,7 +82,7 @@ class Resources(_Table, frozen=True, kw_only=True):
     disk: Annotated[str | None, Meta(description="Free disk space that it needs, such as `2 GB`.")] = None
 
 
-class Stage(_Table, frozen=True, kw_only=True):
+class Stage(Table, frozen=True, kw_only=True):
     """A step between the source and the packages."""
 
     action: Annotated[
@@ -189,7 +185,7 @@ class Stage(_Table, frozen=True, kw_only=True):
     ] = None
 
 
-class Package(_Table, frozen=True, kw_only=True):
+class Package(Table, frozen=True, kw_only=True):
     """A package made from a stage's tree, audited and put into an index."""
 
     from_: Annotated[
@@ -241,7 +237,7 @@ class Package(_Table, frozen=True, kw_only=True):
     conda: Annotated[CondaTable, Meta(description="The package as a conda package.")] = CondaTable()
 
 
-class Test(_Table, frozen=True, kw_only=True):
+class Test(Table, frozen=True, kw_only=True):
     """What must work in a fresh environment that holds the built packages, installed from the index."""
 
     packages: Annotated[tuple[str, ...], Meta(min_length=1, description="Packages under test.")]
@@ -272,7 +268,7 @@ class Test(_Table, frozen=True, kw_only=True):
     resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
 
 
-class Override(_Table, frozen=True, kw_only=True):
+class Override(Table, frozen=True, kw_only=True):
     """A change for the variants that match: exactly one of `stage`, `environment` and `package` says of what."""
 
     when: Annotated[
@@ -296,7 +292,7 @@ class Override(_Table, frozen=True, kw_only=True):
     resources: Annotated[Resources | None, Meta(description="Resources instead of the stage's own.")] = None
 
 
-class Recipe(_Table, frozen=True, kw_only=True):
+class Recipe(Table, frozen=True, kw_only=True):
     """A recipe file."""
 
     name: Annotated[Name, Meta(description="Name of the project.")]

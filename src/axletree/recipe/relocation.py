@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-
-class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
+from axletree.recipe.base import Table
 
 
-class TextEdit(_Table, frozen=True, kw_only=True):
+class TextEdit(Table, frozen=True, kw_only=True):
     """A text in a file that knows where others lie, to be replaced."""
 
     file: Annotated[str, Meta(description="Path in the tree as the stage gets it.")]
@@ -26,7 +23,7 @@ class TextEdit(_Table, frozen=True, kw_only=True):
     ] = 1
 
 
-class Relocate(_Table, frozen=True, kw_only=True):
+class Relocate(Table, frozen=True, kw_only=True):
     """What `action = "relocate"` does with the tree of its first input.
 
     In globs ``*`` stays inside a folder, ``**`` does not.

@@ -32,7 +32,7 @@ def property_faults(properties: Properties) -> Iterator[Fault]:
                 reads = [each for each in scan(text).placeholders if each.name in (*ALWAYS, *properties)]
                 if reads:
                     message = f"a property is copied as it is: {reads[0]} would not be filled in"
-                    yield Fault(path=path, message=message, hint="put it beside the property where that is read")
+                    yield Fault(path=path, message=message, hint="write it into the text that reads the property")
 
 
 def own_property_faults(recipe: Recipe) -> Iterator[Fault]:
