@@ -1,7 +1,12 @@
-"""Kept build folders of a project in PyTorch's shape, in each way that PyTorch is built: they save work, and no more."""
+"""Kept build folders of a project in the shape of PyTorch, by each of its build systems: they save work, no more."""
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -105,3 +110,99 @@ def test_each_python_goes_on_in_the_folder_of_the_library(kind: Kind, tmp_path: 
         modules = [path for path in paths_of(tug, alone, stage) if "/_C." in path]
         assert len(modules) == 1
         assert python.removeprefix("py") in modules[0]
+
+
+LESS = """\
+[stages.bind]
+action = "build"
+axes = ["python"]
+environment = "bind"
+inputs = ["core"]
+continues = "core"
+tools = ["c++", "cmake", "ninja"]
+workspace = true
+env = { BUILD_PYTHON_ONLY = "1", USE_MAGMA = "OFF" }
+commands = ["mkdir -p tug/lib", "cp $AXLETREE_IN_CORE/tug/lib/* tug/lib/", "sed -i s/alpha/beta/ python/module.cpp"]
+"""
+
+
+def test_a_binding_against_the_librarys_tree_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    """BUILD_PYTHON_ONLY configures the library's targets away, and ninja would forget what their objects depend on."""
+    (version,) = need_pythons(1)
+    tug = make_tug(tmp_path, "setup.py", CORE["setup.py"] + LESS, versions=(version,))
+    compiled = Compiled(tug)
+    first = tug.built()
+    assert compiled.since() == sorted([*PARTS, "solve", "module"])
+    assert not any(path.startswith("tug/lib") for path in paths_of(tug, first, "install:bind[A]"))
+    tug.edit("src/linalg/solve.cpp", "return 1", "return 3")
+    tug.built()
+    assert compiled.since() == ["solve"]  # what the commands wrote as before kept its time: no module
+    tug.edit("src/linalg/solve.cpp", "return 3", "return 1")
+    assert from_nothing(tug).trees["install:bind[A]"] == first.trees["install:bind[A]"]
+
+
+@pytest.mark.parametrize("kind", ["setup.py", "scikit-build-core"])
+def test_a_backend_is_stopped_where_cmake_turned_a_feature_off(kind: Kind, tmp_path: Path) -> None:
+    stages = f"""\
+[stages.bind]
+action = "build"
+axes = ["python"]
+environment = "bind"
+{TOOLS}expect = {{ USE_CUDNN = "ON", USE_MAGMA = "ON" }}
+workspace = true
+"""
+    tug = make_tug(tmp_path, kind, stages, versions=need_pythons(1))
+    compiled = Compiled(tug)
+    run = tug.build()
+    assert run.code == 1
+    assert "USE_CUDNN is OFF (CMakeCache.txt:" in run.why()
+    assert "cuDNN cannot be found" in run.why()
+    assert "USE_MAGMA is" not in run.why()
+    assert compiled.since() == []
+    tug.change('USE_CUDNN = "ON"', 'USE_CUDNN = "OFF"')
+    tug.built()
+    assert compiled.since() == sorted([*PARTS, "solve", "module"])
+
+
+def compiled_of(count: Path) -> list[str]:
+    """Names of the library's sources in the order in which they were compiled, as a compiler launcher wrote them."""
+    return re.findall(r"^.* -c \S*/core/(\w+)\.cpp.*$", count.read_text(), re.MULTILINE)
+
+
+SLOW = 12
+"""Files of the project whose build is killed; one of them waits for a gate."""
+
+
+@pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
+def test_a_killed_build_goes_on_where_it_was(generator: str, tmp_path: Path) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    stages = f'{CORE["cmake"]}env = {{ CMAKE_GENERATOR = "{generator}", CMAKE_CXX_COMPILER_LAUNCHER = "GATE" }}\n'
+    stages += "resources = { cores = 1 }\n"
+    gate, count = tmp_path / "gate", tmp_path / "count"
+    tug = make_tug(tmp_path, "cmake", stages.replace("GATE", str(gate)), versions=need_pythons(1))
+    for number in range(SLOW):
+        (tug.source / "core" / f"slow{number:02}.cpp").write_text(f"int slow{number}() {{ return {number}; }}\n")
+    gate.write_text(
+        f"#!/bin/sh\nif [ ! -e {tmp_path}/open ]; then\n"
+        f'  case "$*" in *slow06*) touch {tmp_path}/reached; sleep 600;; esac\nfi\n'
+        f'case "$*" in *" -c "*) echo "$*" >> {count};; esac\nexec "$@"\n'
+    )
+    gate.chmod(0o755)
+    command = [*tug.program, "build", str(tug.recipe), "--json", "--out", str(tug.out)]
+    build = subprocess.Popen(command, env=tug.variables(), stdout=subprocess.DEVNULL, start_new_session=True)
+    while not (tmp_path / "reached").exists():
+        assert build.poll() is None
+        time.sleep(0.05)
+    build.kill()
+    build.wait()
+    done = compiled_of(count)
+    assert done
+    (tmp_path / "open").touch()
+    run = tug.built()
+    again = [name for name, times in Counter(compiled_of(count)).items() if times > 1]
+    if generator == "Ninja":
+        assert len(again) <= 2  # what was being compiled when it was killed, and ninja had not written down
+    else:
+        assert sorted(again) == sorted(done)  # make would take half an object for a whole one
+    assert from_nothing(tug).trees["core"] == run.trees["core"]

@@ -33,7 +33,7 @@ _CMAKE = """\
 cmake_minimum_required(VERSION 3.18)
 project(tug CXX)
 option(BUILD_PYTHON "Build the extension for one Python" ON)
-option(BUILD_LIBTUGLESS "Link against libraries that are there" OFF)
+option(BUILD_LIBTORCHLESS "Link against libraries that are there" OFF)
 option(USE_MAGMA "Use MAGMA" ON)
 option(USE_CUDNN "Use cuDNN" ON)
 set(USE_FACTOR 1 CACHE STRING "Used by beta only")
@@ -45,7 +45,7 @@ if(USE_CUDNN)
     set(USE_CUDNN OFF CACHE BOOL "Use cuDNN" FORCE)
   endif()
 endif()
-if(BUILD_LIBTUGLESS)
+if(BUILD_LIBTORCHLESS)
   find_library(CORE_LIB tug_core PATHS $ENV{LIBTUG_LIB_PATH} NO_DEFAULT_PATH REQUIRED)
 else()
   file(GLOB parts core/*.cpp)
@@ -90,7 +90,7 @@ from tools.setup_helpers.cmake import CMake
 
 LIBTORCH_WHL = os.environ.get("BUILD_LIBTORCH_WHL") == "1"
 if os.environ.get("BUILD_PYTHON_ONLY") == "1":
-    os.environ["BUILD_LIBTUGLESS"] = "ON"
+    os.environ["BUILD_LIBTORCHLESS"] = "ON"
     os.environ["LIBTUG_LIB_PATH"] = os.path.abspath("tug/lib")
 cmake = CMake()
 only = "--cmake-only" in sys.argv

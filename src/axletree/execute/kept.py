@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from axletree.buildsystem.cmake.cache import is_true
 from axletree.buildsystem.era import TELLING_FILES, Era, detect_era
 from axletree.buildsystem.variables import names_compiler, starts_afresh
 
 if TYPE_CHECKING:
     from axletree.execute.context import Context
+
+
+_WITHOUT_LIBRARIES = ("BUILD_PYTHON_ONLY", "BUILD_LIBTORCHLESS")
 
 
 def era_of(context: Context) -> Era:
@@ -21,6 +25,17 @@ def era_of(context: Context) -> Era:
         if entry is not None and entry.blob is not None:
             texts[name] = context.store.read_blob(entry.blob).decode("utf-8", "replace")
     return detect_era(texts)
+
+
+def builds_on_libraries(context: Context, era: Era) -> bool:
+    """Whether a stage configures away the targets of the libraries that it links against (``BUILD_PYTHON_ONLY``).
+
+    There is nothing for it to go on with in the folder of the stage that compiled them, and much to lose: when CMake
+    generates without a target, ninja forgets what its objects depend on.
+    """
+    given = {**context.request.ingredients.get("environ", {}), **context.parameters["env"]}
+    given |= context.parameters.get("options", {})
+    return era.libtorchless and any(is_true(given.get(name) or "") for name in _WITHOUT_LIBRARIES)
 
 
 def kept_for(context: Context, driver: str, *, pytorch: bool) -> dict[str, Any]:

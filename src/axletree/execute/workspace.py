@@ -74,7 +74,7 @@ def workplace_variables(context: Context, place: Workplace) -> dict[str, str]:
 
 
 @contextmanager
-def open_workplace(context: Context, *, settings: Any = None) -> Iterator[Workplace]:
+def open_workplace(context: Context, *, settings: Any = None, alone: bool = False) -> Iterator[Workplace]:
     """Lay out the stage's source and inputs: in its own folder, or in the workspace that it keeps.
 
     Only one process at a time uses a workspace; another waits.
@@ -82,11 +82,12 @@ def open_workplace(context: Context, *, settings: Any = None) -> Iterator[Workpl
     Args:
         context: the stage's surroundings.
         settings: what a workspace must have been made with to be of use; by default all but the source and the inputs.
+        alone: whether the stage works in a folder of its own even if it may continue another.
     """
     trees = _trees(context)
     wanted = key_of(_all_settings(context) if settings is None else settings)
     owner = context.request.local.get(CONTINUES)
-    if owner:
+    if owner and not alone:
         with _taken(context, owner, trees, lambda root: _is_fit(context, root, wanted, trees["source"])) as place:
             if place is not None:
                 context.log.say("going on in the kept workspace of the stage before")

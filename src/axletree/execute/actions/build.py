@@ -13,7 +13,7 @@ from axletree.execute.drivers.installed import clear_leftovers
 from axletree.execute.drivers.job import build_folder, own_files
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
-from axletree.execute.kept import era_of, kept_for
+from axletree.execute.kept import builds_on_libraries, era_of, kept_for
 from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
 
@@ -44,7 +44,8 @@ def run(context: Context) -> Outcome:
     config: dict[str, Any] = dict(context.parameters["config"])
     with ExitStack() as stack:
         settings = kept_for(context, era.driver, pytorch=era.pytorch) if by_cmake else None
-        place = stack.enter_context(open_workplace(context, settings=settings))
+        alone = builds_on_libraries(context, era)
+        place = stack.enter_context(open_workplace(context, settings=settings, alone=alone))
         env = stack.enter_context(
             child_environment(context, venv=venv, compiles=True, root=place.root, steady=by_cmake)
         )

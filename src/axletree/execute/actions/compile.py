@@ -12,7 +12,7 @@ from axletree.execute.context import Outcome
 from axletree.execute.drivers.job import Job, build_folder
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
-from axletree.execute.kept import era_of, kept_for
+from axletree.execute.kept import builds_on_libraries, era_of, kept_for
 from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.package.partition import Claim, first_claims
@@ -20,6 +20,7 @@ from axletree.package.partition import Claim, first_claims
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from axletree.buildsystem.era import Era
     from axletree.execute.context import Context
 
 _DRIVERS = {"cmake": "cmake", "setup.py": "setup_py", "scikit-build-core": "scikit_build"}
@@ -36,7 +37,8 @@ def run(context: Context) -> Outcome:
         StageError: a command, CMake or a compiler fails, a feature is not as expected, or nothing was installed.
     """
     parameters = context.parameters
-    driver, pytorch = _driver(context)
+    era = era_of(context)
+    driver = _driver(context, era)
     environment = context.request.inputs.get("environment")
     if environment is None and driver != "cmake":
         raise StageError(f"driver {driver} needs an environment to run in", hint="name one by `environment`")
@@ -44,8 +46,9 @@ def run(context: Context) -> Outcome:
     out = context.work / "out"
     out.mkdir()
     with ExitStack() as stack:
-        settings = kept_for(context, driver, pytorch=pytorch)
-        place = stack.enter_context(open_workplace(context, settings=settings))
+        settings = kept_for(context, driver, pytorch=era.pytorch)
+        alone = builds_on_libraries(context, era)
+        place = stack.enter_context(open_workplace(context, settings=settings, alone=alone))
         env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root, steady=True))
         env |= workplace_variables(context, place)
         note_environment(context, env)
@@ -68,19 +71,17 @@ def run(context: Context) -> Outcome:
     return Outcome(tree=context.store.ingest(out, adopt=True), facts={"driver": driver})
 
 
-def _driver(context: Context) -> tuple[str, bool]:
-    """The driver, and whether the source is PyTorch."""
+def _driver(context: Context, era: Era) -> str:
     asked: str = context.parameters["driver"]
-    era = era_of(context)
     if asked != "auto":
-        return asked, era.pytorch
+        return asked
     if era.driver not in _DRIVERS:
         raise StageError(
             f"the source is no project that CMake builds: {'; '.join(era.evidence)}",
             hint='use action = "build", or say `driver`',
         )
     context.log.say(f"driver {era.driver}: {'; '.join(era.evidence)}")
-    return era.driver, era.pytorch
+    return era.driver
 
 
 def _keep(out: Path, patterns: tuple[str, ...]) -> None:
