@@ -105,3 +105,8 @@ def test_replacements_leave_all_else() -> None:
     assert replaced("abcdef", [Replacement(start=4, end=5, text=""), Replacement(start=1, end=3, text="X")]) == "aXdf"
     with pytest.raises(IntegrityError, match="two edits"):
         replaced("abcdef", [Replacement(start=1, end=3, text=""), Replacement(start=2, end=4, text="")])
+
+
+def test_a_template_may_have_placeholders_for_commands() -> None:
+    text = "set(flags @FLAGS@)\n@MORE_COMMANDS@\nset(more 1)\n"
+    assert [command.words() for command in parse_cmake(text, file="f")] == [("flags", "@FLAGS@"), ("more", "1")]

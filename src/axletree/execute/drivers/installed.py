@@ -21,13 +21,18 @@ _MODULE = re.compile(r"\.(?:cpython-\w+(?:-[\w-]+)?|abi3|pypy\w+(?:-[\w-]+)?)\.s
 
 def installed_files(source: Path, build: Path) -> tuple[Path, ...]:
     """Files that CMake installed into the source, relative to it, sorted."""
-    try:
-        lines = (build / _MANIFEST).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return ()
+    lines: list[str] = []
+    for manifest in _manifests(build):
+        with suppress(OSError):
+            lines += manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     paths = {Path(os.path.normpath(line)) for line in lines if line}
     inside = (path.relative_to(source) for path in paths if path.is_relative_to(source))
     return tuple(sorted(path for path in inside if os.path.lexists(source / path)))
+
+
+def _manifests(build: Path) -> tuple[Path, ...]:
+    """CMake's lists of what it installed: of all, and of single folders (target ``c10/install/local``)."""
+    return (build / _MANIFEST, *build.glob("*/install_local_manifest.txt"))
 
 
 def clear_leftovers(source: Path, build: Path, *, ours: Collection[str]) -> None:
@@ -44,7 +49,8 @@ def clear_leftovers(source: Path, build: Path, *, ours: Collection[str]) -> None
     for path in installed_files(source, build):
         if path.as_posix() not in ours:
             (source / path).unlink()
-    (build / _MANIFEST).unlink(missing_ok=True)
+    for manifest in _manifests(build):
+        manifest.unlink(missing_ok=True)
     for pattern in ("build/lib.*", "build/bdist.*", "build/temp.*", "*.egg-info"):
         for folder in source.glob(pattern):
             if not any(path.startswith(f"{folder.relative_to(source).as_posix()}/") for path in ours):

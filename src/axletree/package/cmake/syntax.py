@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _SPACE = re.compile(r"(?:[ \t\r\n]|#(?!\[=*\[)[^\n]*)+")
 _BRACKET = re.compile(r"\[(=*)\[")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACEHOLDER = re.compile(r"@[A-Za-z_][A-Za-z0-9_]*@")
+"""In a template of configure_file, which puts any commands there."""
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _PLAIN = re.compile(r'(?:\$\([^)\s]*\)|[^\s()#"\\]|\\[^\n]|"(?:[^"\\]|\\.)*")+')
 """An unquoted argument, with the legacy forms ``-Da="b c"`` and ``$(MAKEVAR)`` inside."""
@@ -117,6 +119,11 @@ class _Scanner:
         self.skip()
         while self.at < len(self.text):
             start = self.at
+            template = _PLACEHOLDER.match(self.text, self.at)
+            if template is not None:
+                self.at = template.end()
+                self.skip()
+                continue
             name = _NAME.match(self.text, self.at)
             if name is None:
                 raise self.fault("a command is expected here")
