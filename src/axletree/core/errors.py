@@ -102,3 +102,7 @@ class StageError(AxletreeError):
         """As the base class; ``findings`` are what an audit found."""
         self.findings = findings
         super().__init__(*problems, hint=hint)
+
+
+class ExpectationError(StageError):
+    """What a stage found is not what its recipe expects; the message says all that there is to say (exit 1)."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from axletree.check.cause import root_cause
-from axletree.core.errors import AxletreeError, StageError, StoreError
+from axletree.core.errors import AxletreeError, ExpectationError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.execute.context import ActionFunction, Context, Outcome
@@ -159,6 +159,8 @@ def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | No
 
 def _cause(log_path: Path, log: Log, error: Exception) -> tuple[str, ...]:
     """The lines that name the root cause; where none is known as such, the last that a program printed."""
+    if isinstance(error, ExpectationError):
+        return ()
     with log_path.open(encoding="utf-8", errors="replace") as lines:
         cause = root_cause(lines)
     if cause or not isinstance(error, StageError):

@@ -18,7 +18,7 @@ import msgspec
 
 from axletree.buildsystem.cmake.cache import parse_cache
 from axletree.buildsystem.cmake.features import check_features
-from axletree.core.errors import AxletreeError, Problem, StageError
+from axletree.core.errors import AxletreeError, ExpectationError, Problem, StageError
 from axletree.core.values import Digest
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def check_expectations(expected: Mapping[str, str], cache: Path, lines: list[str
     """Compare what CMake enabled with what the recipe expects.
 
     Raises:
-        StageError: something is otherwise; all of it.
+        ExpectationError: something is otherwise; all of it.
         IntegrityError: the cache is damaged.
     """
     if not expected:
@@ -127,7 +127,7 @@ def check_expectations(expected: Mapping[str, str], cache: Path, lines: list[str
     text = cache.read_bytes().decode("utf-8", "surrogateescape")
     mismatches = check_features(expected, parse_cache(text, file=CACHE), lines)
     if mismatches:
-        raise StageError(
+        raise ExpectationError(
             *(
                 Problem(message=str(each), excerpt="\n".join(each.why) or None, hint=each.hint or None)
                 for each in mismatches
