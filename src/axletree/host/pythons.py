@@ -45,9 +45,7 @@ def python_facts(executable: Path) -> PythonFacts:
         HostError: it can't be run, or is none.
     """
     try:
-        done = subprocess.run(
-            [executable, "-I", "-c", _QUESTION], capture_output=True, timeout=_SECONDS, check=True
-        )
+        done = subprocess.run([executable, "-I", "-c", _QUESTION], capture_output=True, timeout=_SECONDS, check=True)
         return msgspec.json.decode(done.stdout, type=PythonFacts)
     except (OSError, subprocess.SubprocessError, msgspec.MsgspecError) as error:
         hint = "the tree was configured for it: without it, configure the tree anew"
