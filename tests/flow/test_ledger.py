@@ -1,0 +1,184 @@
+"""Many variants with one command: what is done, what failed and why, what is left, whatever ends a run and when."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.faulty import Project, make_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+THREE = """\
+name = "small"
+version = "1.0"
+summary = "A library."
+
+[source]
+path = "src"
+
+[axes]
+blas = ["mkl", "openblas", "generic"]
+
+[stages.prepare]
+action = "run"
+commands = ["cp small.cpp $AXLETREE_OUT/"]
+
+[stages.lib]
+action = "run"
+axes = ["blas"]
+inputs = ["prepare"]
+commands = [
+  "test ! -e missing-{blas} || {{ echo 'small.cpp:1:10: fatal error: {blas}.h: No such file or directory'; exit 1; }}",
+  "while test -e $PWD/wait-{blas}; do sleep 1; done",
+  "mkdir $AXLETREE_OUT/lib; cp small.cpp $AXLETREE_OUT/lib/{blas}.txt",
+]
+
+[packages.small]
+from = "lib"
+local = "{blas}"
+requires-python = ">=3.9"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_project(tmp_path / "project", THREE)
+
+
+def ledger(project: Project) -> dict[str, Any]:
+    """Variant -> entry, of the file."""
+    recipes = json.loads((project.out / "ledger.json").read_text(encoding="utf-8"))["recipes"]
+    entries: dict[str, Any] = recipes.get("small 1.0", {})
+    return entries
+
+
+def states(project: Project) -> dict[str, str]:
+    """Variant -> state, as the command says."""
+    ended = project.run("ledger", "small.toml", "--out", "dist", "--json")
+    assert ended.out, ended.err
+    return {each["variant"]: each["state"] for each in json.loads(ended.out)["variants"]}
+
+
+def test_a_failure_is_kept_with_cause_and_log_and_the_rest_is_built(project: Project) -> None:
+    (project.source / "missing-mkl").touch()
+    ended = project.build("--keep-going")
+    assert ended.code == 1
+    assert "1 of 3 variants remain:" in ended.out
+    assert "go on with: axletree build small.toml --keep-going --remaining" in ended.out
+    assert states(project) == {"mkl": "failed", "openblas": "done", "generic": "done"}
+    outcome = ledger(project)["mkl"]["outcome"]
+    assert outcome["stage"] == "lib[mkl]"
+    assert outcome["cause"] == "small.cpp:1:10: fatal error: mkl.h: No such file or directory"
+    assert project.run("store", "gc", "--keep", "0", "--grace", "0").code == 0
+    log = (project.out / outcome["log"]).read_text(encoding="utf-8")
+    assert "fatal error: mkl.h" in log
+    assert "==== fetch: done" in log
+    assert states(project) == {"mkl": "failed", "openblas": "done", "generic": "done"}
+
+
+def test_without_keep_going_what_was_not_reached_remains(project: Project) -> None:
+    (project.source / "missing-mkl").touch()
+    ended = project.run("build", "small.toml", "--out", "dist", "--skip", "generic", "-v", "mkl")
+    assert ended.code == 1
+    assert states(project) == {"mkl": "failed", "openblas": "never built", "generic": "skipped"}
+    assert project.run("ledger", "small.toml", "--out", "dist").code == 1
+
+
+def test_remaining_and_only_failed_pick_by_the_ledger(project: Project) -> None:
+    (project.source / "missing-mkl").touch()
+    assert project.run("build", "small.toml", "--out", "dist", "-v", "mkl").code == 1
+    picked = project.build("--only-failed", "--json")
+    assert picked.events[0]["variants"] == ["mkl"]
+    rest = project.build("--remaining", "--keep-going", "--json")
+    assert rest.events[0]["variants"] == ["mkl", "openblas", "generic"]
+    (project.source / "missing-mkl").unlink()
+    assert set(states(project).values()) == {"failed", "stale"}
+    assert project.build("--remaining").code == 0
+    again = project.build("--remaining")
+    assert (again.code, again.out) == (0, "nothing remains: 3 variants in dist/ledger.json\n")
+    assert project.run("ledger", "small.toml", "--out", "dist").code == 0
+
+
+def test_a_changed_source_or_recipe_makes_what_was_done_stale(project: Project) -> None:
+    assert project.build().code == 0
+    before = ledger(project)
+    assert project.build().code == 0
+    assert {name: entry["outcome"] for name, entry in ledger(project).items()} == {
+        name: entry["outcome"] for name, entry in before.items()
+    }
+    (project.source / "small.cpp").write_text("int other;\n", encoding="utf-8")
+    assert set(states(project).values()) == {"stale"}
+    ended = project.run("build", "small.toml", "--out", "dist", "-v", "mkl")
+    assert ended.code == 2  # the root has another file under that name
+    assert states(project)["mkl"] == "interrupted"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_is_told_and_gone_on_with(project: Project, how: signal.Signals) -> None:
+    assert project.run("build", "small.toml", "--out", "dist", "-v", "openblas").code == 0
+    (project.source / "wait-generic").touch()
+    running = project.start("build", "small.toml", "--out", "dist")
+    until = time.monotonic() + 60
+    while "lib[generic]" not in running.said.read_text(encoding="utf-8"):
+        assert time.monotonic() < until
+        assert running.process.poll() is None
+        time.sleep(0.05)
+    assert states(project) == {"mkl": "running", "openblas": "running", "generic": "running"}
+    running.process.send_signal(how)
+    running.end(30)
+    assert states(project) == dict.fromkeys(("mkl", "openblas", "generic"), "interrupted")
+    (project.source / "wait-generic").unlink()
+    assert project.build("--remaining").code == 0
+    assert set(states(project).values()) == {"done"}
+
+
+def test_two_runs_with_one_output_folder_keep_each_others_entries(project: Project) -> None:
+    both = [project.start("build", "small.toml", "--out", "dist", "-v", name) for name in ("mkl", "generic")]
+    assert [running.end(300).code for running in both] == [0, 0]
+    assert states(project) == {"mkl": "done", "openblas": "never built", "generic": "done"}
+
+
+def test_a_damaged_ledger_is_left_alone(project: Project) -> None:
+    assert project.build().code == 0
+    (project.out / "ledger.json").write_text("{", encoding="utf-8")
+    ended = project.build()
+    assert ended.code == 2
+    assert "move it away" in ended.err
+    assert (project.out / "ledger.json").read_text(encoding="utf-8") == "{"
+
+
+SHARED = THREE.replace('axes = ["blas"]\ninputs', "axes = []\ninputs").replace('local = "{blas}"\n', "")
+SHARED = SHARED.replace("missing-{blas}", "missing").replace("{blas}.h", "x.h").replace("{blas}", "any")
+
+
+def test_what_is_built_for_each_value_and_is_the_same_is_published_once(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", SHARED)
+    plans = [
+        json.loads(project.run("plan", "small.toml", "--json", *more).out) for more in ((), ("--no-share", "blas"))
+    ]
+    counts = [sum(row["stage"].startswith("lib") for row in plan["stages"]) for plan in plans]
+    assert counts == [1, 3]
+    assert plans[0]["sharing"] is None
+    assert plans[1]["sharing"]["stages"] - plans[1]["sharing"]["shared_stages"] > 0
+    assert project.build("--no-share", "blas").code == 0
+    assert list(project.wheels()) == ["small-1.0-py3-none-any.whl"]
+    assert set(states(project).values()) == {"done"}
+    text = project.run("plan", "small.toml", "--no-share", "blas", "-v", "mkl").out
+    assert "nothing to run" in text
+
+
+def test_what_is_built_for_each_value_and_differs_is_refused_with_both_names(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", SHARED)
+    project.edit("cp small.cpp $AXLETREE_OUT/lib/", "echo $TMPDIR > $AXLETREE_OUT/lib/")
+    ended = project.build("--no-share", "blas")
+    assert ended.code == 2
+    assert "small-1.0-py3-none-any.whl is one file for mkl and another for openblas" in ended.err
+    assert 'index = "{blas}"' in ended.err
+    assert project.wheels() == {}
+    assert project.build().code == 0
