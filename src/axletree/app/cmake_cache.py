@@ -17,8 +17,8 @@ from axletree.buildsystem.cmake.cache import (
     render_cache,
 )
 from axletree.buildsystem.cmake.features import Mismatch, check_features
-from axletree.buildsystem.cmake.python_switch import find_executable, switch_python
-from axletree.core.errors import HostError, Problem, UsageError
+from axletree.buildsystem.cmake.python_switch import configured_python, find_executable, switch_python
+from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.host.files import replace_file
 from axletree.host.pythons import python_facts
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CACHE_FILE = "CMakeCache.txt"
+_BACKUP = "~"
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +38,11 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
     expected: int
     """How many entries were compared with what is expected."""
     mismatches: tuple[Mismatch, ...]
+    logged: bool
+    """Whether what configuring printed counted too."""
     written: bool
+    backup: str | None
+    """Where the cache of before lies, if another was written."""
 
 
 def work_on_cache(
@@ -69,14 +74,13 @@ def work_on_cache(
     before = parse_cache(text, file=str(path))
     cache = edit_cache(before, changes, file=str(path)) if changes else before
     if python is not None:
-        cache = edit_cache(cache, _switch(cache, python, path), file=str(path))
+        cache = _switched(cache, python, path)
     differences = diff_caches(before, cache)
     written = bool(differences) and not dry_run
+    backup = path.with_name(path.name + _BACKUP)
     if written:
-        try:
-            replace_file(path, render_cache(cache).encode(), mode=path.stat().st_mode & 0o777)
-        except OSError as error:
-            raise HostError(Problem(message=f"cannot be written: {error.strerror}", file=str(path))) from error
+        _write(backup, text, like=path)
+        _write(path, render_cache(cache), like=path)
     lines = _read(log).splitlines() if log is not None else []
     return CacheReport(
         file=str(path),
@@ -84,16 +88,47 @@ def work_on_cache(
         changes=differences,
         expected=len(expected or {}),
         mismatches=check_features(expected or {}, cache, lines),
+        logged=log is not None,
         written=written,
+        backup=str(backup) if written else None,
     )
 
 
-def _switch(cache: Cache, python: Path, path: Path) -> dict[str, str | None]:
-    executable = find_executable(cache)
-    if executable is None:
-        problem = Problem(message="the tree was not configured with a Python", file=str(path))
-        raise UsageError(problem)
-    return switch_python(cache, python_facts(Path(executable)), python_facts(python), file=str(path))
+def _switched(cache: Cache, python: Path, path: Path) -> Cache:
+    """The cache for another interpreter, whose environment has what the old one's had."""
+    old = configured_python(cache)
+    if old is None:
+        executable = find_executable(cache)
+        if executable is None:
+            raise UsageError(Problem(message="the tree was not configured with a Python", file=str(path)))
+        old = python_facts(Path(executable))
+    new = python_facts(python)
+    switched = edit_cache(cache, switch_python(cache, old, new, file=str(path)), file=str(path))
+    problems = [
+        Problem(
+            message=f"was {change.old}, and {change.new} does not exist",
+            file=str(path),
+            line=switched.entries[change.name].line,
+            key=change.name,
+            hint=f"install it for {new.executable}, or remove the entry",
+        )
+        for change in diff_caches(cache, switched)
+        if change.old is not None
+        and change.new is not None
+        and change.type in {"PATH", "FILEPATH"}
+        and Path(change.old).is_absolute()
+        and not Path(change.new).exists()
+    ]
+    if problems:
+        raise IntegrityError(*problems)
+    return switched
+
+
+def _write(path: Path, text: str, *, like: Path) -> None:
+    try:
+        replace_file(path, text.encode("utf-8", "surrogateescape"), mode=like.stat().st_mode & 0o777)
+    except OSError as error:
+        raise HostError(Problem(message=f"cannot be written: {error.strerror}", file=str(path))) from error
 
 
 def _read(path: Path) -> str:

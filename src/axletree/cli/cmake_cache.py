@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from axletree.app.cmake_cache import CacheReport
+    from axletree.buildsystem.cmake.cache import Entry
 
 _TYPES: dict[str, EntryType] = {kind: kind for kind in get_args(EntryType)}
 
@@ -66,10 +68,13 @@ def command(
     changes |= dict.fromkeys(unset)
     expected = dict(_pair(text, "--expect") for text in expect)
     report = work_on_cache(place, changes, python=python, expected=expected, log=log, dry_run=dry_run)
-    if as_json:
-        click.echo(_json(report, names))
-    else:
-        click.echo("\n".join(_lines(report, names, listing=not (changes or expected or python))))
+    text = (
+        _json(report, names)
+        if as_json
+        else "\n".join(_lines(report, names, listing=not (changes or expected or python)))
+    )
+    # Names and values are bytes of any encoding; what is no UTF-8 is shown as a backslash and its number.
+    click.echo(text.encode("utf-8", "backslashreplace").decode())
     return 1 if report.mismatches else 0
 
 
@@ -90,27 +95,30 @@ def _assignment(text: str) -> tuple[str, str | tuple[EntryType, str]]:
     return name, (_TYPES[kind], value)
 
 
-def _shown(report: CacheReport, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+def _shown(report: CacheReport, names: tuple[str, ...]) -> Iterator[Entry]:
     for entry in sorted(report.cache.entries.values(), key=lambda each: each.name):
         if any(fnmatch.fnmatchcase(entry.name, name) for name in names) or (
             not names and entry.type not in {"INTERNAL", "STATIC"}
         ):
-            yield entry.name, entry.type, entry.value
+            yield entry
 
 
 def _lines(report: CacheReport, names: tuple[str, ...], *, listing: bool) -> Iterator[str]:
     if listing:
-        for name, kind, value in _shown(report, names):
-            yield printable(f"{name}:{kind}={value}")
+        for entry in _shown(report, names):
+            yield printable(f"{entry.name}:{entry.type}={entry.value}")
         return
     if report.changes:
         yield from (printable(line) for line in render_diff(report.changes).splitlines())
-        how = "written to" if report.written else "not written to"
-        yield printable(f"{len(report.changes)} changed, {how} {report.file}")
+        count = f"{len(report.changes)} changed"
+        if report.written:
+            yield printable(f"{count}, written to {report.file}; as it was before: {report.backup}")
+        else:
+            yield printable(f"{count}, not written to {report.file}")
     elif not report.expected:
         yield "nothing to change: it is as asked"
     if report.expected and not report.mismatches:
-        yield f"{report.expected} as expected"
+        yield f"{report.expected} as expected" + ("" if report.logged else ", by the cache alone: no --log was given")
     for mismatch in report.mismatches:
         yield printable(str(mismatch))
         yield from (printable(f"  {line}") for line in mismatch.why)
@@ -118,13 +126,17 @@ def _lines(report: CacheReport, names: tuple[str, ...], *, listing: bool) -> Ite
 
 
 def _json(report: CacheReport, names: tuple[str, ...]) -> str:
-    entries = [{"name": name, "type": kind, "value": value} for name, kind, value in _shown(report, names)]
+    entries = [
+        {"name": each.name, "type": each.type, "value": each.value, "line": each.line, "help": each.help}
+        for each in _shown(report, names)
+    ]
     content = {
         "schema": 1,
         "file": report.file,
         "written": report.written,
+        "backup": report.backup,
         "changes": report.changes,
         "mismatches": report.mismatches,
         "entries": entries,
     }
-    return msgspec.json.format(msgspec.json.encode(content), indent=1).decode()
+    return json.dumps(msgspec.to_builtins(content), indent=1)

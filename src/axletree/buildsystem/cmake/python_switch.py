@@ -10,6 +10,7 @@ is half of one Python and half of another loads, and then crashes. Paths are com
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,25 +18,39 @@ import msgspec
 from axletree.core.errors import IntegrityError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from axletree.buildsystem.cmake.cache import Cache, Entry
+    from axletree.buildsystem.cmake.cache import Cache, Entry, EntryType
 
+_ANY = r"(?:Python[23]?|PYTHON)"
 _FOUND_ANEW = re.compile(
     r"_Python[23]?(?:_.*)?|FIND_PACKAGE_MESSAGE_DETAILS_(?:Python|PYTHON|NumPy|pybind11).*"
     r"|PYBIND11_PYTHON_EXECUTABLE_LAST"
     r"|PYTHON_(?:IS_DEBUG|MODULE_.*|LIBRARIES|VERSION.*|PREFIX|SITE_PACKAGES)"
     r"|Python[23]?_(?:VERSION.*|SOABI|SITE\w+|STD\w+|INTERPRETER_ID)"
 )
-_EXECUTABLE = re.compile(r"(?:Python[23]?|PYTHON)_EXECUTABLE")
-_INCLUDE = re.compile(r"(?:Python[23]?|PYTHON)_INCLUDE_DIRS?")
-_LIBRARY = re.compile(r"(?:Python[23]?|PYTHON)_LIBRARY(?:_RELEASE|_DEBUG)?")
-_NUMPY = re.compile(r"(?:(?:Python[23]?|PYTHON)_)?(?:NumPy|NUMPY)_INCLUDE_DIRS?")
+"""Internal entries that the next configure computes."""
+_EXECUTABLE = re.compile(rf"{_ANY}_EXECUTABLE")
+_INCLUDE = re.compile(rf"{_ANY}_INCLUDE_DIRS?")
+_LIBRARY = re.compile(rf"{_ANY}_LIBRARY(?:_RELEASE|_DEBUG)?")
+_NUMPY = re.compile(rf"(?:{_ANY}_)?(?:NumPy|NUMPY)_INCLUDE_DIRS?")
+_SOABI = re.compile(rf"{_ANY}_SOABI")
+_VERSION = re.compile(rf"PYBIND11_PYTHON_VERSION|{_ANY}_VERSION(?:_STRING)?")
 _TOOLS = re.compile(
     r"CMAKE_(?:COMMAND|CPACK_COMMAND|CTEST_COMMAND|EDIT_COMMAND|ROOT|MAKE_PROGRAM)|.*_ADVANCED|.*-ADVANCED"
 )
 """Programs and not Python, though they may lie in its environment."""
-_PART = re.compile(r"[^;:,=\s\"'\[\]]+")
+_ABOUT_PYTHON = re.compile(r"python|numpy|pybind|nanobind|cython", re.IGNORECASE)
+"""Names of entries in which a bare version is a Python's."""
+_MAPPED = re.compile(r"(-f\w+-prefix-map=\S+)")
+"""Names that paths get in debug information: nothing is looked for there, and another flag would compile everything."""
+_LISTED = re.compile(r"[^;]+")
+_IN_TEXT = re.compile(r"(?:(?<=-[IL])|(?<![\w.~+-]))/[^;:,=\s\"'\[\]<>]*")
+_EVERYBODYS = frozenset({"/", "/usr", "/usr/local", "/opt", "/opt/local"})
+"""Prefixes in which an interpreter lies beside what is not Python's."""
+_INTERPRETERS = ("Python", "Python3", "Python2")
+
+Changes = dict[str, "str | tuple[EntryType, str] | None"]
 
 
 class PythonFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,38 +74,66 @@ class PythonFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_executable(cache: Cache) -> str | None:
     """The interpreter that a tree is configured for, or ``None``."""
-    names = (
-        "Python_EXECUTABLE",
-        "Python3_EXECUTABLE",
-        "PYTHON_EXECUTABLE",
-        "_Python_EXECUTABLE",
-        "_Python3_EXECUTABLE",
-    )
+    names = [f"{name}_EXECUTABLE" for name in (*_INTERPRETERS, "PYTHON")]
+    names += [f"_{name}_EXECUTABLE" for name in _INTERPRETERS]
     return next((value for name in names if (value := cache.get(name)) and value.startswith("/")), None)
 
 
-def switch_python(cache: Cache, old: PythonFacts, new: PythonFacts, *, file: str) -> dict[str, str | None]:
+def configured_python(cache: Cache) -> PythonFacts | None:
+    """What CMake's FindPython found out about the interpreter, which need not be there any more.
+
+    Returns ``None`` where the tree was configured by something else, such as the old FindPythonInterp.
+    """
+    for name in _INTERPRETERS:
+        fields = (cache.get(f"_{name}_INTERPRETER_PROPERTIES") or "").split(";")
+        executable = cache.get(f"_{name}_EXECUTABLE")
+        # ID;major;minor;patch;bits;ABI flags;SOABI;ABI3;stdlib;the same for platforms;purelib;platlib, with gaps
+        if len(fields) < 11 or not executable:
+            continue
+        stdlib = PurePosixPath(fields[-4])
+        return PythonFacts(
+            executable=executable,
+            version=".".join(fields[1:4]),
+            soabi=next((field for field in fields[4:-4] if field.startswith(("cpython-", "pypy"))), ""),
+            include=cache.get(f"_{name}_INCLUDE_DIR") or f"{stdlib.parents[1]}/include/{stdlib.name}",
+            library=cache.get(f"_{name}_LIBRARY_RELEASE"),
+            numpy_include=cache.get(f"_{name}_NumPy_INCLUDE_DIR"),
+            purelib=fields[-2],
+            prefix=str(PurePosixPath(executable).parents[1]),
+            base_prefix=str(stdlib.parents[1]),
+        )
+    return None
+
+
+def switch_python(cache: Cache, old: PythonFacts, new: PythonFacts, *, file: str) -> Changes:
     """The changes that point a tree at another interpreter, for :func:`~axletree.buildsystem.cmake.cache.edit_cache`.
 
     Raises:
         IntegrityError: entries that name the old interpreter and that no rule knows, or that need something the new one
             does not have; all of them.
     """
-    changes: dict[str, str | None] = {}
+    if (old.executable, old.version, old.soabi, old.purelib) == (
+        new.executable,
+        new.version,
+        new.soabi,
+        new.purelib,
+    ):
+        return {}
+    changes: Changes = {}
     problems: list[Problem] = []
     for entry in cache.entries.values():
         if _TOOLS.fullmatch(entry.name):
             continue
-        if _FOUND_ANEW.fullmatch(entry.name):
+        if entry.type == "INTERNAL" and _FOUND_ANEW.fullmatch(entry.name):
             changes[entry.name] = None
             continue
-        known, value = _of_python(entry, old, new)
-        if known and value is None:
+        rule = _rule(entry)
+        value = _moved(entry, old, new) if rule is None else rule(new)
+        if value is None:
             message = f"is {entry.value}, and the new Python {new.version} has no such thing"
             problems.append(_problem(message, entry, file, hint="install its headers, its library or NumPy"))
             continue
-        value = _moved(entry.value, old, new) if value is None else value
-        left = sorted(set(_traces(value, old, new)))
+        left = sorted(set(_traces(entry, value, old, new))) if rule is None else []
         if left:
             message = f"still names Python {old.version}: {', '.join(left)}"
             problems.append(_problem(message, entry, file, hint="remove the entry, or configure the tree anew"))
@@ -98,58 +141,103 @@ def switch_python(cache: Cache, old: PythonFacts, new: PythonFacts, *, file: str
             changes[entry.name] = value
     if problems:
         raise IntegrityError(*problems)
-    return changes
+    return {**changes, **_asked_for(cache, new)}
 
 
 def _problem(message: str, entry: Entry, file: str, *, hint: str) -> Problem:
     return Problem(message=message, file=file, line=entry.line, key=entry.name, hint=hint)
 
 
-def _of_python(entry: Entry, old: PythonFacts, new: PythonFacts) -> tuple[bool, str | None]:
-    """Whether an entry is one of Python's own, and what it becomes; ``None`` if the new one has nothing for it."""
+def _asked_for(cache: Cache, new: PythonFacts) -> Changes:
+    """The new interpreter by name, where the old one was found by searching: a search would find that again."""
+    found = [name for name in _INTERPRETERS if f"_{name}_EXECUTABLE" in cache.entries]
+    return {
+        f"{name}_EXECUTABLE": ("FILEPATH", new.executable)
+        for name in found
+        if not cache.get(f"{name}_EXECUTABLE") and not cache.get("PYTHON_EXECUTABLE")
+    }
+
+
+def _rule(entry: Entry) -> Callable[[PythonFacts], str | None] | None:
+    """What an entry of Python's own becomes; the result is ``None`` if the new interpreter has nothing for it."""
     if entry.value == "" or entry.value.endswith("NOTFOUND"):
-        return False, entry.value
-    for pattern, value in (
-        (_EXECUTABLE, new.executable),
-        (_INCLUDE, new.include),
-        (_LIBRARY, new.library),
-        (_NUMPY, new.numpy_include),
-    ):
-        if pattern.fullmatch(entry.name) and (old.version != new.version or old.prefix != new.prefix):
-            return True, value
-    return False, None
+        return None
+    depth = entry.value.count(".") + 1
+    rules: tuple[tuple[re.Pattern[str], Callable[[PythonFacts], str | None]], ...] = (
+        (_EXECUTABLE, lambda new: new.executable),
+        (_INCLUDE, lambda new: new.include),
+        (_LIBRARY, lambda new: new.library),
+        (_NUMPY, lambda new: new.numpy_include),
+        (_SOABI, lambda new: new.soabi),
+        (_VERSION, lambda new: ".".join(new.version.split(".")[:depth])),
+    )
+    return next((rule for pattern, rule in rules if pattern.fullmatch(entry.name)), None)
+
+
+def _short(python: PythonFacts) -> str:
+    return ".".join(python.version.split(".")[:2])
+
+
+def _library_name(python: PythonFacts) -> str:
+    """Name of the standard library's folder: ``python3.13``, ``python3.13t`` where there is no GIL."""
+    threaded = re.match(r"cpython-[0-9]+t", python.soabi) is not None
+    return f"python{_short(python)}{'t' if threaded else ''}"
 
 
 def _folders(python: PythonFacts) -> tuple[str, ...]:
-    """Folders that are the interpreter's alone, the innermost first. ``/usr`` is everybody's."""
+    """Folders that are the interpreter's alone."""
     folders = (python.purelib, python.include, python.prefix, python.base_prefix)
-    return tuple(folder for folder in dict.fromkeys(folders) if folder.count("/") > 1)
+    return tuple(folder for folder in dict.fromkeys(folders) if folder not in _EVERYBODYS)
 
 
-def _moved(value: str, old: PythonFacts, new: PythonFacts) -> str:
+def _moved(entry: Entry, old: PythonFacts, new: PythonFacts) -> str:
     """The value with folders of the old environment exchanged for those of the new, path by path."""
-    pairs = [(old.purelib, new.purelib), (old.include, new.include), (old.prefix, new.prefix)]
-    pairs.append((old.base_prefix, new.base_prefix))
-    usable = [(before, after) for before, after in pairs if before.count("/") > 1]
+    pairs = {
+        old.base_prefix: new.base_prefix,
+        old.prefix: new.prefix,
+        old.include: new.include,
+        old.purelib: new.purelib,
+    }
+    usable = sorted(((was, pairs[was]) for was in pairs if was not in _EVERYBODYS), key=lambda each: -len(each[0]))
+    library = re.compile(rf"(?<=/){re.escape(_library_name(old))}(?=/|$)")
 
     def replace(match: re.Match[str]) -> str:
         path = match.group()
-        for before, after in usable:
-            if _is_under(path, before):
-                return after + path[len(before) :]
+        for was, now in usable:
+            if _is_under(path, was):
+                return now + library.sub(_library_name(new), path[len(was) :])
         return path
 
-    return _PART.sub(replace, value)
+    pattern = _LISTED if entry.type in {"PATH", "FILEPATH"} else _IN_TEXT
+    texts = _MAPPED.split(entry.value)
+    return "".join(text if _MAPPED.fullmatch(text) else pattern.sub(replace, text) for text in texts)
 
 
-def _traces(value: str, old: PythonFacts, new: PythonFacts) -> Iterator[str]:
+def _traces(entry: Entry, value: str, old: PythonFacts, new: PythonFacts) -> Iterator[str]:
     """What in a value names the old interpreter."""
-    shared = _folders(new)
-    for part in _PART.findall(value):
-        inside = any(_is_under(part, folder) for folder in _folders(old))
-        ours = any(_is_under(part, folder) for folder in shared)
-        if (inside and not ours) or (old.soabi != new.soabi and old.soabi in part):
-            yield part
+    text = _MAPPED.sub(" ", value)
+    for path in (_LISTED if entry.type in {"PATH", "FILEPATH"} else _IN_TEXT).findall(text):
+        lies = any(_is_under(path, folder) for folder in _folders(old))
+        if lies and not any(_is_under(path, folder) for folder in _folders(new)):
+            yield path
+    for folder in sorted(_folders(new), key=len, reverse=True):  # the new one may have the old version in its path
+        text = text.replace(folder, "")
+    for names in _names(entry, old, new):
+        for match in re.finditer(rf"[^\s;]*(?:{names})[^\s;]*", text, re.IGNORECASE):
+            yield match.group()
+
+
+def _names(entry: Entry, old: PythonFacts, new: PythonFacts) -> Iterator[str]:
+    """Regular expressions of what only the old interpreter is called."""
+    if _short(old) != _short(new):
+        dotted, plain = re.escape(_short(old)), _short(old).replace(".", "")
+        yield rf"python-?(?:{dotted}|{plain})(?![0-9])|\bcp{plain}(?![0-9])"
+        if _ABOUT_PYTHON.search(entry.name):
+            yield rf"(?<![\d.]){dotted}(?![0-9])|(?<!\d){_short(old).replace('.', ';')}(?![0-9])"
+    elif old.version != new.version and _ABOUT_PYTHON.search(entry.name):
+        yield rf"(?<![\d.]){re.escape(old.version)}(?![0-9])"
+    if old.soabi and old.soabi != new.soabi:
+        yield re.escape(old.soabi)
 
 
 def _is_under(path: str, folder: str) -> bool:
