@@ -16,6 +16,7 @@ from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
+from axletree.view.tables import plural
 
 if TYPE_CHECKING:
     from axletree.core.trees import Tree
@@ -69,7 +70,7 @@ def run(context: Context) -> Outcome:
             f"{SCRIPT} made no file",
             hint="the source has HIP code already (a checkout that it ran in), or no CUDA code",
         )
-    said = f"{len(changes.made):,} files made, {len(changes.edited):,} edited in place"
+    said = f"{plural(len(changes.made), 'file')} made, {len(changes.edited):,} edited in place"
     context.progress(said)
     context.log.say(said)
     for path in changes.edited:
