@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.shaped import SETUP_RECIPE, compiled, make_shaped, trees
+from support.shaped import compiled, make_shaped, trees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,9 +44,7 @@ def test_the_library_is_compiled_once_and_linear_algebra_twice(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('USE_MAGMA = "OFF"', 'USE_MAGMA = "ON"', ["linalg.c"]),
         ('options = { USE_MAGMA = "OFF" }', 'env = { CFLAGS = "-O1" }', ["linalg.c", "one.c", "two.c"]),
-        ('options = { USE_MAGMA = "OFF" }', "", []),
         ('files = ["lib/libferry.so", "include/**"]', "", []),
     ],
 )
@@ -62,16 +60,6 @@ def test_a_changed_setting_compiles_what_it_touches(tmp_path: Path, old: str, ne
     assert trees(run)["core"] == anew(shaped, "core")
     shaped.change(new or "[stages.core]\n", old if new else f"[stages.core]\n{old}\n")
     run = shaped.built()
-    assert trees(run)["core"] == anew(shaped, "core")
-
-
-def test_setup_py_is_configured_again_though_it_would_not(tmp_path: Path) -> None:
-    shaped = make_shaped(tmp_path, SETUP_RECIPE)
-    run = shaped.built()
-    assert compiled(run, "core") == ["linalg.c", "one.c", "two.c"]
-    shaped.change('USE_MAGMA = "0"', 'USE_MAGMA = "1"')
-    run = shaped.built()
-    assert compiled(run, "core") == ["linalg.c"]
     assert trees(run)["core"] == anew(shaped, "core")
 
 

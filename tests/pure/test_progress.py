@@ -33,7 +33,7 @@ MODULE = "caffe2/CMakeFiles/torch_cpu.dir/__/aten/src/ATen/native/native_functio
             ": && /usr/bin/c++ -fPIC -Wl,-z,now -shared -Wl,-soname,libx.so -o lib/libx.so a.o b.o && :",
             "linking libx.so",
         ),
-        ("cd /build && /usr/bin/python -m torchgen.gen", "cd /build && /usr/bin/python -m torchgen.gen"),
+        ("cd /build && /usr/bin/python -m torchgen.gen", "running python -m torchgen.gen"),
         ("", ""),
     ],
 )

@@ -39,18 +39,6 @@ SOURCES = {
     "linalg.c": "#ifdef USE_MAGMA\nint linalg(void) { return 3; }\n#else\nint linalg(void) { return 2; }\n#endif\n",
     "ferry.h": "#define TWO 2\n",
 }
-SETUP = """\
-import os, subprocess, sys
-here = os.path.dirname(os.path.abspath(__file__))
-build = os.path.join(here, "build")
-only = "--cmake-only" in sys.argv
-defines = [f"-D{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith(("BUILD_", "USE_", "CMAKE_"))]
-if not os.path.exists(os.path.join(build, "CMakeCache.txt")):  # as PyTorch's: a cache is never configured again
-    prefix = os.path.join(here, "torch")
-    subprocess.check_call(["cmake", "-GNinja", *defines, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-S", here, "-B", build])
-if not only:
-    subprocess.check_call(["cmake", "--build", build, "--target", "install"])
-"""
 RECIPE = """\
 name = "ferry"
 version = "1.0"
@@ -71,22 +59,9 @@ tools = ["cc", "cmake", "ninja"]
 options = { USE_MAGMA = "{magma}" }
 files = ["lib/libferry_linalg.so"]
 """
-SETUP_RECIPE = """\
-name = "ferry"
-version = "1.0"
-source = { path = "src" }
-[environments.tools]
-axes = []
-python = "3.11"
-[stages.core]
-action = "compile"
-environment = "tools"
-tools = ["cc", "cmake", "ninja"]
-env = { USE_MAGMA = "0" }
-"""
 
 
-def make_shaped(root: Path, recipe: str = RECIPE) -> Tiny:
+def make_shaped(root: Path) -> Tiny:
     """Write the project into a new folder; skips the test where a tool is missing."""
     missing = [name for name in ("cc", "cmake", "ninja") if shutil.which(name) is None]
     if missing:
@@ -94,12 +69,10 @@ def make_shaped(root: Path, recipe: str = RECIPE) -> Tiny:
     shaped = Tiny(folder=root / "project", store=root / "store", home=root / "home", versions=())
     shaped.source.mkdir(parents=True)
     shaped.home.mkdir()
-    shaped.recipe.write_text(recipe)
+    shaped.recipe.write_text(RECIPE)
     (shaped.source / "CMakeLists.txt").write_text(LISTS)
     for name, text in SOURCES.items():
         (shaped.source / name).write_text(text)
-    if recipe is SETUP_RECIPE:
-        (shaped.source / "setup.py").write_text(SETUP)
     return shaped
 
 

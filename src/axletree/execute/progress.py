@@ -21,6 +21,7 @@ _OUTPUT = re.compile(r"(?:^|\s)(?:-o|--output-file)\s+(?P<path>\S+)")
 _SOURCE = re.compile(r"(?:^|\s)(?P<path>[^\s'\"]+\.(?:c|cc|cpp|cxx|c\+\+|C|cu|hip|m|mm|s|S|asm|f|f90))(?=\s|$)")
 _LINKS = re.compile(r"(?:^|\s)(?:-shared|-Wl,\S+)(?=\s)")
 _SHELL = re.compile(r"^:\s*&&\s*|\s*&&\s*:\s*$")
+_RUN = re.compile(r"^cd \S+ && (?P<program>\S+)(?P<rest>.*)$")
 _LONGEST = 120
 """Characters of a step that nothing is known of; the log has it whole."""
 
@@ -42,13 +43,15 @@ def _described(step: str) -> str | None:
 
 
 def _commanded(command: str) -> str | None:
-    """For a command line of a compiler or linker."""
+    """For a command line of a compiler, a linker or a script."""
     output = _OUTPUT.search(command)
     if _COMPILES.search(command) is not None:
         sources = _SOURCE.findall(command)
         return f"compiling {_name(sources[-1])}" if sources else None
     if output is not None and _LINKS.search(command) is not None:
         return f"linking {_name(output['path'])}"
+    if (run := _RUN.match(command)) is not None:
+        return _cut(f"running {_name(run['program'])}{run['rest']}")
     return None
 
 

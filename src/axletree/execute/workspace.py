@@ -115,6 +115,7 @@ def _taken(
         if not enter(root):
             yield None
             return
+        os.utime(root)  # for `store gc`: it is in use
         for folder, digest in trees.items():
             _sync(context, digest, root / folder, root / f"{folder}.json")
         state = root / "state"
@@ -159,7 +160,6 @@ def _open(root: Path, settings: str) -> bool:
         remove_tree(root)
     root.mkdir(parents=True, exist_ok=True)
     (root / "settings").write_text(settings)
-    os.utime(root)  # for `store gc`: it is in use
     return True
 
 
