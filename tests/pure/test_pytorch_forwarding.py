@@ -1,4 +1,4 @@
-"""Which variable reaches CMake, and what a changed one means for a configured tree."""
+"""Which variable reaches CMake, how a tree is built, what ninja made again."""
 
 from __future__ import annotations
 
@@ -6,33 +6,51 @@ import pytest
 
 from axletree.buildsystem.era import detect_era
 from axletree.buildsystem.ninja import read_ninja_log, rebuilt
-from axletree.buildsystem.pytorch.forwarding import Reconfigure, changed, forward
+from axletree.buildsystem.pytorch.forwarding import Era, forward
+from axletree.buildsystem.variables import starts_afresh
 
+# The environment of a compile of 2.6.0, and what setup.py printed as its command line.
 ENVIRON = {
-    "BUILD_LIBTORCH_WHL": "1",
-    "CMAKE_BUILD_TYPE": "Release",
     "BLAS": "Generic",
+    "BUILD_LIBTORCH_WHL": "1",
+    "BUILD_TEST": "0",
+    "CMAKE_BUILD_PARALLEL_LEVEL": "2",
+    "CMAKE_BUILD_TYPE": "Release",
+    "CXXFLAGS": "-O2",
     "GENERIC_BLAS_LIBRARIES": "blas",
+    "MAX_JOBS": "2",
     "ONNX_NAMESPACE": "onnx",
-    "USE_CUDA": "1",
-    "CUDA_HOME": "/opt/cuda",
-    "TORCH_CUDA_ARCH_LIST": "8.0;9.0",
-    "SOVERSION": "2.6",
     "PATH": "/usr/bin",
+    "PYTORCH_BUILD_NUMBER": "1",
+    "PYTORCH_BUILD_VERSION": "2.6.0+cpu",
+    "SOVERSION": "2.6",
+    "USE_CCACHE": "0",
+    "USE_CUDA": "0",
+    "USE_DISTRIBUTED": "0",
+    "USE_SYSTEM_LIBS": "ON",
+}
+PRINTED = (
+    "-GNinja -DBLAS=Generic -DBUILD_FUNCTORCH=OFF -DBUILD_LIBTORCH_WHL=1 -DBUILD_PYTHON=False -DBUILD_TEST=False "
+    "-DCMAKE_BUILD_PARALLEL_LEVEL=2 -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/work/source/torch "
+    "-DCMAKE_PREFIX_PATH=/environment/lib/python3.11/site-packages -DONNX_NAMESPACE=onnx "
+    "-DPython_EXECUTABLE=/environment/bin/python -DTORCH_BUILD_VERSION=2.6.0+cpu -DUSE_CCACHE=0 -DUSE_CUDA=0 "
+    "-DUSE_DISTRIBUTED=0 -DUSE_NUMPY=True -DUSE_SYSTEM_LIBS=ON /work/source"
+)
+ADDED = {
+    "BUILD_PYTHON",
+    "BUILD_TEST",
+    "CMAKE_INSTALL_PREFIX",
+    "Python_EXECUTABLE",
+    "TORCH_BUILD_VERSION",
+    "USE_NUMPY",
 }
 
 
 def test_as_setup_py_2_6_printed_it() -> None:
-    # Its command line also has what its Python side adds: BUILD_PYTHON, BUILD_TEST, USE_NUMPY, Python_EXECUTABLE,
-    # CMAKE_INSTALL_PREFIX and TORCH_BUILD_VERSION.
-    assert forward(ENVIRON, "setup.py", purelib="/env/site").options == {
-        "BLAS": "Generic",
-        "BUILD_LIBTORCH_WHL": "1",
-        "CMAKE_BUILD_TYPE": "Release",
-        "CMAKE_PREFIX_PATH": "/env/site",
-        "ONNX_NAMESPACE": "onnx",
-        "TORCH_CUDA_ARCH_LIST": "8.0;9.0",
-        "USE_CUDA": "1",
+    printed = dict(word[2:].split("=", 1) for word in PRINTED.split() if word.startswith("-D"))
+    found = forward(ENVIRON, "setup.py", purelib="/environment/lib/python3.11/site-packages").options
+    assert {name: value for name, value in found.items() if name not in ADDED} == {
+        name: value for name, value in printed.items() if name not in ADDED
     }
 
 
@@ -40,49 +58,74 @@ def test_as_setup_py_2_6_printed_it() -> None:
     ("environ", "era", "name", "value"),
     [
         ({"CUDNN_LIB_DIR": "/c"}, "setup.py", "CUDNN_LIBRARY", "/c"),
+        ({"CUDNN_LIBRARY": "/l", "CUDNN_LIB_DIR": "/c"}, "setup.py", "CUDNN_LIBRARY", "/c"),
+        ({"CUDNN_LIB_DIR": "/c", "CUDNN_LIBRARY": "/l"}, "setup.py", "CUDNN_LIBRARY", "/l"),
+        ({"CUDNN_LIB_DIR": "/c", "CUDNN_LIBRARY": "/l"}, "scikit-build-core", "CUDNN_LIBRARY", "/c"),
         ({"USE_CUDA_STATIC_LINK": "1"}, "scikit-build-core", "CAFFE2_STATIC_LINK_CUDA", "1"),
+        ({"USE_CUDA_STATIC_LINK": "1"}, "scikit-build-core", "USE_CUDA_STATIC_LINK", "1"),
+        ({"USE_CUDA_STATIC_LINK": "1"}, "setup.py", "USE_CUDA_STATIC_LINK", None),
         ({"_GLIBCXX_USE_CXX11_ABI": "1"}, "setup.py", "GLIBCXX_USE_CXX11_ABI", "1"),
         ({"_GLIBCXX_USE_CXX11_ABI": "1"}, "scikit-build-core", "GLIBCXX_USE_CXX11_ABI", None),
         ({"CUDAHOSTCXX": "g++"}, "setup.py", "CUDA_HOST_COMPILER", "g++"),
         ({"CUDAHOSTCXX": "g++", "CUDA_HOST_COMPILER": "clang"}, "setup.py", "CUDA_HOST_COMPILER", "clang"),
+        ({"CUDA_HOST_COMPILER": "clang"}, "scikit-build-core", "CMAKE_CUDA_HOST_COMPILER", "clang"),
+        ({"CUDACXX": "/n"}, "scikit-build-core", "CUDA_NVCC_EXECUTABLE", "/n"),
         ({"A_EXITCODE": "0"}, "setup.py", "A_EXITCODE", "0"),
+        ({"A_EXITCODE__TRYRUN_OUTPUT": "x"}, "scikit-build-core", "A_EXITCODE__TRYRUN_OUTPUT", "x"),
         ({"DEBUG": "1"}, "setup.py", "CMAKE_BUILD_TYPE", "Debug"),
+        ({"DEBUG": "0", "REL_WITH_DEB_INFO": "yes"}, "setup.py", "CMAKE_BUILD_TYPE", "RelWithDebInfo"),
         ({"DEBUG": "1", "REL_WITH_DEB_INFO": "1"}, "setup.py", "CMAKE_BUILD_TYPE", "Debug"),
         ({"DEBUG": "1", "CMAKE_BUILD_TYPE": "Release"}, "setup.py", "CMAKE_BUILD_TYPE", "Release"),
         ({}, "setup.py", "CMAKE_BUILD_TYPE", "Release"),
-        ({"CMAKE_PREFIX_PATH": "/a:/b"}, "setup.py", "CMAKE_PREFIX_PATH", "/a;/b"),
+        ({"CMAKE_PREFIX_PATH": "/a:/b"}, "setup.py", "CMAKE_PREFIX_PATH", "/p;/a:/b"),
+        ({"CMAKE_PREFIX_PATH": "/a:/b:/p"}, "scikit-build-core", "CMAKE_PREFIX_PATH", "/py;/p;/a;/b"),
         ({"DEBUG_CUDA": "1"}, "setup.py", "DEBUG_CUDA", None),
+        ({"JAVA_HOME": "/j"}, "setup.py", "JAVA_HOME", "/j"),
         ({"JAVA_HOME": "/j"}, "scikit-build-core", "JAVA_HOME", None),
+        ({"FLASH_ATTENTION_MAX_JOBS": "4"}, "setup.py", "FLASH_ATTENTION_MAX_JOBS", None),
+        ({"FLASH_ATTENTION_MAX_JOBS": "4"}, "scikit-build-core", "FLASH_ATTENTION_MAX_JOBS", "4"),
         ({"CMAKE_INSTALL_PREFIX": "/x"}, "setup.py", "CMAKE_INSTALL_PREFIX", None),
+        ({"BUILD_PYTHON_ONLY": "1"}, "setup.py", "BUILD_LIBTORCHLESS", "ON"),
+        ({"BUILD_PYTHON_ONLY": "ON"}, "scikit-build-core", "BUILD_LIBTORCHLESS", "ON"),
     ],
 )
-def test_rules(environ: dict[str, str], era: str, name: str, value: str | None) -> None:
-    assert forward(environ, era).options.get(name) == value  # type: ignore[arg-type]
+def test_rules(environ: dict[str, str], era: Era, name: str, value: str | None) -> None:
+    assert forward(environ, era, purelib="/p", prefix="/py").options.get(name) == value
 
 
-def test_names_that_the_newer_era_ignores_are_told() -> None:
-    assert set(forward({"CMAKE_FRESH": "1", "USE_NINJA": "0"}, "scikit-build-core").ignored) == {
-        "CMAKE_FRESH",
-        "USE_NINJA",
-    }
+def test_where_each_comes_from() -> None:
+    origin = forward({"CUDACXX": "/n", "DEBUG": "1", "USE_CUDA": "1"}, "setup.py").origin
+    assert origin == {"CUDA_NVCC_EXECUTABLE": "CUDACXX", "CMAKE_BUILD_TYPE": "DEBUG", "USE_CUDA": "USE_CUDA"}
+
+
+def test_names_that_say_nothing_or_end_the_build_are_told() -> None:
+    environ = {"CMAKE_FRESH": "1", "USE_NINJA": "0", "USE_NIGHTLY": "1", "CMAKE_INSTALL_PREFIX": "/x"}
+    old, new = forward(environ, "setup.py"), forward(environ, "scikit-build-core")
+    assert (set(old.ignored), set(old.refused)) == (set(), {"CMAKE_INSTALL_PREFIX"})
+    assert (set(new.ignored), set(new.refused)) == ({"CMAKE_FRESH", "USE_NINJA"}, {"USE_NIGHTLY"})
+    both = {"BUILD_LIBTORCH_WHL": "1", "BUILD_PYTHON_ONLY": "1"}
+    assert set(forward(both, "setup.py").refused) == {"BUILD_PYTHON_ONLY"}
+    # setup.py compares with 1: with another word it would build everything without a complaint.
+    assert set(forward({"BUILD_LIBTORCH_WHL": "ON"}, "setup.py").refused) == {"BUILD_LIBTORCH_WHL"}
+    assert forward({"BUILD_LIBTORCH_WHL": "ON"}, "scikit-build-core").refused == {}
 
 
 @pytest.mark.parametrize(
-    ("after", "expected"),
+    ("name", "pytorch", "afresh"),
     [
-        ({}, Reconfigure(kind="nothing")),
-        ({"PATH": "/bin"}, Reconfigure(kind="nothing")),
-        ({"CMAKE_BUILD_PARALLEL_LEVEL": "8", "MAX_JOBS": "8"}, Reconfigure(kind="nothing")),
-        ({"USE_CUDA": "0"}, Reconfigure(kind="again", define={"USE_CUDA": "0"}, because=("USE_CUDA",))),
-        ({"BLAS": None}, Reconfigure(kind="again", remove=("BLAS",), because=("BLAS",))),
-        ({"CXXFLAGS": "-g"}, Reconfigure(kind="again", define={"CMAKE_CXX_FLAGS": "-g"}, because=("CXXFLAGS",))),
-        ({"CUDA_HOME": "/other"}, Reconfigure(kind="again", because=("CUDA_HOME",))),
-        ({"CXX": "clang++", "USE_CUDA": "0"}, Reconfigure(kind="anew", because=("CXX",))),
+        ("MAX_JOBS", False, False),
+        ("MAX_JOBS", True, False),
+        ("USE_CUDA", False, False),
+        ("TORCH_CUDA_ARCH_LIST", True, False),
+        ("TORCH_CUDA_ARCH_LIST", False, True),
+        ("CXXFLAGS", False, False),
+        ("CC", True, True),
+        ("CPATH", True, True),
+        ("SOVERSION", True, True),
     ],
 )
-def test_changes_of_a_configured_tree(after: dict[str, str | None], expected: Reconfigure) -> None:
-    environ = {name: value for name, value in {**ENVIRON, **after}.items() if value is not None}
-    assert changed(ENVIRON, environ, "setup.py") == expected
+def test_variables_that_make_a_built_folder_useless(name: str, *, pytorch: bool, afresh: bool) -> None:
+    assert starts_afresh(name, pytorch=pytorch) is afresh
 
 
 def test_eras() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from axletree.buildsystem.pytorch.forwarding import READ_BY_CMAKE, forward
+from axletree.buildsystem.pytorch.forwarding import ACT_ON_EACH_BUILD, READ_BY_CMAKE, forward
 
 _COMPILERS = re.compile(
     r"CC|CXX|FC|CPP|LD|AR|RANLIB|CUDACXX|CUDAHOSTCXX|HIPCXX|HIPHOSTCXX|CUDA_HOME|CUDA_PATH|ROCM_PATH|CUDA_NVCC_EXECUTABLE"
@@ -40,7 +40,7 @@ def starts_afresh(name: str, *, pytorch: bool = False) -> bool:
     """
     if names_compiler(name):
         return True
-    if _SEARCHED.fullmatch(name):
+    if name in ACT_ON_EACH_BUILD or _SEARCHED.fullmatch(name):
         return False
     if not pytorch:
         return True

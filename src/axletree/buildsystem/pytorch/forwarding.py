@@ -1,9 +1,10 @@
-"""How PyTorch's settings reach CMake: environment variables, turned into cache entries by its Python side.
+"""How PyTorch's settings reach CMake: environment variables become CMake variables, by rules of two eras.
 
-Setup.py era: ``tools/setup_helpers/cmake.py``, up to 2.13. scikit-build-core era: the project's own CMake module that
-reads the environment, from 2.14. Both forward by the same rule; they differ in names that came and went, and in what a
-second run does: setup.py does not run CMake again while a cache is there, and the newer one keeps the old value of a
-variable that is no longer set. A changed environment is therefore compared here, and what differs is passed to CMake.
+To 2.13 ``setup.py`` passes them as ``-D`` (``tools/setup_helpers/cmake.py``), when there is no cache yet: a second run
+does not configure at all, whatever changed. From 2.14 on CMake reads them itself (``cmake/EnvVarForwarding.cmake``),
+each time that it runs: what is forwarded by its prefix then replaces what the cache has, while the variables that are
+forwarded by name do not (``TORCH_CUDA_ARCH_LIST``, ``BLAS``), and one that is no longer set stays in the cache. So in
+both eras only an empty cache shows a changed environment; the drivers see to that.
 """
 
 from __future__ import annotations
@@ -53,28 +54,30 @@ _SAME_NAME = frozenset(
     }
 )
 _SAME_NAME_ONCE = frozenset({"BUILDING_WITH_TORCH_LIBS", "JAVA_HOME", "PYTHON_LIB_REL_PATH"})
-"""Of the setup.py era only."""
+"""Of the setup.py era only; the first was gone before 2.6."""
+_SAME_NAME_SINCE = frozenset({"FLASH_ATTENTION_MAX_JOBS"})
+"""Of the scikit-build-core era only."""
 _RENAMED = {"CUDNN_LIB_DIR": "CUDNN_LIBRARY", "USE_CUDA_STATIC_LINK": "CAFFE2_STATIC_LINK_CUDA"}
 _RENAMED_ONCE = {"_GLIBCXX_USE_CXX11_ABI": "GLIBCXX_USE_CXX11_ABI"}
-_ALIASES = {
-    "CMAKE_CUDA_COMPILER": "CUDA_NVCC_EXECUTABLE",
-    "CMAKE_CUDA_HOST_COMPILER": "CUDA_HOST_COMPILER",
-    "CUDACXX": "CUDA_NVCC_EXECUTABLE",
-    "CUDAHOSTCXX": "CUDA_HOST_COMPILER",
-    "CUDA_HOST_COMPILER": "CMAKE_CUDA_HOST_COMPILER",
-}
-"""Where the right name is not set by itself."""
-_NEVER = frozenset({"CMAKE_INSTALL_PREFIX"})
-"""Set by the project; setting it in the environment is an error of the setup.py era."""
+_ALIASES = (
+    ("CUDA_HOST_COMPILER", "CMAKE_CUDA_HOST_COMPILER"),
+    ("CUDAHOSTCXX", "CUDA_HOST_COMPILER"),
+    ("CMAKE_CUDA_HOST_COMPILER", "CUDA_HOST_COMPILER"),
+    ("CMAKE_CUDA_COMPILER", "CUDA_NVCC_EXECUTABLE"),
+    ("CUDACXX", "CUDA_NVCC_EXECUTABLE"),
+)
+"""Environment variable, and the CMake variable that it gives where nothing else does; the first that is set counts."""
 _DEAD = {
     "CMAKE_FRESH": "remove the build folder, or `axletree clean --build`",
     "CMAKE_ONLY": "run CMake by itself",
-    "USE_NIGHTLY": "it has no successor",
     "USE_NINJA": "CMAKE_GENERATOR chooses the generator",
 }
-"""Names that the scikit-build-core era ignores -> what to do instead."""
-_PARALLEL = frozenset({"CMAKE_BUILD_PARALLEL_LEVEL", "CMAKE_BUILD_PARALLEL", "MAX_JOBS"})
-"""They act on each build, not on what is configured."""
+"""Names that say nothing from 2.14 on, though CMake gets them -> what to do instead."""
+_IMPLIED = (("BUILD_LIBTORCH_WHL", "BUILD_FUNCTORCH", "OFF"), ("BUILD_PYTHON_ONLY", "BUILD_LIBTORCHLESS", "ON"))
+_ON = frozenset({"ON", "1", "YES", "TRUE", "Y"})
+
+ACT_ON_EACH_BUILD = frozenset({"CMAKE_BUILD_PARALLEL_LEVEL", "MAKEFLAGS", "MAX_JOBS", "NINJA_STATUS", "VERBOSE"})
+"""Variables that say how a build runs, and not what it makes."""
 
 READ_BY_CMAKE = frozenset(
     {
@@ -105,17 +108,6 @@ READ_BY_CMAKE = frozenset(
 )
 """Read from the environment by CMake or by the project's CMake files, at the first configure."""
 
-_COMPILERS = frozenset({"CC", "CXX", "CUDACXX", "CUDAHOSTCXX", "CMAKE_GENERATOR"})
-"""A cache keeps these from its first configure, and CMake starts from nothing when they differ."""
-_FLAGS = {
-    "CFLAGS": "CMAKE_C_FLAGS",
-    "CXXFLAGS": "CMAKE_CXX_FLAGS",
-    "CUDAFLAGS": "CMAKE_CUDA_FLAGS",
-    "LDFLAGS": "",
-}
-"""Their cache entries are filled from them at the first configure only; LDFLAGS fills three."""
-_LINKER_ENTRIES = ("CMAKE_EXE_LINKER_FLAGS", "CMAKE_MODULE_LINKER_FLAGS", "CMAKE_SHARED_LINKER_FLAGS")
-
 
 class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
     """What CMake is told."""
@@ -125,48 +117,70 @@ class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
     origin: dict[str, str]
     """CMake variable -> environment variable that it comes from."""
     ignored: dict[str, str]
-    """Variables that this era takes no notice of -> what to do instead."""
+    """Variables that are set and say nothing in this era -> what to do instead."""
+    refused: dict[str, str]
+    """Variables with which the project ends in an error -> what to do instead."""
 
 
-class Reconfigure(msgspec.Struct, frozen=True, kw_only=True):
-    """What a changed environment means for a folder that is configured."""
+def forward(
+    environ: Mapping[str, str], era: Era, *, purelib: str | None = None, prefix: str | None = None
+) -> Forwarded:
+    """The CMake variables that PyTorch derives from the environment.
 
-    kind: Literal["nothing", "again", "anew"]
-    """``again``: CMake runs in the same folder; ``anew``: from an empty folder."""
-    define: dict[str, str] = {}
-    """``-D`` for each."""
-    remove: tuple[str, ...] = ()
-    """``-U`` for each: entries whose variable is gone, which CMake would keep."""
-    because: tuple[str, ...] = ()
-    """Names of the variables that changed."""
-
-
-def forward(environ: Mapping[str, str], era: Era, *, purelib: str | None = None) -> Forwarded:
-    """The CMake variables that PyTorch's Python side derives from the environment.
+    What it adds from elsewhere is left out: the interpreter, the version, ``BUILD_PYTHON``, ``BUILD_TEST``,
+    ``USE_NUMPY``, the install prefix.
 
     Args:
-        environ: the variables of the build.
+        environ: the variables of the build; where two of them give one CMake variable, their order may count.
         era: which rules.
         purelib: the interpreter's site-packages, which is put in front of ``CMAKE_PREFIX_PATH``.
+        prefix: the interpreter's prefix, which the scikit-build-core era puts before that.
     """
-    old = era == "setup.py"
-    same = _SAME_NAME | _SAME_NAME_ONCE if old else _SAME_NAME
-    renamed = {**{name: name for name in same}, **_RENAMED, **(_RENAMED_ONCE if old else {})}
-    options: dict[str, str] = {}
-    origin: dict[str, str] = {}
-    ignored = {} if old else {name: hint for name, hint in _DEAD.items() if name in environ}
-    for name, value in sorted(environ.items()):
-        target = renamed.get(name)
-        if target is None and (name.startswith(_PREFIXES) or name.endswith(_SUFFIXES)):
-            target = name
-        if target is not None and name not in ignored and name not in _NEVER:
-            options[target], origin[target] = value, name
-    for name, target in sorted(_ALIASES.items()):
+    options, origin = _by_name(environ) if era == "setup.py" else _by_name_since(environ)
+    for name, target in _ALIASES:
         if name in environ and target not in options:
             options[target], origin[target] = environ[name], name
     _build_type(environ, options, origin)
-    _prefix_path(environ, options, purelib)
-    return Forwarded(options=dict(sorted(options.items())), origin=origin, ignored=ignored)
+    _prefix_path(environ, options, [part for part in (prefix if era != "setup.py" else None, purelib) if part], era)
+    ignored = {} if era == "setup.py" else {name: hint for name, hint in _DEAD.items() if name in environ}
+    return Forwarded(
+        options=dict(sorted(options.items())), origin=origin, ignored=ignored, refused=_refused(environ, era)
+    )
+
+
+def _has_prefix(name: str) -> bool:
+    return name.startswith(_PREFIXES) or name.endswith(_SUFFIXES)
+
+
+def _by_name(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """To 2.13: a name's own rule, else that of its prefix; a later variable replaces an earlier one."""
+    targets = {**{name: name for name in _SAME_NAME | _SAME_NAME_ONCE}, **_RENAMED, **_RENAMED_ONCE}
+    options: dict[str, str] = {}
+    origin: dict[str, str] = {}
+    for name, value in environ.items():
+        target = targets.get(name, name if _has_prefix(name) else None)
+        if target is not None and target != "CMAKE_INSTALL_PREFIX":
+            options[target], origin[target] = value, name
+    for name, target, value in _IMPLIED:  # setup.py itself, which knows these as 1 only
+        if environ.get(name) == "1":
+            options[target], origin[target] = value, name
+    return options, origin
+
+
+def _by_name_since(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """From 2.14: renamed ones first, which nothing of their new name replaces; one with a prefix goes as itself too."""
+    options: dict[str, str] = {}
+    origin: dict[str, str] = {}
+    named = [*_RENAMED.items(), *((name, name) for name in sorted(_SAME_NAME | _SAME_NAME_SINCE))]
+    for name, target in named:
+        if name in environ and target not in options:
+            options[target], origin[target] = environ[name], name
+    for name, value in environ.items():
+        if _has_prefix(name):
+            options[name], origin[name] = value, name
+    if environ.get("BUILD_PYTHON_ONLY", "").upper() in _ON:
+        options["BUILD_LIBTORCHLESS"], origin["BUILD_LIBTORCHLESS"] = "ON", "BUILD_PYTHON_ONLY"
+    return options, origin
 
 
 def _build_type(environ: Mapping[str, str], options: dict[str, str], origin: dict[str, str]) -> None:
@@ -174,49 +188,39 @@ def _build_type(environ: Mapping[str, str], options: dict[str, str], origin: dic
     if "CMAKE_BUILD_TYPE" in environ:
         return
     for name, kind in (("DEBUG", "Debug"), ("REL_WITH_DEB_INFO", "RelWithDebInfo")):
-        if environ.get(name, "").upper() in {"ON", "1", "YES", "TRUE", "Y"}:
+        if environ.get(name, "").upper() in _ON:
             options["CMAKE_BUILD_TYPE"], origin["CMAKE_BUILD_TYPE"] = kind, name
             return
     options["CMAKE_BUILD_TYPE"] = "Release"
 
 
-def _prefix_path(environ: Mapping[str, str], options: dict[str, str], purelib: str | None) -> None:
-    given = environ.get("CMAKE_PREFIX_PATH", "").replace(":", ";")
-    parts = [part for part in (purelib, given) if part]
-    if parts:
-        options["CMAKE_PREFIX_PATH"] = ";".join(parts)
+def _prefix_path(environ: Mapping[str, str], options: dict[str, str], own: list[str], era: Era) -> None:
+    """What is searched: the interpreter's folders, then the user's.
 
-
-def changed(
-    before: Mapping[str, str], after: Mapping[str, str], era: Era, *, purelib: str | None = None
-) -> Reconfigure:
-    """Compare two environments of one build folder.
-
-    Args:
-        before: variables at the last configure.
-        after: variables now.
-        era: which rules.
-        purelib: as for :func:`forward`.
+    To 2.13 the user's stay as they are. There is no harm in ``/a:/b``, which is no list to CMake: it reads the
+    environment's variable too.
     """
-    differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-    compilers = tuple(name for name in differing if name in _COMPILERS)
-    if compilers:
-        return Reconfigure(kind="anew", because=compilers)
-    old, new = forward(before, era, purelib=purelib).options, forward(after, era, purelib=purelib).options
-    define = {name: value for name, value in new.items() if old.get(name) != value and name not in _PARALLEL}
-    remove = [name for name in old if name not in new and name not in _PARALLEL]
-    read = [name for name in differing if name in READ_BY_CMAKE]
-    for name in read:
-        for entry in _flag_entries(name):
-            define[entry] = after.get(name, "")
-    if not define and not remove and not read:
-        return Reconfigure(kind="nothing")
-    return Reconfigure(
-        kind="again", define=dict(sorted(define.items())), remove=tuple(sorted(remove)), because=tuple(differing)
-    )
+    given = environ.get("CMAKE_PREFIX_PATH", "")
+    parts = [*own, *([given] if era == "setup.py" else given.split(":"))]
+    found = ";".join(dict.fromkeys(part for part in parts if part))
+    if found:
+        options["CMAKE_PREFIX_PATH"] = found
 
 
-def _flag_entries(name: str) -> tuple[str, ...]:
-    if name not in _FLAGS:
-        return ()
-    return (_FLAGS[name],) if _FLAGS[name] else _LINKER_ENTRIES
+def _refused(environ: Mapping[str, str], era: Era) -> dict[str, str]:
+    on = {name for name, value in environ.items() if value.upper() in _ON}
+    refused: dict[str, str] = {}
+    if {"BUILD_LIBTORCH_WHL", "BUILD_PYTHON_ONLY"} <= on:
+        refused["BUILD_PYTHON_ONLY"] = "it is one or the other: the libraries by a stage of their own"
+    if era == "setup.py":
+        named = (name for name, _, _ in _IMPLIED)
+        refused |= {
+            name: "write 1: setup.py knows no other word for it"
+            for name in named
+            if name in on and environ[name] != "1"
+        }
+    if era == "setup.py" and "CMAKE_INSTALL_PREFIX" in environ:
+        refused["CMAKE_INSTALL_PREFIX"] = "the project sets it: it installs into its own folder torch"
+    if era == "scikit-build-core" and "USE_NIGHTLY" in on:
+        refused["USE_NIGHTLY"] = "install a nightly wheel instead of building"
+    return refused
