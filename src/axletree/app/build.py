@@ -90,7 +90,7 @@ def build(
 
     files: tuple[PublishedFile, ...] = ()
     rounds = 0
-    with _lease(store):
+    with lease(store):
         while True:
             rounds += 1
             prepared = planning.prepare(
@@ -99,7 +99,9 @@ def build(
             budget = _room(prepared, store, out)
             keeper = Keeper(prepared, store, out)
             watched = keeper.before(tell)
-            result = _run(prepared, store, budget, keep_going=keep_going, environ=environ, tell=watched, tick=tick)
+            result = run_stages(
+                prepared, store, budget, keep_going=keep_going, environ=environ, tell=watched, tick=tick
+            )
             if result.met_corruption and rounds < _MOST_ROUNDS:
                 continue
             listings = publishable(prepared, result)
@@ -164,7 +166,7 @@ def _publish(
 
 
 @contextmanager
-def _lease(store: Store) -> Iterator[None]:
+def lease(store: Store) -> Iterator[None]:
     """Keep `store gc` away from whatever this run writes and uses, as long as it lives.
 
     What killed processes left half-written in the store goes first.
@@ -189,7 +191,7 @@ def run_started(prepared: Prepared, store: Store) -> RunStarted:
     )
 
 
-def _run(
+def run_stages(
     prepared: Prepared,
     store: Store,
     budget: Budget,
@@ -199,6 +201,7 @@ def _run(
     tell: Callable[[Event], None],
     tick: Callable[[], None],
 ) -> Result:
+    """Run the stages of a plan that the store lacks; ``tell`` gets the events, ``tick`` is called now and then."""
     ccache = find_ccache()
     job = Job(
         plan=prepared.plan,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib.metadata import Distribution, MetadataPathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from build import BuildBackendException, BuildException, ProjectBuilder
 from packaging.requirements import Requirement
@@ -47,6 +47,29 @@ def build_wheel(
         StageError: the backend fails, or the environment lacks what it requires.
     """
     venv = Path(env["VIRTUAL_ENV"])
+    try:
+        builder = open_builder(context, source, env, watch)
+        settings = dict(config)
+        check_requirements(builder, venv, settings)
+        context.progress("building the wheel")
+        path = builder.build("wheel", out, settings)
+    except BuildBackendException as error:
+        if isinstance(error.exception, StageError):
+            raise error.exception from error
+        raise StageError(f"the build backend failed: {error}") from error
+    except BuildException as error:
+        raise StageError(f"the source cannot be built: {error}") from error
+    return path.rpartition("/")[2]
+
+
+def open_builder(
+    context: Context, source: Path, env: Mapping[str, str], watch: Callable[[str], None] | None = None
+) -> ProjectBuilder:
+    """The backend of a project, run by the interpreter of the environment that ``env`` names.
+
+    Raises:
+        BuildException: the project says of its backend what cannot be.
+    """
 
     def hook(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
         code = run_program(
@@ -61,26 +84,21 @@ def build_wheel(
         if code != 0:
             raise StageError(f"the build backend failed with exit code {code}")
 
-    try:
-        builder = ProjectBuilder(source, python_executable=str(venv / "bin" / "python"), runner=hook)
-        settings = dict(config)
-        _check_requirements(builder, venv, settings)
-        context.progress("building the wheel")
-        path = builder.build("wheel", out, settings)
-    except BuildBackendException as error:
-        if isinstance(error.exception, StageError):
-            raise error.exception from error
-        raise StageError(f"the build backend failed: {error}") from error
-    except BuildException as error:
-        raise StageError(f"the source cannot be built: {error}") from error
-    return path.rpartition("/")[2]
+    python = Path(env["VIRTUAL_ENV"]) / "bin" / "python"
+    return ProjectBuilder(source, python_executable=str(python), runner=hook)
 
 
-def _check_requirements(builder: ProjectBuilder, venv: Path, config: dict[str, Any]) -> None:
-    """Name everything that the backend requires and the environment lacks."""
+def check_requirements(
+    builder: ProjectBuilder, venv: Path, config: dict[str, Any], *, kind: Literal["wheel", "editable"] = "wheel"
+) -> None:
+    """Name everything that the backend requires and the environment lacks.
+
+    Raises:
+        StageError: it lacks something.
+    """
     # What the backend asks for by itself can be known only with the backend there.
     missing = _missing(builder.build_system_requires, venv)
-    missing = missing or _missing(builder.get_requires_for_build("wheel", config), venv)
+    missing = missing or _missing(builder.get_requires_for_build(kind, config), venv)
     if missing:
         raise StageError(
             *(

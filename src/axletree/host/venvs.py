@@ -158,6 +158,37 @@ def install_with_pip(
     return installed(venv)
 
 
+def add_wheels(
+    venv: Path, lock_folder: Path, *, uv_cache: Path, environ: Mapping[str, str], say: Say | None = None
+) -> None:
+    """Install the wheels of a lock, exactly those, into an environment that has others; what else it has stays.
+
+    The arguments are those of :func:`create_venv`. Files are copied: the environment may be written to.
+
+    Raises:
+        IntegrityError: a wheel is missing beside its lock, or its content is not what the lock says.
+        StageError: uv failed; holds its last lines.
+    """
+    _, lock = _lock_in(lock_folder)
+    _require_wheels(lock, lock_folder)
+    wheels = [_shelve(lock_folder / wheel.filename, uv_cache, sha256=wheel.sha256) for wheel in lock.wheels]
+    if not wheels:
+        return
+    command = [*_uv(uv_cache), "pip", "install", f"--python={_python(venv)}", *_link_mode(share=False)]
+    command += ["--no-index", "--no-deps", "--no-progress", *map(str, wheels)]
+    _run(command, environ, what="uv pip install", say=say)
+
+
+def editable_command(venv: Path, project: Path, config: Mapping[str, str]) -> list[str]:
+    """The command by which our pip makes an editable install in an environment, with what is there and nothing else.
+
+    ``config`` are settings for the project's backend. The command prints what the backend prints.
+    """
+    settings = [f"--config-settings={name}={value}" for name, value in config.items()]
+    alone = ["--no-index", "--no-deps", "--no-build-isolation", "-v"]
+    return [*_pip(venv), *alone, *settings, f"--editable={project}"]
+
+
 def installed(venv: Path) -> dict[str, str]:
     """The distributions in an environment: normalised name -> version, sorted."""
     folders = [str(folder) for folder in venv.glob("lib/python*/site-packages")]

@@ -1,0 +1,393 @@
+"""An editable source tree: environment, variables and build folder of a variant, kept beside the source."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.app.build import lease
+from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
+from axletree.buildsystem.editable import changed_settings, compare_files
+from axletree.check.cause import root_cause
+from axletree.core.errors import HostError, Problem, StageError, UsageError
+from axletree.execute import editable
+from axletree.execute.context import Context
+from axletree.execute.editable import CONFIGURING, Need, Project
+from axletree.execute.environ import child_environment, note_environment
+from axletree.execute.preparing import prepare
+from axletree.execute.process import Log, secrets_of
+from axletree.execute.workspace import Workplace, workplace_variables
+from axletree.host import devtree
+from axletree.host.devtree import FOLDER, DevState
+from axletree.host.hiding import hide_start
+from axletree.host.worktree import open_worktree
+from axletree.recipe.checkouts import repositories
+from axletree.store.disk import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import BinaryIO
+
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.buildsystem.editable import Count
+    from axletree.core.events import Event
+    from axletree.execute.context import Progress
+    from axletree.store.store import Store
+
+_RUNNING = "running"
+"""File of a tree that is there while it is built: what a killed build leaves."""
+_SHOWN = 3
+
+
+class Developed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an editable tree."""
+
+    tree: str
+    variant: str
+    stage: str
+    way: str
+    state: Literal["built", "current"]
+    reasons: tuple[str, ...] = ()
+    """Why something was done, beside what the build tools found by themselves."""
+    ran: int = 0
+    """Steps that were run."""
+    steps: int = 0
+    """Steps of the whole build; 0 where nobody counts them."""
+    venv: str | None = None
+    distribution: str | None = None
+    modules: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    log: str
+    seconds: float = 0.0
+
+
+def dev(
+    recipe: str,
+    *,
+    variant: str | None,
+    stage: str | None,
+    source: Path | None,
+    venv: Path | None,
+    store: Store,
+    environ: Mapping[str, str],
+    emit: Callable[[Event], None],
+    progress: Progress,
+) -> Developed:
+    """Make a source tree editable: install it so that what is edited and rebuilt is what is imported.
+
+    Args:
+        recipe: the recipe.
+        variant: pattern that matches one variant; not needed where there is only one.
+        stage: the stage that is built in the tree, where the recipe has several.
+        source: the tree; default is the recipe's source folder, or its main checkout in the current folder.
+        venv: folder of the environment; default is in the tree.
+        store: where locked wheels are.
+        environ: the user's environment.
+        emit: gets the events of what is fetched and built for it.
+        progress: gets how far the build is.
+
+    Raises:
+        UsageError: there is no such variant, stage or tree, or the environment's folder is somebody else's.
+        RecipeError: the recipe or a lock is wrong.
+        HostError: the machine lacks something, or another `axletree dev` is at work.
+        StageError: the build fails.
+    """
+    loaded, path = load(recipe)
+    tree = (source or _default_tree(loaded)).resolve()
+    if not tree.is_dir():
+        raise UsageError(f"no source folder {tree}", hint="`axletree source sync` makes one from the recipe")
+    wanted = Wanted(
+        recipe=path,
+        variant=choose_variant(loaded, variant),
+        stage=stage,
+        tree=tree,
+        venv=(tree / FOLDER / "venv" if venv is None else venv.absolute()),
+    )
+    with _at_work(tree, store):
+        devtree.hide_from_git(tree, environ)
+        before = devtree.read_state(tree)
+        if before is not None and before.tree != str(tree):
+            _forget(tree)
+            before = None
+        state = set_up(wanted, before, store, environ=environ, emit=emit)
+        built = _bring_up(state, before, store, environ=environ, progress=progress)
+        return msgspec.structs.replace(built, notes=(*built.notes, *_unpatched(loaded, tree, environ)))
+
+
+def rebuild(
+    folder: Path, *, store: Store, environ: Mapping[str, str], emit: Callable[[Event], None], progress: Progress
+) -> Developed:
+    """Bring an editable tree up to date: what changed is compiled, what the recipe changed is configured again.
+
+    Args:
+        folder: the tree, or a folder in it.
+        store: as for :func:`dev`.
+        environ: as for :func:`dev`.
+        emit: as for :func:`dev`.
+        progress: as for :func:`dev`.
+
+    Raises:
+        UsageError: the folder is in no editable tree, or the tree was moved.
+        RecipeError: the recipe or a lock is wrong.
+        HostError: the machine lacks something, or another `axletree dev` is at work.
+        StageError: the build fails.
+    """
+    tree = _find_tree(folder.resolve())
+    with _at_work(tree, store):
+        before = devtree.read_state(tree)
+        assert before is not None  # noqa: S101 (found by it)
+        if before.tree != str(tree):
+            command = f"axletree dev {before.recipe} -v {before.variant} --source {tree}"
+            message = f"the tree was moved here from {before.tree}"
+            raise UsageError(Problem(file=str(tree), message=message, hint=f"set it up again: {command}"))
+        state = before
+        if _plan_changed(before, environ):
+            wanted = Wanted(
+                recipe=Path(before.recipe),
+                variant=before.variant,
+                stage=before.stage,
+                tree=tree,
+                venv=Path(before.venv) if before.venv is not None else tree / FOLDER / "venv",
+            )
+            state = set_up(wanted, before, store, environ=environ, emit=emit)
+        return _bring_up(state, before, store, environ=environ, progress=progress)
+
+
+@contextmanager
+def _at_work(tree: Path, store: Store) -> Iterator[None]:
+    hide_start()
+    with devtree.tree_lock(tree), lease(store):
+        yield
+
+
+def _default_tree(loaded: LoadedRecipe) -> Path:
+    """The recipe's source folder, or its main checkout here."""
+    source = loaded.recipe.source
+    if source.path is not None:
+        return loaded.path.parent / source.path
+    found = repositories(loaded.recipe)
+    if source.git is None or not found:
+        raise UsageError(
+            Problem(file=str(loaded.path), message="the source is no folder and no repository"),
+            hint="name the tree by --source",
+        )
+    return Path(found[0].folder)
+
+
+def _find_tree(folder: Path) -> Path:
+    for place in (folder, *folder.parents):
+        if (place / FOLDER / "dev.json").exists():
+            return place
+    raise UsageError(
+        Problem(file=str(folder), message="is in no editable tree"), hint="`axletree dev RECIPE -v VARIANT` makes one"
+    )
+
+
+def _forget(tree: Path) -> None:
+    """Remove what does not survive a move: build folder, environment, notes. What is not ours stays."""
+    for path in (tree / FOLDER).iterdir():
+        if path.name != "lock":
+            remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
+    """Whether anything differs that the plan was made from: recipe, data, locks, variables, tools."""
+    recipe = Path(state.recipe)
+    if not recipe.exists():
+        raise UsageError(Problem(file=state.recipe, message="the recipe is gone"), hint="put it back, or set up anew")
+    venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
+    return not (
+        venv_there
+        and state.read == read_of(recipe)
+        and state.passed == {name: environ.get(name) for name in state.passed}
+        and state.programs == devtree.stamps(state.programs)
+    )
+
+
+def _bring_up(
+    state: DevState,
+    before: DevState | None,
+    store: Store,
+    *,
+    environ: Mapping[str, str],
+    progress: Progress,
+) -> Developed:
+    """Build what is out of date, and note what was built with what."""
+    began = time.monotonic()
+    tree = Path(state.tree)
+    ours = tree / FOLDER
+    reasons = _note_settings(state, before, ours)
+    devtree.write_state(tree, state)
+    log_path = ours / "build.log"
+    with log_path.open("wb") as stream, _project(state, store, stream, environ, progress) as project:
+        files = devtree.list_code(project.source, skip=_skipped(project))
+        need = _need(state, project, files)
+        reasons += _said(need, project)
+        result = Developed(
+            tree=state.tree,
+            variant=state.variant,
+            stage=state.stage,
+            way=state.way,
+            state="current",
+            steps=state.steps,
+            venv=state.venv,
+            distribution=state.distribution,
+            modules=state.modules,
+            log=str(log_path),
+        )
+        if not need and editable.is_current(project):
+            return msgspec.structs.replace(result, seconds=time.monotonic() - began)
+        count, state = _build(state, project, need, log_path)
+        files = devtree.list_code(project.source, skip=_skipped(project))  # a build writes some itself
+    devtree.write_files(tree, files)
+    devtree.write_state(tree, state)
+    return msgspec.structs.replace(
+        result,
+        state="built",
+        reasons=tuple(reasons),
+        ran=count.ran,
+        steps=state.steps,
+        distribution=state.distribution,
+        modules=state.modules,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _note_settings(state: DevState, before: DevState | None, ours: Path) -> list[str]:
+    """Say what differs in the settings, and note for whoever comes after a kill that they are not in effect yet."""
+    if before is None:
+        (ours / CONFIGURING).write_text("configure")
+        return []
+    changes = changed_settings(before.settings, state.settings, pytorch=state.pytorch)
+    if before.way != state.way or any(change.afresh for change in changes):
+        (ours / CONFIGURING).write_text("afresh")
+    elif changes and not (ours / CONFIGURING).exists():
+        (ours / CONFIGURING).write_text("configure")
+    return [str(change) for change in changes]
+
+
+@contextmanager
+def _project(
+    state: DevState, store: Store, stream: BinaryIO, environ: Mapping[str, str], progress: Progress
+) -> Iterator[Project]:
+    tree = Path(state.tree)
+    ours = tree / FOLDER
+    work = ours / "work"
+    remove_tree(work)
+    work.mkdir()
+    log = Log(stream, secrets=secrets_of(environ))
+    context = Context(request=state.request, store=store, work=work, log=log, progress=progress, environ=dict(environ))
+    venv = Path(state.venv) if state.venv is not None else None
+    with child_environment(context, venv=venv, compiles=True, root=tree) as variables:
+        env = variables | workplace_variables(context, _workplace(state))
+        note_environment(context, env)
+        yield Project(
+            context=context,
+            source=tree / context.parameters["directory"],
+            build=tree / state.build,
+            venv=venv,
+            env=env,
+            way=state.way,
+            scratch=ours,
+        )
+
+
+def _workplace(state: DevState) -> Workplace:
+    tree = Path(state.tree)
+    ours = tree / FOLDER
+    kept = ours / "state"
+    kept.mkdir(exist_ok=True)
+    return Workplace(root=ours, source=tree, inputs={name: ours / f"in-{name}" for name in state.inputs}, state=kept)
+
+
+def _skipped(project: Project) -> list[Path]:
+    return [project.build, *([project.venv] if project.venv is not None else [])]
+
+
+def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp]) -> Need:
+    marker = project.scratch / CONFIGURING
+    how = marker.read_text() if marker.exists() else ""
+    changes = compare_files(devtree.read_files(Path(state.tree)), files)
+    if state.way != "setuptools":  # CMake and the backends look at the content of files themselves
+        changes = msgspec.structs.replace(changes, edited=())
+    return Need(
+        afresh=how == "afresh",
+        configure=bool(how),
+        install=state.project != devtree.project_files(project.source) and state.way != "cmake",
+        killed=(project.scratch / _RUNNING).exists(),
+        files=changes,
+    )
+
+
+def _said(need: Need, project: Project) -> list[str]:
+    """Reasons, as people read them."""
+    said = []
+    if need.killed:
+        said.append("the last build was killed")
+    if need.files.edited:
+        said.append(f"changed: {_some(need.files.edited)}")
+    if need.files.moved and (project.scratch / "files.json").exists():
+        said.append(f"new or gone: {_some(need.files.moved)}")
+    return said
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more
+
+
+def _build(state: DevState, project: Project, need: Need, log_path: Path) -> tuple[Count, DevState]:
+    running = project.scratch / _RUNNING
+    running.touch()
+    try:
+        commands = tuple(project.context.parameters.get("commands", ()))
+        if commands and commands != state.prepared:
+            prepare(project.context, _workplace(state), project.source, project.build, project.env)
+        count = editable.bring_up_to_date(project, need)
+    except StageError as error:
+        raise _explained(error, log_path) from error
+    finally:  # not reached by a build that is killed
+        running.unlink(missing_ok=True)
+    installed = editable.find_installed(project)
+    return count, msgspec.structs.replace(
+        state,
+        project=devtree.project_files(project.source),
+        prepared=commands,
+        distribution=installed.distribution,
+        modules=installed.modules,
+        steps=count.total,
+    )
+
+
+def _explained(error: StageError, log_path: Path) -> StageError:
+    """The error with the lines of the log that name the root cause."""
+    with log_path.open(encoding="utf-8", errors="replace") as lines:
+        cause = root_cause(lines)
+    text = "\n".join(f"    {line}" for line in cause)
+    problems = [
+        msgspec.structs.replace(problem, message=f"{problem.message}\n{text}" if text else problem.message)
+        for problem in error.problems[:1]
+    ]
+    return StageError(*problems, *error.problems[1:], hint=f"the log: {log_path}")
+
+
+def _unpatched(loaded: LoadedRecipe, tree: Path, environ: Mapping[str, str]) -> list[str]:
+    """Patches of the recipe that the tree does not have: they are the user's to apply."""
+    git = open_worktree(tree, url=tree.as_uri(), environ=environ)
+    notes: list[str] = []
+    for patch in loaded.recipe.patches:
+        if patch.when:
+            continue  # whether it applies at this variant, its author knows
+        file = (loaded.path.parent / patch.file).resolve()
+        try:
+            done = git.attempt("apply", "--reverse", "--check", f"-p{patch.strip}", str(file))
+        except HostError:
+            return notes
+        if done.returncode != 0:
+            command = f"git -C {tree} apply -p{patch.strip} {file}"
+            notes.append(f"the recipe's {patch.file} is not in the tree, or not as it is: {command}")
+    return notes

@@ -1,0 +1,364 @@
+"""What an editable tree is made of: a stage of a variant as it is planned, its environment, its inputs."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from axletree import registry
+from axletree.app import planning
+from axletree.app.build import find_ccache, run_stages
+from axletree.app.recipes import load_recipe
+from axletree.buildsystem.editable import SPLIT_VARIABLES, settings_of, way_of
+from axletree.buildsystem.era import TELLING_FILES, detect_era
+from axletree.core.errors import HostError, Problem, RecipeError, StageError, UsageError
+from axletree.core.records import Grant, StageRequest
+from axletree.core.values import Digest, StageId
+from axletree.execute.environments import UV_CACHE
+from axletree.host import machine
+from axletree.host.devtree import FOLDER, DevState, digests, stamps
+from axletree.host.tools import SYSTEM_PATH, TOOLCHAIN, find_programs
+from axletree.host.venvs import add_wheels, create_venv
+from axletree.plan.admission import cost_of
+from axletree.plan.graph import PlannedStage
+from axletree.recipe.axes import exactly, expand, select
+from axletree.recipe.faults import suggestion
+from axletree.recipe.properties import data_names
+from axletree.recipe.target import input_variable
+from axletree.store.disk import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from axletree.app.planning import Prepared
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.core.events import Event
+    from axletree.host.interpreters import Interpreter
+    from axletree.store.store import Store
+
+_MARK = "axletree-dev.json"
+"""File of an environment that says which locked environments it holds."""
+_OFF = frozenset({"", "0", "OFF", "NO", "FALSE", "N"})
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What an editable tree is to be."""
+
+    recipe: Path
+    variant: str
+    stage: str | None
+    """Name of the stage that is built in it; ``None`` where the recipe has one that it can be."""
+    tree: Path
+    venv: Path
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    """The stage, with what is not a stage of its own in an editable tree."""
+
+    stage: PlannedStage
+    parameters: dict[str, Any]
+    inputs: dict[str, StageId]
+    """Name of a stage -> the one whose tree is laid out for this one."""
+
+
+def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
+    """The one variant that is meant.
+
+    Raises:
+        UsageError: none or several match.
+    """
+    found = [variant.id for variant in select(expand(loaded.recipe), [pattern] if pattern is not None else [])]
+    if len(found) > 1:
+        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+        asked = f"{pattern!r} matches" if pattern is not None else "the recipe has"
+        raise UsageError(f"{asked} {len(found)} variants: {shown}", hint="name one with -v")
+    return found[0]
+
+
+def read_of(recipe: Path) -> dict[str, str]:
+    """Digests of all files that a plan of a recipe is made from."""
+    text = recipe.read_text(encoding="utf-8-sig")
+    data = [recipe.parent / name for name in data_names(text, str(recipe))]
+    locks = sorted((recipe.parent / recipe.stem).glob("pylock.*.toml"))
+    return digests([recipe, *data, *locks])
+
+
+def set_up(
+    wanted: Wanted,
+    before: DevState | None,
+    store: Store,
+    *,
+    environ: Mapping[str, str],
+    emit: Callable[[Event], None],
+) -> DevState:
+    """Plan the stage, run what it needs, and have its environment in place.
+
+    Raises:
+        UsageError: the recipe has no such stage, or the environment's folder is somebody else's.
+        RecipeError: the recipe or a lock is wrong.
+        HostError: the machine lacks something.
+        StageError: something that the stage needs fails.
+    """
+    prepared, part = _plan(wanted, store, environ)
+    parts = [need for name, need in part.stage.needs.items() if name == "environment"]
+    tests = tuple(_test_environments(prepared, parts))
+    trees = _run(prepared, {*parts, *tests, *part.inputs.values()}, store, environ=environ, emit=emit)
+    environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
+    if parts:
+        version = prepared.plan.stages[parts[0]].step.parameters["version"]
+        ours = before is not None and before.venv == str(wanted.venv)
+        _have_venv(wanted.venv, prepared.interpreters[version], environments, store, ours=ours)
+    inputs = {name: trees[stage] for name, stage in part.inputs.items()}
+    _lay_out(wanted.tree, inputs, before.inputs if before is not None else {}, store)
+    return _state(wanted, before, prepared, part, environments=environments if parts else (), inputs=inputs)
+
+
+def _plan(wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, _Part]:
+    """The plan; the source is in it only where another stage than this one is made of it: it may be large."""
+    with tempfile.TemporaryDirectory(prefix="axletree-dev-") as nothing:
+        prepared, part = _plan_with(nothing, wanted, store, environ)
+    return _plan_with(str(wanted.tree), wanted, store, environ) if part.inputs else (prepared, part)
+
+
+def _plan_with(source: str, wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, _Part]:
+    prepared = planning.prepare(
+        str(wanted.recipe),
+        store,
+        patterns=[exactly(wanted.variant)],
+        out=wanted.tree / FOLDER,
+        environ={**environ, planning.SOURCE_VARIABLE: source},
+    )
+    return prepared, _part(prepared, _stage(prepared, wanted.stage))
+
+
+def _stage(prepared: Prepared, name: str | None) -> PlannedStage:
+    """The stage that is built in the tree: the one that is named, else the only build, else the only compile stage."""
+    stages = prepared.plan.stages.values()
+    possible = {stage.step.name: stage for stage in stages if stage.action in {"build", "compile"}}
+    file = str(prepared.loaded.path)
+    if name is not None:
+        if name not in possible:
+            hint = suggestion(name, possible, "those that can") or "it has no build and no compile stage"
+            raise UsageError(Problem(file=file, message=f"no stage {name!r} that a tree can be built by", hint=hint))
+        return possible[name]
+    for action in ("build", "compile"):
+        found = [stage for stage in possible.values() if stage.action == action]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(stage.step.name for stage in found)
+            raise UsageError(
+                Problem(file=file, message=f"several {action} stages: {names}", hint="name one by --stage")
+            )
+    raise UsageError(Problem(file=file, message="the recipe has no build and no compile stage"))
+
+
+def _part(prepared: Prepared, stage: PlannedStage) -> _Part:
+    """The stage's own parameters; where it builds only the part for one Python, also those of what it is built against.
+
+    PyTorch's bindings are such a part: the library is a compile stage of the same source. An editable tree is the
+    whole.
+    """
+    parameters = dict(stage.step.parameters)
+    inputs = {name.removeprefix("in:"): need for name, need in stage.needs.items() if name.startswith("in:")}
+    own: dict[str, str] = parameters["env"]
+    commands: list[str] = list(parameters.get("commands", []))
+    env = own
+    if own.get("BUILD_PYTHON_ONLY", "").upper() not in _OFF:
+        merged = {name: prepared.plan.stages[need] for name, need in inputs.items()}
+        merged = {name: part for name, part in merged.items() if part.action == "compile"}
+        for name, part in merged.items():
+            env = {**part.step.parameters["env"], **env}
+            commands = [command for command in commands if input_variable(name) not in command]
+            commands = [*part.step.parameters["commands"], *commands]
+            del inputs[name]
+    parameters["env"] = {name: value for name, value in env.items() if name not in SPLIT_VARIABLES}
+    parameters["commands"] = list(dict.fromkeys(commands))
+    return _Part(stage=stage, parameters=parameters, inputs=inputs)
+
+
+def _test_environments(prepared: Prepared, parts: list[StageId]) -> Iterator[StageId]:
+    """Environments of the variant's tests, for the same Python: what is built wants something to be imported with."""
+    stages = prepared.plan.stages
+    versions = {stages[part].step.parameters["version"] for part in parts}
+    needs = (stage.needs.get("environment") for stage in stages.values() if stage.action == "test")
+    for need in dict.fromkeys(needs):
+        if need is None or need in parts or stages[need].action != "environment":
+            continue
+        if stages[need].step.parameters["version"] in versions:
+            yield need
+
+
+def _run(
+    prepared: Prepared,
+    wanted: set[StageId],
+    store: Store,
+    *,
+    environ: Mapping[str, str],
+    emit: Callable[[Event], None],
+) -> dict[StageId, Digest]:
+    """Run stages with what they need, and give their trees."""
+    upstream = prepared.plan.upstream(wanted)
+    stages = {name: stage for name, stage in prepared.plan.stages.items() if name in upstream}
+    few = msgspec.structs.replace(prepared, plan=msgspec.structs.replace(prepared.plan, stages=stages))
+    budget = machine.budget(store.root)
+    result = run_stages(few, store, budget, keep_going=False, environ=environ, tell=emit, tick=lambda: None)
+    if result.status == "cancelled":
+        raise KeyboardInterrupt
+    if result.status == "failed":
+        kind = {2: RecipeError, 3: HostError}.get(result.exit_code, StageError)
+        raise kind(*(f"stage {failure.stage} failed: {failure.message}" for failure in result.failures))
+    records = {name: result.resolved[name].record for name in wanted}
+    return {name: record.tree for name, record in records.items() if record is not None}
+
+
+def _have_venv(
+    venv: Path, interpreter: Interpreter, environments: tuple[Digest, ...], store: Store, *, ours: bool
+) -> None:
+    """Have the locked wheels in an environment; what somebody else installed in it stays.
+
+    Raises:
+        UsageError: the folder holds something else.
+    """
+    mark = venv / _MARK
+    held = {"python": f"{interpreter.path} {interpreter.version}", "environments": list(environments)}
+    if venv.exists() and any(venv.iterdir()):
+        if not (ours or mark.exists()):
+            hint = "name another folder by --venv, or remove this one"
+            raise UsageError(Problem(file=str(venv), message="was not made by `axletree dev`", hint=hint))
+        now = _read_mark(mark)
+        if now == held and (venv / "bin" / "python").exists():
+            return
+        if now is not None and now["python"] != held["python"]:
+            venv.rename(venv.with_name(f"{venv.name}-{time.strftime('%Y%m%dT%H%M%S')}"))
+    elif venv.exists():
+        venv.rmdir()
+    with tempfile.TemporaryDirectory(prefix="dev-", dir=store.cache) as name:
+        scratch = Path(name)
+        environ = {"PATH": ":".join(SYSTEM_PATH), "HOME": name, "LC_ALL": "C.UTF-8"}
+        cache = store.cache / UV_CACHE
+        for number, digest in enumerate(environments):
+            wheels = scratch / str(number)
+            store.materialise(digest, wheels, link=True, writable=False)
+            if venv.exists():
+                add_wheels(venv, wheels, uv_cache=cache, environ=environ)
+            else:
+                create_venv(venv, interpreter=interpreter, lock_folder=wheels, uv_cache=cache, environ=environ)
+            remove_tree(wheels)
+    mark.write_bytes(msgspec.json.encode(held))
+
+
+def _read_mark(mark: Path) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(mark.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _lay_out(tree: Path, inputs: Mapping[str, Digest], before: Mapping[str, Digest], store: Store) -> None:
+    """Lay the trees of other stages out beside the build folder."""
+    for name, digest in inputs.items():
+        folder = tree / FOLDER / f"in-{name}"
+        if before.get(name) != digest or not folder.is_dir():
+            remove_tree(folder)
+            store.materialise(digest, folder)
+
+
+def _state(
+    wanted: Wanted,
+    before: DevState | None,
+    prepared: Prepared,
+    part: _Part,
+    *,
+    environments: tuple[Digest, ...],
+    inputs: dict[str, Digest],
+) -> DevState:
+    stage, resolved = part.stage, prepared.resolved[part.stage.id]
+    ingredients = {**resolved.ingredients, "parameters": part.parameters}
+    local = planning.local_facts(prepared, stage, ccache=find_ccache())
+    source = wanted.tree / part.parameters["directory"]
+    texts = _texts(source)
+    era = detect_era(texts)
+    way = way_of(era, texts)
+    passed: dict[str, str | None] = ingredients.get("environ", {})
+    parameters = part.parameters
+    settings = settings_of(
+        environ={**passed, **parameters["env"]},
+        config=parameters.get("config", {}),
+        options=parameters.get("options", {}),
+        tools=ingredients.get("tools", {}),
+    )
+    settings |= {f"environment {number}": digest for number, digest in enumerate(environments)}
+    settings |= {f"input {name}": digest for name, digest in inputs.items()}
+    build = "build" if way in {"setup.py", "setuptools"} else f"{FOLDER}/build"
+    request = StageRequest(
+        stage=stage.id,
+        action=stage.action,
+        key=resolved.key,
+        ingredients=ingredients,
+        inputs={},
+        local=local,
+        grant=_grant(prepared, stage),
+    )
+    # Linked names: what has no stamp yet, such as a compiler that is not there, is none that was used.
+    programs = stamps([*local["tools"].values(), *find_programs(TOOLCHAIN, ":".join(SYSTEM_PATH)).values()])
+    fresh = DevState(
+        tree=str(wanted.tree),
+        recipe=str(wanted.recipe),
+        variant=wanted.variant,
+        stage=stage.step.name,
+        venv=str(wanted.venv) if environments else None,
+        environments=environments,
+        inputs=inputs,
+        way=way,
+        pytorch=era.pytorch,
+        build=(Path(parameters["directory"]) / build).as_posix() if way in {"setup.py", "setuptools"} else build,
+        request=request,
+        settings=settings,
+        read=read_of(wanted.recipe),
+        passed=passed,
+        programs=programs,
+    )
+    if before is None:
+        return fresh
+    return msgspec.structs.replace(
+        fresh,
+        project=before.project if before.venv == fresh.venv else {},
+        prepared=before.prepared,
+        distribution=before.distribution,
+        modules=before.modules,
+        steps=before.steps,
+    )
+
+
+def _texts(source: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in TELLING_FILES:
+        path = source / name
+        if path.is_file():
+            found[name] = path.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def _grant(prepared: Prepared, stage: PlannedStage) -> Grant:
+    """As many jobs as a build would get on this machine, alone."""
+    budget = machine.budget(Path.cwd())
+    last = prepared.last.get(stage.id)
+    cost = cost_of(
+        stage.step.resources,
+        compiles=registry.action_spec(stage.action).compiles,
+        last=last.metrics if last is not None else None,
+        machine=budget,
+        free=budget,
+    )
+    return Grant(jobs=cost.jobs, memory=cost.memory, parallel=stage.step.parallel)
+
+
+def load(recipe: str) -> tuple[LoadedRecipe, Path]:
+    """A recipe and the absolute path of its file."""
+    loaded = load_recipe(recipe)
+    return loaded, loaded.path.resolve()
