@@ -13,7 +13,7 @@ import msgspec
 from axletree.app import planning
 from axletree.app.publish import output_lock
 from axletree.app.recipes import load_recipe
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
 from axletree.core.events import StageFinished
 from axletree.core.values import canonical_json
 from axletree.execute.stage import log_file
@@ -81,6 +81,10 @@ class Keeper:
         if not isinstance(event, StageFinished):
             return
         self._ended[event.stage] = event
+        with suppress(AxletreeError):  # a full disk must not end what compiles; the end of the run tells
+            self._note(event)
+
+    def _note(self, event: StageFinished) -> None:
         variants = self.prepared.plan.stages[event.stage].variants
         if event.status == "failed":
             self._close({variant: self._failed(variant, event) for variant in variants})
@@ -166,7 +170,10 @@ class Keeper:
     def _write_log(self, variant: str) -> str:
         """Put the logs of a variant's stages together, those of other runs as far as the store still has them."""
         path = self.out / LOGS / f"{variant.replace('/', '_')}.log"
-        temporary = write_beside(path, b"")
+        try:
+            temporary = write_beside(path, b"")
+        except OSError as error:
+            raise _unwritable(path, error) from error
         try:
             with temporary.open("wb") as whole:
                 for stage in self._stages(variant):
@@ -177,6 +184,8 @@ class Keeper:
                     with suppress(FileNotFoundError), log_file(self.store, event.key).open("rb") as log:
                         shutil.copyfileobj(log, whole)
             temporary.replace(path)
+        except OSError as error:
+            raise _unwritable(path, error) from error
         finally:
             temporary.unlink(missing_ok=True)
         return path.relative_to(self.out).as_posix()
@@ -196,10 +205,7 @@ class Keeper:
                     recipes = {**ledger.recipes, name: changed}
                     replace_file(path, canonical_json(msgspec.structs.replace(ledger, recipes=recipes)) + b"\n")
         except OSError as error:
-            raise HostError(
-                Problem(file=str(path), message=f"can't be written: {error.strerror}"),
-                hint="make room there, or choose another --out",
-            ) from error
+            raise _unwritable(path, error) from error
 
 
 def read_ledger(out: Path) -> Ledger:
@@ -282,6 +288,11 @@ def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
     """Variant -> the stages that end it, with their keys as they follow from the plan alone."""
     resolved = resolve_plan(prepared.plan, prepared.specs.__getitem__, prepared.surroundings, lambda _: None)
     return final_keys(prepared.plan, {stage: found.key for stage, found in resolved.items()})
+
+
+def _unwritable(path: Path, error: OSError) -> HostError:
+    problem = Problem(file=str(path), message=f"can't be written: {error.strerror}")
+    return HostError(problem, hint="make room there, or choose another --out")
 
 
 def _name(recipe: Recipe) -> str:

@@ -28,7 +28,14 @@ def command(*, recipe: str, out: Path, patterns: tuple[str, ...], as_json: bool)
     if as_json:
         click.echo(ledger_json(found))
     else:
-        again = build_command(recipe, out, patterns=patterns, options=("--keep-going", "--remaining"))
+        separate = {each.entry.outcome.no_share for each in found if each.entry.outcome is not None}
+        again = build_command(
+            recipe,
+            out,
+            patterns=patterns,
+            no_share=separate.pop() if len(separate) == 1 else (),
+            options=("--keep-going", "--remaining"),
+        )
         click.echo(ledger_text(found, width=shutil.get_terminal_size((100, 24)).columns, command=again))
     return 1 if chosen(found, only_failed=False) else 0
 
