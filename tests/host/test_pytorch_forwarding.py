@@ -9,7 +9,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from axletree.buildsystem.pytorch.forwarding import forward
+from axletree.core.errors import StageError
+from axletree.execute.kept import check_variables
 from support.inputs import debian_source
 
 if TYPE_CHECKING:
@@ -77,3 +81,18 @@ def test_what_pytorch_2_6_passes_to_cmake(tmp_path: Path) -> None:
         found = forward(environ, "setup.py", purelib=purelib).options
         kept = {name: value for name, value in printed.items() if name not in ADDED and name != "CMAKE_GENERATOR"}
         assert {name: value for name, value in found.items() if name not in ADDED} == kept, environ
+
+
+def test_a_stage_tells_what_has_no_effect_and_refuses_what_upstream_refuses() -> None:
+    said: list[str] = []
+    check_variables({"USE_NINJA": "0", "USE_CUDA": "0"}, "scikit-build-core", pytorch=True, say=said.append)
+    assert said == [
+        "USE_NINJA has no effect on a PyTorch that is built by scikit-build-core: CMAKE_GENERATOR chooses the generator"
+    ]
+    wrong = {"BUILD_LIBTORCH_WHL": "ON", "CMAKE_INSTALL_PREFIX": "/x"}
+    with pytest.raises(StageError) as caught:
+        check_variables(wrong, "setup.py", pytorch=True, say=said.append)
+    assert [problem.key for problem in caught.value.problems] == list(wrong)
+    check_variables(wrong, "setup.py", pytorch=False, say=said.append)
+    check_variables(wrong, "cmake", pytorch=True, say=said.append)
+    assert len(said) == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from axletree.buildsystem.cmake.cache import is_true
 from axletree.buildsystem.era import TELLING_FILES, Era, detect_era
+from axletree.buildsystem.pytorch import forwarding
 from axletree.buildsystem.variables import names_compiler, starts_afresh
+from axletree.core.errors import Problem, StageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from axletree.execute.context import Context
 
 
@@ -25,6 +29,22 @@ def era_of(context: Context) -> Era:
         if entry is not None and entry.blob is not None:
             texts[name] = context.store.read_blob(entry.blob).decode("utf-8", "replace")
     return detect_era(texts)
+
+
+def check_variables(env: Mapping[str, str], driver: str, *, pytorch: bool, say: Callable[[str], None]) -> None:
+    """Say which variables PyTorch takes no notice of, and refuse those that its own scripts would refuse later.
+
+    Raises:
+        StageError: variables that the project refuses, or would misread; all of them.
+    """
+    if not pytorch or driver not in get_args(forwarding.Era):
+        return
+    found = forwarding.forward(env, cast("forwarding.Era", driver))
+    for name, hint in found.ignored.items():
+        say(f"{name} has no effect on a PyTorch that is built by {driver}: {hint}")
+    if found.refused:
+        message = f"cannot be set to build PyTorch by {driver}"
+        raise StageError(*(Problem(message=message, key=name, hint=hint) for name, hint in found.refused.items()))
 
 
 def builds_on_libraries(context: Context, era: Era) -> bool:

@@ -11,9 +11,10 @@ from axletree.execute.drivers import scikit_build
 from axletree.execute.drivers.configure import checking, make_room, vouch
 from axletree.execute.drivers.installed import clear_leftovers
 from axletree.execute.drivers.job import build_folder, own_files
+from axletree.execute.drivers.setup_py import configure_again
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
-from axletree.execute.kept import builds_on_libraries, era_of, kept_for
+from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
 
@@ -50,19 +51,23 @@ def run(context: Context) -> Outcome:
             child_environment(context, venv=venv, compiles=True, root=place.root, steady=by_cmake)
         )
         env |= workplace_variables(context, place)
+        check_variables(env, era.driver, pytorch=era.pytorch, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (the plan gives a build its source)
         source = place.source / context.parameters["directory"]
         build = build_folder(place, source, era.driver)
         chosen = {f"config.{name}": str(value) for name, value in config.items()} | {"driver": era.driver}
+        again = False
         if by_cmake:
             clear_leftovers(source, build, ours=own_files(context))
             room = scikit_build.make_room if era.driver == "scikit-build-core" else make_room
-            room(context, build, env=env, settings=chosen)
+            again = not room(context, build, env=env, settings=chosen)
         if era.driver == "scikit-build-core":
             config["build-dir"] = str(build)
         prepare(context, place, source, build, env)
         watch, end = checking(context.parameters.get("expect", {}), source)
+        if again and era.driver == "setup.py":
+            configure_again(context, source, build, env, watch)
         wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=watch)
         end()
         if by_cmake and build.is_dir():

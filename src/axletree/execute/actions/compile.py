@@ -12,7 +12,7 @@ from axletree.execute.context import Outcome
 from axletree.execute.drivers.job import Job, build_folder
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.environments import ensure_environment
-from axletree.execute.kept import builds_on_libraries, era_of, kept_for
+from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.package.partition import Claim, first_claims
@@ -51,6 +51,7 @@ def run(context: Context) -> Outcome:
         place = stack.enter_context(open_workplace(context, settings=settings, alone=alone))
         env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root, steady=True))
         env |= workplace_variables(context, place)
+        check_variables(env, driver, pytorch=era.pytorch, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (a compile stage has a source)
         source = place.source / parameters["directory"]
