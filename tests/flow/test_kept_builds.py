@@ -162,6 +162,9 @@ workspace = true
     tug.change('USE_CUDNN = "ON"', 'USE_CUDNN = "OFF"')
     tug.built()
     assert compiled.since() == sorted([*PARTS, "solve", "module"])
+    tug.edit("src/core/beta.cpp", "1 *", "7 *")  # CMake runs again, with its cache, and is asked again
+    tug.built()
+    assert compiled.since() == ["beta"]
 
 
 def compiled_of(count: Path) -> list[str]:

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 _INFO = ".skbuild-info.json"
 
 
-def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings: Mapping[str, str]) -> None:
+def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings: Mapping[str, str]) -> bool:
     """As :func:`axletree.execute.drivers.configure.make_room`, for a folder that the backend configures.
 
     The backend notes in the folder which environment it is of itself, and removes all objects where that is another
     one, as it is for each Python. Without the note it goes on; that the cache is not another Python's is seen to here.
     """
-    if configure.make_room(context, build, env=env, settings=settings):
+    anew = configure.make_room(context, build, env=env, settings=settings)
+    if anew:
         (build / _INFO).unlink(missing_ok=True)
+    return anew
 
 
 def build(job: Job) -> None:

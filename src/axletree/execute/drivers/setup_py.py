@@ -11,11 +11,33 @@ from typing import TYPE_CHECKING
 
 from axletree.execute.drivers.installed import clear_leftovers, installed_files
 from axletree.execute.drivers.job import configure, finish, install_arguments, own_files, run_tool
+from axletree.execute.process import check_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
+    from axletree.execute.context import Context
     from axletree.execute.drivers.job import Job
+
+
+def configure_again(
+    context: Context, source: Path, build: Path, env: Mapping[str, str], watch: Callable[[str], None]
+) -> None:
+    """Run CMake in a folder that has its cache, where setup.py would not; ``watch`` gets each line.
+
+    Raises:
+        StageError: CMake fails, or ``watch`` raises it.
+    """
+    check_program(
+        ["cmake", str(build)],
+        cwd=source,
+        env=env,
+        log=context.log,
+        progress=context.progress,
+        what="configuring",
+        watch=watch,
+    )
 
 
 def build(job: Job) -> None:
