@@ -99,9 +99,7 @@ def build(
             budget = _room(prepared, store, out)
             keeper = Keeper(prepared, store, out)
             watched = keeper.before(tell)
-            result = run_stages(
-                prepared, store, budget, keep_going=keep_going, environ=environ, tell=watched, tick=tick
-            )
+            result = run_plan(prepared, store, budget, keep_going=keep_going, environ=environ, tell=watched, tick=tick)
             if result.met_corruption and rounds < _MOST_ROUNDS:
                 continue
             listings = publishable(prepared, result)
@@ -191,7 +189,7 @@ def run_started(prepared: Prepared, store: Store) -> RunStarted:
     )
 
 
-def run_stages(
+def run_plan(
     prepared: Prepared,
     store: Store,
     budget: Budget,

@@ -241,6 +241,8 @@ def _bring_up(
         )
         if not need and editable.is_current(project):
             return msgspec.structs.replace(result, seconds=time.monotonic() - began)
+        for reason in reasons:
+            progress(reason)
         count, state = _build(state, project, need, log_path)
         files = devtree.list_code(project.source, skip=_skipped(project))  # a build writes some itself
     devtree.write_files(tree, files)

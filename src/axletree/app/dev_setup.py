@@ -11,7 +11,7 @@ import msgspec
 
 from axletree import registry
 from axletree.app import planning
-from axletree.app.build import find_ccache, run_stages
+from axletree.app.build import find_ccache, run_plan
 from axletree.app.recipes import load_recipe
 from axletree.buildsystem.editable import SPLIT_VARIABLES, settings_of, way_of
 from axletree.buildsystem.era import TELLING_FILES, detect_era
@@ -206,7 +206,7 @@ def _run(
     stages = {name: stage for name, stage in prepared.plan.stages.items() if name in upstream}
     few = msgspec.structs.replace(prepared, plan=msgspec.structs.replace(prepared.plan, stages=stages))
     budget = machine.budget(store.root)
-    result = run_stages(few, store, budget, keep_going=False, environ=environ, tell=emit, tick=lambda: None)
+    result = run_plan(few, store, budget, keep_going=False, environ=environ, tell=emit, tick=lambda: None)
     if result.status == "cancelled":
         raise KeyboardInterrupt
     if result.status == "failed":
@@ -286,15 +286,8 @@ def _state(
     way = way_of(era, texts)
     passed: dict[str, str | None] = ingredients.get("environ", {})
     parameters = part.parameters
-    settings = settings_of(
-        environ={**passed, **parameters["env"]},
-        config=parameters.get("config", {}),
-        options=parameters.get("options", {}),
-        tools=ingredients.get("tools", {}),
-    )
-    settings |= {f"environment {number}": digest for number, digest in enumerate(environments)}
-    settings |= {f"input {name}": digest for name, digest in inputs.items()}
-    build = "build" if way in {"setup.py", "setuptools"} else f"{FOLDER}/build"
+    in_source = way in {"setup.py", "setuptools"}
+    build = Path(parameters["directory"]) / "build" if in_source else Path(FOLDER) / "build"
     request = StageRequest(
         stage=stage.id,
         action=stage.action,
@@ -316,9 +309,9 @@ def _state(
         inputs=inputs,
         way=way,
         pytorch=era.pytorch,
-        build=(Path(parameters["directory"]) / build).as_posix() if way in {"setup.py", "setuptools"} else build,
+        build=build.as_posix(),
         request=request,
-        settings=settings,
+        settings=_settings(ingredients, environments, inputs),
         read=read_of(wanted.recipe),
         passed=passed,
         programs=programs,
@@ -333,6 +326,20 @@ def _state(
         modules=before.modules,
         steps=before.steps,
     )
+
+
+def _settings(
+    ingredients: Mapping[str, Any], environments: tuple[Digest, ...], inputs: Mapping[str, Digest]
+) -> dict[str, str]:
+    parameters = ingredients["parameters"]
+    settings = settings_of(
+        environ={**ingredients.get("environ", {}), **parameters["env"]},
+        config=parameters.get("config", {}),
+        options=parameters.get("options", {}),
+        tools=ingredients.get("tools", {}),
+    )
+    settings |= {f"environment {number}": digest for number, digest in enumerate(environments)}
+    return settings | {f"input {name}": digest for name, digest in inputs.items()}
 
 
 def _texts(source: Path) -> dict[str, str]:

@@ -98,15 +98,12 @@ def _lines(done: Developed) -> Iterator[str]:
     if done.state == "current":
         yield f"nothing to do:{f' all{steps} steps are' if steps else ' it is'} up to date ({done.variant})"
         return
-    for reason in done.reasons:
-        yield printable(reason)
     counted = f"{done.ran:,} of {plural(done.steps, 'step')}" if done.steps else "done"
     yield f"{counted} in {format_duration(done.seconds)} ({done.variant}, {done.way})"
     if done.venv is not None:
-        yield printable(f"activate: source {shlex.quote(done.venv)}/bin/activate")
+        yield printable(f"activate: source {shlex.quote(f'{done.venv}/bin/activate')}")
         if done.modules:
-            python = shlex.quote(f"{done.venv}/bin/python")
-            yield printable(f"import:   {python} -c 'import {done.modules[0]}'")
+            yield printable(f"import:   {shlex.quote(f'{done.venv}/bin/python')} -c 'import {done.modules[0]}'")
     for note in done.notes:
         yield printable(f"note: {note}")
 

@@ -8,6 +8,7 @@ header changed which setuptools was not told of (its extensions are compiled aga
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from importlib.metadata import MetadataPathFinder
@@ -313,18 +314,22 @@ def _redirected(project: Project) -> Path | None:
         return None
     name = canonicalize_name(installed).replace("-", "_")
     for site in project.venv.glob("lib/python*/site-packages"):
-        for path in site.glob(f"_{name}_editable.py"):
-            target = redirect_target(path.read_text(encoding="utf-8"))
+        for path in (site / f"_editable_skbc_{name}.py", site / f"_{name}_editable.py"):
+            target = redirect_target(path.read_text(encoding="utf-8")) if path.exists() else None
             if target is not None:
                 return site / target
     return None
 
 
 def _manifest(project: Project) -> list[str]:
+    """What CMake installed last, below the folder that all of it lies in: a wheel is put together somewhere else."""
     try:
-        return sorted((project.build / _MANIFEST).read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+        text = (project.build / _MANIFEST).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return []
+    paths = [line for line in text.splitlines() if line]
+    top = os.path.commonpath(paths) if paths else ""
+    return sorted(os.path.relpath(path, top) for path in paths)
 
 
 def _module_files(project: Project) -> list[Path]:
