@@ -9,8 +9,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from axletree.buildsystem.era import TELLING_FILES, Era, detect_era
 from axletree.buildsystem.pytorch.forwarding import forward
 from axletree.core.errors import StageError
 from axletree.execute.kept import check_variables
@@ -84,15 +86,27 @@ def test_what_pytorch_2_6_passes_to_cmake(tmp_path: Path) -> None:
 
 
 def test_a_stage_tells_what_has_no_effect_and_refuses_what_upstream_refuses() -> None:
+    era = Era(driver="setup.py", evidence=(), pytorch=True, libtorch_wheel=True, libtorchless=True)
     said: list[str] = []
-    check_variables({"USE_NINJA": "0", "USE_CUDA": "0"}, "scikit-build-core", pytorch=True, say=said.append)
+    check_variables({"USE_NINJA": "0", "USE_CUDA": "0"}, era, "scikit-build-core", say=said.append)
     assert said == [
         "USE_NINJA has no effect on a PyTorch that is built by scikit-build-core: CMAKE_GENERATOR chooses the generator"
     ]
     wrong = {"BUILD_LIBTORCH_WHL": "ON", "CMAKE_INSTALL_PREFIX": "/x"}
     with pytest.raises(StageError) as caught:
-        check_variables(wrong, "setup.py", pytorch=True, say=said.append)
+        check_variables(wrong, era, "setup.py", say=said.append)
     assert [problem.key for problem in caught.value.problems] == list(wrong)
-    check_variables(wrong, "setup.py", pytorch=False, say=said.append)
-    check_variables(wrong, "cmake", pytorch=True, say=said.append)
+    check_variables(wrong, msgspec.structs.replace(era, pytorch=False), "setup.py", say=said.append)
+    check_variables(wrong, era, "cmake", say=said.append)
+    old = msgspec.structs.replace(era, libtorchless=False, libtorch_wheel=False)
+    with pytest.raises(StageError, match="BUILD_PYTHON_ONLY: is unknown to this PyTorch"):
+        check_variables({"BUILD_PYTHON_ONLY": "1"}, old, "setup.py", say=said.append)
+    check_variables({"BUILD_PYTHON_ONLY": "0"}, old, "setup.py", say=said.append)
     assert len(said) == 1
+
+
+def test_the_real_tree() -> None:
+    source = debian_source("pytorch", "trixie")
+    texts = {name: (source / name).read_text() for name in TELLING_FILES if (source / name).exists()}
+    era = detect_era(texts)
+    assert (era.driver, era.pytorch, era.libtorch_wheel, era.libtorchless) == ("setup.py", True, True, True)

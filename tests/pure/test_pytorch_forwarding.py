@@ -128,21 +128,55 @@ def test_variables_that_make_a_built_folder_useless(name: str, *, pytorch: bool,
     assert starts_afresh(name, pytorch=pytorch) is afresh
 
 
-def test_eras() -> None:
-    old = {
-        "setup.py": "from tools.setup_helpers.cmake import CMake",
-        "CMakeLists.txt": "Caffe2",
-        "c10/CMakeLists.txt": "",
-    }
-    new = {"pyproject.toml": '[build-system]\nbuild-backend = "scikit_build_core.build"', "CMakeLists.txt": ""}
-    found = [detect_era(texts) for texts in (old, new, {"CMakeLists.txt": ""}, {"setup.py": "setup()"}, {})]
-    assert [era.driver for era in found] == ["setup.py", "scikit-build-core", "cmake", "pep517", "pep517"]
-    assert [era.pytorch for era in found] == [True, False, False, False, False]
-    assert all(era.evidence for era in found)
+SCIKIT = '[build-system]\nbuild-backend = "scikit_build_core.build"'
+SETUPTOOLS = '[build-system]\nbuild-backend = "setuptools.build_meta"'
+WRAPPED = '[build-system]\nbuild-backend = "own"\nbackend-path = ["."]\nrequires = ["scikit-build-core>=0.10"]'
+PLUGIN = '[build-system]\nbuild-backend = "scikit_build_core.setuptools.build_meta"'
+UPSTREAM = "from tools.setup_helpers.cmake import CMake\nif '--cmake-only' in sys.argv: BUILD_PYTHON_ONLY"
+CMAKE = {"CMakeLists.txt": "project(Torch) # Caffe2 BUILD_LIBTORCHLESS"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "driver"),
+    [
+        ({"setup.py": UPSTREAM, **CMAKE}, "setup.py"),
+        ({"setup.py": UPSTREAM, "pyproject.toml": SETUPTOOLS, **CMAKE}, "setup.py"),
+        ({"setup.py": UPSTREAM, "pyproject.toml": SCIKIT, **CMAKE}, "scikit-build-core"),
+        ({"pyproject.toml": WRAPPED, **CMAKE}, "scikit-build-core"),
+        ({"pyproject.toml": PLUGIN, **CMAKE}, "pep517"),
+        ({"setup.py": "subprocess.check_call(['cmake', '..'])", **CMAKE}, "pep517"),
+        ({"setup.py": UPSTREAM}, "pep517"),
+        ({"setup.py": "setup()", **CMAKE}, "pep517"),
+        ({"pyproject.toml": SETUPTOOLS}, "pep517"),
+        ({"pyproject.toml": "[tool.ruff]", **CMAKE}, "cmake"),
+        ({"pyproject.toml": "not [toml", **CMAKE}, "cmake"),
+        ({"pyproject.toml": "build-system = 3", **CMAKE}, "cmake"),
+        ({}, "pep517"),
+    ],
+)
+def test_eras(texts: dict[str, str], driver: str) -> None:
+    era = detect_era(texts)
+    assert era.driver == driver
+    assert era.evidence
+    assert not era.pytorch
+
+
+def test_what_a_pytorch_tree_can_do() -> None:
+    tree = {"setup.py": UPSTREAM, "c10/CMakeLists.txt": "", **CMAKE}
+    era = detect_era(tree)
+    assert (era.pytorch, era.libtorch_wheel, era.libtorchless) == (True, False, True)
+    old = detect_era({**tree, "setup.py": "--cmake-only setup_helpers.cmake"})
+    assert (old.driver, old.libtorchless) == ("setup.py", False)
+    new = detect_era({**tree, "pyproject.toml": SCIKIT, "cmake/EnvVarForwarding.cmake": "BUILD_LIBTORCH_WHL"})
+    assert (new.driver, new.libtorch_wheel, new.libtorchless) == ("scikit-build-core", True, True)
 
 
 def test_what_ninja_made_again() -> None:
-    before = read_ninja_log("# ninja log v6\n0\t5\t100\ta.o\tabc\n0\t9\t100\tb.o\tdef\n5\tbroken")
-    after = read_ninja_log("# ninja log v6\n0\t5\t100\ta.o\tabc\n0\t9\t200\tb.o\tdef\n")
-    assert (before["b.o"].milliseconds, rebuilt(before, after)) == (9, ("b.o",))
+    before = read_ninja_log("# ninja log v6\n0\t5\t100\ta.o\tabc\n0\t9\t100\tb.o\tdef\n3\t9\t1\tc.h\t1\n5\tbroken")
+    # a.o was only restated; b.o was compiled in another run; c.h was made again and found unchanged.
+    after = read_ninja_log(
+        "# ninja log v7\n0\t5\t300\ta.o\tabc\n2\t11\t100\tb.o\tdef\n4\t9\t1\tc.h\t1\n0\t1\t1\tnew\t2\n"
+    )
+    assert (before["b.o"].milliseconds, rebuilt(before, after)) == (9, ("b.o", "c.h"))
     assert read_ninja_log("garbage") == {}
+    assert read_ninja_log("") == {}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Driver = Literal["setup.py", "scikit-build-core", "cmake", "pep517"]
-"""``setup.py``: a setup.py that runs CMake by itself (PyTorch to 2.13); ``scikit-build-core``: PyTorch from 2.14, and
+"""``setup.py``: a setup.py that runs CMake as PyTorch's does to 2.13; ``scikit-build-core``: PyTorch from 2.14, and
 many others; ``cmake``: CMakeLists.txt alone; ``pep517``: any other Python project, which only its backend can build."""
 
 TELLING_FILES = (
@@ -20,17 +20,13 @@ TELLING_FILES = (
     "setup.py",
     "CMakeLists.txt",
     "c10/CMakeLists.txt",
-    "version.txt",
-    "tools/setup_helpers/cmake.py",
-    "tools/amd_build/build_amd.py",
-    ".ci/docker/triton_version.txt",
-    ".ci/docker/ci_commit_pins/triton.txt",
+    "cmake/EnvVarForwarding.cmake",
 )
 """Files to hand to :func:`detect_era`, below the tree; those that exist."""
 
-_RUNS_CMAKE = re.compile(
-    r"setup_helpers\.cmake|CMAKE_INSTALL_PREFIX|cmake_build_dir|['\"]cmake['\"]|\bcmake\b.*--build"
-)
+_RUNS_CMAKE = re.compile(r"setup_helpers\.cmake|CMAKE_INSTALL_PREFIX|['\"]cmake['\"]|\bcmake\b.*--build")
+_ONLY_CONFIGURES = re.compile(r"cmake[-_]only", re.IGNORECASE)
+"""How a setup.py is told to configure and stop, which is what makes it one of PyTorch's kind."""
 
 
 class Era(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,16 +37,10 @@ class Era(msgspec.Struct, frozen=True, kw_only=True):
     """Why, a sentence each, naming the file."""
     pytorch: bool = False
     """It is PyTorch's own tree: its environment variables are forwarded to CMake by PyTorch's rules."""
-    version: str | None = None
-    """First line of ``version.txt``."""
     libtorch_wheel: bool = False
     """``BUILD_LIBTORCH_WHL=1`` builds the part that is for any Python."""
     libtorchless: bool = False
     """``BUILD_PYTHON_ONLY=1`` builds the part for one Python against libraries that are there."""
-    hipify: bool = False
-    """``tools/amd_build/build_amd.py`` turns CUDA sources into HIP ones."""
-    build_directory: str | None = None
-    """The folder that the project builds in, where it says so."""
 
 
 def detect_era(texts: Mapping[str, str]) -> Era:
@@ -58,40 +48,41 @@ def detect_era(texts: Mapping[str, str]) -> Era:
 
     A tree without any of them is ``pep517``: its backend will say what is wrong.
     """
-    project = _project(texts.get("pyproject.toml"))
-    backend = str(project.get("build-system", {}).get("build-backend", ""))
-    setup = texts.get("setup.py", "")
-    tool = project.get("tool", {})
-    settings = tool.get("scikit-build", {}) if isinstance(tool, dict) else {}
-    driver, evidence = _driver(backend, setup, texts)
-    listing = texts.get("CMakeLists.txt", "")
+    driver, evidence = _driver(_build_system(texts.get("pyproject.toml", "")), texts)
+    setup, listing = texts.get("setup.py", ""), texts.get("CMakeLists.txt", "")
+    everything = "\n".join(texts.values())
     return Era(
         driver=driver,
         evidence=evidence,
         pytorch="c10/CMakeLists.txt" in texts and "Caffe2" in listing,
-        version=texts.get("version.txt", "").strip().partition("\n")[0] or None,
-        libtorch_wheel="BUILD_LIBTORCH_WHL" in setup or "BUILD_LIBTORCH_WHL" in listing,
-        libtorchless="BUILD_LIBTORCHLESS" in listing or "BUILD_LIBTORCHLESS" in texts.get("c10/CMakeLists.txt", ""),
-        hipify="tools/amd_build/build_amd.py" in texts,
-        build_directory="build" if driver == "setup.py" else settings.get("build-dir") or None,
+        libtorch_wheel="BUILD_LIBTORCH_WHL" in everything,
+        libtorchless="BUILD_LIBTORCHLESS" in everything and ("BUILD_PYTHON_ONLY" in everything or not setup),
     )
 
 
-def _project(text: str | None) -> dict[str, Any]:
+def _build_system(text: str) -> dict[str, Any]:
+    """The table of this name; empty where there is none, or the file is broken, which its backend will say."""
     try:
-        return tomllib.loads(text or "")
+        table = tomllib.loads(text).get("build-system")
     except tomllib.TOMLDecodeError:
         return {}
+    return table if isinstance(table, dict) else {}
 
 
-def _driver(backend: str, setup: str, texts: Mapping[str, str]) -> tuple[Driver, tuple[str, ...]]:
-    if backend.startswith("scikit_build_core"):
-        return "scikit-build-core", (f"pyproject.toml: build-backend is {backend}",)
-    if setup and _RUNS_CMAKE.search(setup) and ("CMakeLists.txt" in texts):
-        evidence = [f"pyproject.toml: build-backend is {backend}"] if backend else ["there is no build-backend"]
-        return "setup.py", (*evidence, "setup.py runs CMake")
+def _driver(system: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Driver, tuple[str, ...]]:
+    backend = str(system.get("build-backend", ""))
+    said = f"pyproject.toml: build-backend is {backend}" if backend else "there is no build-backend"
+    if backend.startswith("scikit_build_core.build"):
+        return "scikit-build-core", (said,)
+    if "backend-path" in system and "scikit-build-core" in str(system.get("requires", "")):
+        return "scikit-build-core", (said, "it lies in the tree and requires scikit-build-core")
+    setup = texts.get("setup.py", "")
+    if setup and "CMakeLists.txt" in texts and _RUNS_CMAKE.search(setup):
+        if _ONLY_CONFIGURES.search(setup):
+            return "setup.py", (said, "setup.py runs CMake, and can configure alone")
+        return "pep517", (said, "setup.py runs CMake in a way of its own")
     if backend:
-        return "pep517", (f"pyproject.toml: build-backend is {backend}",)
+        return "pep517", (said,)
     if setup:
         return "pep517", ("setup.py: setuptools, which doesn't run CMake",)
     if "CMakeLists.txt" in texts:

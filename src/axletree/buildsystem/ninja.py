@@ -23,6 +23,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the output as ninja saw it; another after each time that it was made."""
     command: str
     """Hash of the command."""
+    start: int = 0
+    """When it began, in milliseconds since that run of ninja did."""
 
 
 def read_ninja_log(text: str) -> dict[str, Step]:
@@ -36,10 +38,19 @@ def read_ninja_log(text: str) -> dict[str, Step]:
         if len(fields) != 5 or not all(field.isdigit() for field in fields[:3]):
             continue
         start, end, stamp, path, command = fields
-        found[path] = Step(path=path, milliseconds=int(end) - int(start), stamp=int(stamp), command=command)
+        duration = int(end) - int(start)
+        found[path] = Step(path=path, milliseconds=duration, stamp=int(stamp), command=command, start=int(start))
     return found
 
 
 def rebuilt(before: dict[str, Step], after: dict[str, Step]) -> tuple[str, ...]:
-    """Outputs of ``before`` that were made again, sorted."""
-    return tuple(sorted(path for path, step in before.items() if path in after and after[path].stamp != step.stamp))
+    """Outputs of ``before`` that were made again, sorted.
+
+    The times of the step tell, not that of the file: ``ninja -t restat``, which CMake calls, changes the latter, and a
+    step that found nothing to change in its output (``restat = 1``) leaves it.
+    """
+    return tuple(sorted(path for path, step in before.items() if path in after and _ran(after[path]) != _ran(step)))
+
+
+def _ran(step: Step) -> tuple[int, int, str]:
+    return step.start, step.milliseconds, step.command

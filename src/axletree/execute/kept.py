@@ -31,20 +31,31 @@ def era_of(context: Context) -> Era:
     return detect_era(texts)
 
 
-def check_variables(env: Mapping[str, str], driver: str, *, pytorch: bool, say: Callable[[str], None]) -> None:
+def check_variables(env: Mapping[str, str], era: Era, driver: str, *, say: Callable[[str], None]) -> None:
     """Say which variables PyTorch takes no notice of, and refuse those that its own scripts would refuse later.
+
+    A tree that is too old for a part of itself would build everything instead.
 
     Raises:
         StageError: variables that the project refuses, or would misread; all of them.
     """
-    if not pytorch or driver not in get_args(forwarding.Era):
+    if not era.pytorch or driver not in get_args(forwarding.Era):
         return
     found = forwarding.forward(env, cast("forwarding.Era", driver))
     for name, hint in found.ignored.items():
         say(f"{name} has no effect on a PyTorch that is built by {driver}: {hint}")
-    if found.refused:
-        message = f"cannot be set to build PyTorch by {driver}"
-        raise StageError(*(Problem(message=message, key=name, hint=hint) for name, hint in found.refused.items()))
+    message = f"cannot be set to build PyTorch by {driver}"
+    problems = [Problem(message=message, key=name, hint=hint) for name, hint in found.refused.items()]
+    parts = {"BUILD_LIBTORCH_WHL": era.libtorch_wheel, "BUILD_PYTHON_ONLY": era.libtorchless}
+    problems += [
+        Problem(
+            message="is unknown to this PyTorch", key=name, hint="it builds as a whole: take one stage for all of it"
+        )
+        for name, known in parts.items()
+        if not known and is_true(env.get(name) or "")
+    ]
+    if problems:
+        raise StageError(*problems)
 
 
 def builds_on_libraries(context: Context, era: Era) -> bool:

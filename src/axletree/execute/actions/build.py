@@ -51,7 +51,7 @@ def run(context: Context) -> Outcome:
             child_environment(context, venv=venv, compiles=True, root=place.root, steady=by_cmake)
         )
         env |= workplace_variables(context, place)
-        check_variables(env, era.driver, pytorch=era.pytorch, say=context.log.say)
+        check_variables(env, era, era.driver, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (the plan gives a build its source)
         source = place.source / context.parameters["directory"]

@@ -51,7 +51,7 @@ def run(context: Context) -> Outcome:
         place = stack.enter_context(open_workplace(context, settings=settings, alone=alone))
         env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root, steady=True))
         env |= workplace_variables(context, place)
-        check_variables(env, driver, pytorch=era.pytorch, say=context.log.say)
+        check_variables(env, era, driver, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (a compile stage has a source)
         source = place.source / parameters["directory"]
