@@ -155,8 +155,8 @@ def redirect_target(text: str) -> str | None:
     """Where the redirect of scikit-build-core's editable install looks for what CMake installs.
 
     It is the last argument of the call that ends ``_editable_skbc_NAME.py`` (older versions: ``_NAME_editable.py``), or
-    of its ``entrypoint`` from Python 3.15 on: a path from the folder of that file, empty for the folder itself. ``None``
-    where the file is none such.
+    of its ``entrypoint`` from Python 3.15 on: a path from the folder of that file, empty for the folder itself.
+    ``None`` where the file is none such.
     Source: ``scikit_build_core/resources/_editable_redirect.py``, 0.5 to 1.1.
     """
     try:
