@@ -181,6 +181,30 @@ def test_what_stands_in_the_recipe_is_for_its_own_values(own: str, line: int, me
     assert hint is None or found[0].hint == hint
 
 
+DATA = 'data = ["data/gpu.toml", "data/more.toml"]'
+
+
+@pytest.mark.parametrize(
+    ("data", "own", "place", "message"),
+    [
+        ('data = "data/gpu.toml"', "", ("data", 5), "expected a list of texts"),
+        ('data = ["../gpu.toml"]', "", ("data[0]", 5), "must be a path inside the folder"),
+        ("", "cu130]\narch-list = 9.0", ("properties.gpu.cu130.arch-list", 43), "expected a text, found the number"),
+        ("", 'cu130]\nArch-list = "9.0"', ("properties.gpu.cu130.Arch-list", 43), "is not a property's name"),
+        ("", 'cu131]\narch-list = "9.0"', ("properties.gpu.cu131", 42), "axis 'gpu' has no value 'cu131'"),
+    ],
+)
+def test_what_only_follows_from_a_fault_of_data_or_properties_is_not_told(
+    data: str, own: str, place: tuple[str, int], message: str
+) -> None:
+    """A property that then lacks may be the one that is meant."""
+    assert DATA in LIB
+    written = f'\n[properties.gpu.cpu]\narch-list = ""\n[properties.gpu.{own}\n' if own else ""
+    (problem,) = problems(LIB.replace(DATA, data) + written, gpu="")
+    assert (problem.key, problem.line) == place
+    assert message in problem.message
+
+
 @pytest.mark.parametrize(
     ("placeholder", "hint"),
     [

@@ -60,9 +60,10 @@ def parse_recipe(text: str, *, filename: str, data: Sequence[DataFile] = ()) -> 
     """
     faults, repaired = check_structure(decode_toml(text, filename), Recipe)
     written = msgspec.convert(repaired, Recipe)
-    library = collect(written, data)
-    recipe = msgspec.structs.replace(written, properties=library.properties, presets=library.presets)
     own = [fault for check in _OWN_CHECKS for fault in check(written)]
+    sound = not any(fault.path[:1] in (("data",), ("properties",)) for fault in [*faults, *own])
+    library = collect(written, data, sound=sound)
+    recipe = msgspec.structs.replace(written, properties=library.properties, presets=library.presets)
     faults += library.faults
     faults += _meaning(recipe, faults, own, library)
     problems = [*locate_faults(faults, text, filename), *library.problems]

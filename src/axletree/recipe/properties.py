@@ -63,7 +63,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True):
     presets: dict[str, Preset]
     known: Known
     complete: bool
-    """Whether all data could be read: if not, what seems to lack may stand there."""
+    """Whether all data and properties could be read: if not, what seems to lack may stand there."""
     faults: tuple[Fault, ...]
     """What is wrong in the recipe itself."""
     problems: tuple[Problem, ...]
@@ -101,8 +101,14 @@ def data_names(text: str, filename: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and is_safe_path(name)))
 
 
-def collect(recipe: Recipe, files: Sequence[DataFile]) -> Library:
-    """Read a recipe's data files, and put together what is known of its axes' values."""
+def collect(recipe: Recipe, files: Sequence[DataFile], *, sound: bool) -> Library:
+    """Read a recipe's data files, and put together what is known of its axes' values.
+
+    Args:
+        recipe: as it is written.
+        files: what it names, read or not.
+        sound: whether nothing is wrong with what it says itself of its data and properties.
+    """
     by_name = {file.name: file for file in files}
     own = _Layer(name="", tables=DataTables(properties=recipe.properties, presets=recipe.presets))
     layers, faults, problems = [own], [], list[Problem]()
@@ -128,7 +134,7 @@ def collect(recipe: Recipe, files: Sequence[DataFile]) -> Library:
         properties=properties,
         presets=presets,
         known=_known(layers),
-        complete=len(layers) == 1 + len(recipe.data) and not problems,
+        complete=sound and len(layers) == 1 + len(recipe.data) and not problems,
         faults=tuple(faults),
         problems=tuple(problems),
     )
