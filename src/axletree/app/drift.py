@@ -1,0 +1,251 @@
+"""Compare what upstream has, requires and tests with, what a recipe asks for, and what can be had."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import zstandard
+from packaging.version import InvalidVersion, Version
+
+from axletree.app.recipes import load_recipe
+from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.core.findings import Finding
+from axletree.host.archive import map_file
+from axletree.host.dependency_table import read_dependency_table
+from axletree.host.indexes import IndexSettings
+from axletree.host.simple_api import list_files, project_of
+from axletree.host.source_tree import read_source
+from axletree.package.drift.channel import Offer, of_files, of_repodata
+from axletree.package.drift.conda_recipe import read_conda_recipe
+from axletree.package.drift.linked import of_libraries
+from axletree.package.drift.recipe import Asked, of_targets
+from axletree.package.drift.requirements import Origin, of_metadata
+from axletree.package.drift.tree import headers_of, of_tree, source_version
+from axletree.package.drift.verdict import Row, contradictions, judge
+from axletree.package.wheel.scan import scan_wheel
+from axletree.recipe.axes import expand, select
+from axletree.recipe.locate import source_lines
+from axletree.recipe.target import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.package.drift.evidence import Evidence
+    from axletree.package.drift.names import Table
+
+_LABEL = re.compile(r"cpu|xpu|cu\d+|rocm\d*")
+_OF_GPU = ("nvidia-", "cuda-", "triton", "pytorch-triton", "intel-")
+"""How the names of distributions begin that only wheels for a GPU world require."""
+_LARGEST_TEXT = 4 << 20
+_LARGEST_INDEX = 2 << 30
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """One input and the upstream version that it is of."""
+
+    what: str
+    """``recipe``, ``source``, ``wheel``, ``conda recipe``."""
+    name: str
+    version: str
+    """Empty where it says none."""
+    said_by: str = ""
+
+
+class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a comparison gave."""
+
+    recipe: str
+    version: str
+    inputs: tuple[Compared, ...]
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    """Where upstream contradicts itself."""
+    notes: tuple[str, ...]
+
+
+class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What to compare a recipe with."""
+
+    source: Path | None = None
+    wheels: tuple[Path, ...] = ()
+    conda_recipe: Path | None = None
+    """A ``meta.yaml`` or ``recipe.yaml`` whose requirements stand in for the recipe's own."""
+    channels: tuple[Path, ...] = ()
+    """``repodata.json`` files, also compressed with zstd."""
+    before: float | None = None
+    """Seconds since 1970: only what channels had by then."""
+    index: IndexSettings | None = None
+    """Package indexes that may be asked for newest releases."""
+
+
+def find_drift(
+    name_or_path: str, inputs: DriftInputs, *, environ: Mapping[str, str], patterns: Sequence[str] = ()
+) -> DriftReport:
+    """Compare a recipe with upstream and with what can be had.
+
+    Args:
+        name_or_path: the recipe.
+        inputs: what to compare it with.
+        environ: variables that git starts from.
+        patterns: only these variants of the recipe.
+
+    Raises:
+        UsageError: inputs are of different upstream versions, or nothing to compare with was given.
+        RecipeError: the recipe has faults.
+        HostError: an input can't be read, or an index not be asked.
+        IntegrityError: an input is damaged.
+    """
+    loaded = load_recipe(name_or_path)
+    if not (inputs.source or inputs.wheels):
+        hint = "give a source tree with --source, official wheels with --wheel, or both"
+        raise UsageError("nothing of upstream to compare the recipe with", hint=hint)
+    table = read_dependency_table()
+    targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, ())]
+    pythons = tuple(dict.fromkeys(target.axes["python"] for target in targets if "python" in target.axes))
+    compared = [Compared(what="recipe", name=str(loaded.path), version=loaded.recipe.version)]
+    evidence: list[Evidence] = []
+    notes: list[str] = []
+    if inputs.source is not None:
+        facts = read_source(inputs.source, environ=environ, headers=headers_of(table))
+        version, said_by = source_version(facts) or ("", "")
+        compared.append(Compared(what="source", name=facts.folder, version=version, said_by=said_by))
+        evidence += of_tree(facts, table=table, pythons=pythons)
+        notes += [f"{facts.folder}: {note}" for note in facts.notes]
+    if inputs.source is None:
+        notes.append("no source tree: what upstream vendors, pins and needs for a build is not known; see --source")
+    for path in inputs.wheels:
+        version, found = _read_wheel(path, table, pythons)
+        compared.append(Compared(what="wheel", name=path.name, version=version, said_by="METADATA"))
+        evidence += found
+    asked = of_targets(loaded.recipe, targets, file=loaded.path.name, lines=_lines(loaded), table=table)
+    if inputs.conda_recipe is not None:
+        version, asked, passed_over = _read_conda_recipe(inputs.conda_recipe, table)
+        compared.append(Compared(what="conda recipe", name=str(inputs.conda_recipe), version=version))
+        notes += [f"{inputs.conda_recipe}:{text}: needs rendering, passed over" for text in passed_over]
+    notes += _require_one_version(compared)
+    evidence += asked.evidence
+    offers = _offers(inputs, evidence, table)
+    return DriftReport(
+        recipe=loaded.recipe.name,
+        version=loaded.recipe.version,
+        inputs=tuple(compared),
+        rows=judge(evidence, offers, worlds=asked.worlds, inherits=asked.inherits),
+        findings=contradictions(evidence),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _require_one_version(compared: Sequence[Compared]) -> list[str]:
+    """Refuse inputs of other versions than the recipe's: their differences are no drift. Returns notes."""
+    wanted = Version(compared[0].version).base_version
+    problems, notes = [], []
+    for each in compared[1:]:
+        try:
+            version = Version(each.version.replace("-", "."))
+        except InvalidVersion:
+            notes.append(f"{each.name}: it does not say its version, so it is taken to be {wanted}")
+            continue
+        if version.base_version != wanted:
+            said = f" ({each.said_by})" if each.said_by else ""
+            message = f"the {each.what} is of version {each.version}{said}, the recipe of {compared[0].version}"
+            problems.append(Problem(file=each.name, message=message))
+    if problems:
+        raise UsageError(*problems, hint="compare one version: requirements change from release to release")
+    return notes
+
+
+def _lines(loaded: LoadedRecipe) -> dict[str, int]:
+    """Texts of a recipe file -> the first line that has each in quotes."""
+    text = loaded.path.read_text(encoding="utf-8-sig")
+    found: dict[str, int] = {}
+    for number, line in enumerate(source_lines(text), start=1):
+        for part in line.split('"')[1::2]:
+            found.setdefault(part, number)
+    return found
+
+
+def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> tuple[str, list[Evidence]]:
+    scan = scan_wheel(map_file(path), filename=path.name, hashes="small")
+    metadata = scan.wheel.metadata
+    if metadata is None:
+        raise IntegrityError(*(Problem(file=path.name, message=text) for text in scan.wheel.unreadable))
+    tags = scan.wheel.name.python.split(".")
+    own = tuple(f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp") and tag[3:].isdigit())
+    origin = Origin(column="wheel", role="requires", file=path.name, phase="run", pythons=own or pythons)
+    found = of_metadata(metadata, origin, table=table)
+    gpus = _gpus(metadata.version, found)
+    found = tuple(msgspec.structs.replace(each, gpus=gpus) if _is_of_gpu(each) else each for each in found)
+    libraries = [(member.path, member.facts) for member in scan.elfs]
+    return metadata.version, [*found, *of_libraries(libraries, file=path.name, table=table, gpus=gpus)]
+
+
+def _gpus(version: str, requires: Iterable[Evidence]) -> tuple[str, ...]:
+    """The GPU world of a wheel: its local version says, else the CUDA toolkit that it requires."""
+    local = (Version(version).local or "").split(".")
+    labels = tuple(label for label in local if _LABEL.fullmatch(label))
+    toolkit = next((each.spec for each in requires if each.dependency == "cuda" and each.spec.startswith("==")), None)
+    if labels or toolkit is None:
+        return labels
+    return (f"cu{toolkit.removeprefix('==').removesuffix('.*').replace('.', '')}",)
+
+
+def _is_of_gpu(each: Evidence) -> bool:
+    return each.project.startswith(_OF_GPU)
+
+
+def _read_conda_recipe(path: Path, table: Table) -> tuple[str, Asked, tuple[str, ...]]:
+    text = _read(path, _LARGEST_TEXT).decode("utf-8", "replace")
+    found = read_conda_recipe(text, file=path.name, table=table)
+    if not found.evidence:
+        hint = "give a meta.yaml or recipe.yaml with requirements in it"
+        raise UsageError(Problem(file=str(path), message="no requirements could be read", hint=hint))
+    return found.version, Asked(evidence=found.evidence, inherits=False), found.passed_over
+
+
+def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> dict[str, Offer]:
+    """What channels have; and the index, where it may be asked, of what they have not."""
+    names = {each.dependency for each in evidence}
+    offers: dict[str, Offer] = {}
+    for path in inputs.channels:
+        data = _read(path, _LARGEST_INDEX)
+        if path.name.endswith(".zst"):
+            data = _decompressed(data, path)
+        for offer in of_repodata(data, names, file=path.name, table=table, before=inputs.before):
+            other = offers.get(offer.dependency)
+            offers[offer.dependency] = offer if other is None else max(offer, other, key=lambda one: one.versions[-1])
+    if inputs.index is not None:
+        projects = {each.project: each.dependency for each in evidence if each.project}
+        for project, name in sorted(projects.items()):
+            if name not in offers and (found := _ask_index(project, inputs.index, table)) is not None:
+                offers[name] = found
+    return offers
+
+
+def _ask_index(project: str, settings: IndexSettings, table: Table) -> Offer | None:
+    files = [file for file in list_files(project, settings) if not file.yanked]
+    versions = {parsed[1] for file in files if (parsed := project_of(file.filename)) is not None}
+    return of_files(project, versions, file="package index", table=table)
+
+
+def _decompressed(data: bytes, path: Path) -> bytes:
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data) as stream:
+            found = stream.read(_LARGEST_INDEX)
+    except zstandard.ZstdError as error:
+        raise IntegrityError(Problem(file=str(path), message=f"is not compressed with zstd: {error}")) from error
+    return found
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(limit + 1)
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+    if len(data) > limit:
+        raise IntegrityError(Problem(file=str(path), message=f"is larger than {limit >> 20} MiB"))
+    return data

@@ -1,0 +1,146 @@
+"""What a dependency is called where, and how its versions are written there: the table, and looking things up in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.conda.requires import Names, conda_name
+from axletree.package.drift.tags import tag_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Kind = Literal["submodule", "cmake", "pin", "variable", "pypi", "conda", "soname", "tag", "macro"]
+"""Where a name or a version is written."""
+
+
+class Rewrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How versions of one kind are written in another way than the table's own."""
+
+    of: tuple[Kind, ...]
+    pattern: str
+    """Regular expression that the whole version must match."""
+    to: str
+    r"""Its own form; ``\1`` stands for a group. One that ends in ``.*`` means all versions that begin so."""
+
+
+class Macro(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a vendored copy says its version."""
+
+    file: str
+    """Glob pattern from the copy's folder."""
+    pattern: str
+    """Regular expression; its groups, joined by dots, are the version."""
+    base: int | None = None
+    """Where the one group is a number made of all parts: 110002 with base 100 is 11.0.2."""
+
+
+class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of the table."""
+
+    names: tuple[str, ...] = ()
+    """Other names; ``submodule:protobuf`` is one of that kind only."""
+    homes: tuple[str, ...] = ()
+    """Repositories of the project itself, ``github.com/NVIDIA/nccl``; any other is a fork."""
+    versions: tuple[Rewrite, ...] = ()
+    macros: tuple[Macro, ...] = ()
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known, ready to be asked."""
+
+    dependencies: dict[str, Dependency]
+    aliases: dict[str, str]
+    """Name, with or without its kind before it -> dependency."""
+    conda: Names
+    suffixes: tuple[str, ...]
+    """What conda packages with the headers of a library add to its name."""
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    suffixes: tuple[str, ...]
+    dependencies: dict[str, Dependency]
+
+
+def parse_table(data: bytes, *, file: str, conda: Names) -> Table:
+    """Read the table of dependencies.
+
+    Args:
+        data: TOML: ``suffixes``, and a table ``dependencies.NAME`` for each that has other names or versions.
+        file: its name in errors.
+        conda: conda names of distributions.
+
+    Raises:
+        IntegrityError: it is not in that form, a pattern is no regular expression, or two dependencies share a name.
+    """
+    try:
+        table = msgspec.convert(tomllib.loads(data.decode("utf-8")), _File)
+        for dependency in table.dependencies.values():
+            for pattern in [each.pattern for each in dependency.versions] + [
+                each.pattern for each in dependency.macros
+            ]:
+                re.compile(pattern)
+    except (ValueError, msgspec.ValidationError, re.error) as error:
+        raise IntegrityError(Problem(file=file, message=f"no table of dependencies: {error}")) from error
+    aliases: dict[str, str] = {}
+    for name, dependency in table.dependencies.items():
+        for alias in map(_plain, dependency.names):
+            if aliases.setdefault(alias, name) != name:
+                raise IntegrityError(Problem(file=file, key=alias, message=f"{name} and {aliases[alias]} share it"))
+    return Table(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
+
+
+def look_up(table: Table, kind: Kind, name: str) -> str:
+    """The dependency that a name of some kind means; a name that the table lacks is its own."""
+    plain = _plain(name)
+    for candidate in _candidates(table, kind, plain):
+        for key in (f"{kind}:{candidate}", candidate):
+            if key in table.aliases:
+                return table.aliases[key]
+        if candidate in table.dependencies:  # its own name
+            return candidate
+    return str(canonicalize_name(conda_name(plain, table.conda))) if kind == "pypi" else plain
+
+
+def _candidates(table: Table, kind: Kind, name: str) -> Iterable[str]:
+    yield name
+    if kind == "pypi":
+        yield re.sub(r"-cu\d+$", "", name)
+        yield str(canonicalize_name(conda_name(re.sub(r"-cu\d+$", "", name), table.conda)))
+    if kind == "conda":
+        yield from (name.removesuffix(suffix) for suffix in table.suffixes if name.endswith(suffix))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.\s]+", "-", name.strip()).lower()
+
+
+def is_known(table: Table, kind: Kind, name: str) -> bool:
+    """Whether the table itself has a name of some kind."""
+    return f"{kind}:{_plain(name)}" in table.aliases
+
+
+def own_version(table: Table, dependency: str, kind: Kind, text: str) -> str | None:
+    """A version, written as files of some kind have it, in the table's own form; ``None`` where it is no version.
+
+    The result is a version, or the beginning of one with ``.*``.
+    """
+    known = table.dependencies.get(dependency)
+    for rewrite in known.versions if known is not None else ():
+        match = re.fullmatch(rewrite.pattern, text.strip()) if kind in rewrite.of else None
+        if match is not None:
+            return match.expand(rewrite.to)
+    if kind in {"tag", "pin"}:
+        found = tag_version(text.strip())
+        return None if found is None else str(found)
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        return None
