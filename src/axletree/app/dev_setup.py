@@ -106,15 +106,17 @@ def set_up(
     prepared, part = _plan(wanted, store, environ)
     parts = [need for name, need in part.stage.needs.items() if name == "environment"]
     tests = tuple(_test_environments(prepared, parts))
+    fresh = False
     trees = _run(prepared, {*parts, *tests, *part.inputs.values()}, store, environ=environ, emit=emit)
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
     if parts:
         version = prepared.plan.stages[parts[0]].step.parameters["version"]
         ours = before is not None and before.venv == str(wanted.venv)
-        _have_venv(wanted.venv, prepared.interpreters[version], environments, store, ours=ours)
+        fresh = _have_venv(wanted.venv, prepared.interpreters[version], environments, store, ours=ours)
     inputs = {name: trees[stage] for name, stage in part.inputs.items()}
     _lay_out(wanted.tree, inputs, before.inputs if before is not None else {}, store)
-    return _state(wanted, before, prepared, part, environments=environments if parts else (), inputs=inputs)
+    state = _state(wanted, before, prepared, part, environments=environments if parts else (), inputs=inputs)
+    return msgspec.structs.replace(state, project={}) if fresh else state
 
 
 def _plan(wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, _Part]:
@@ -218,8 +220,11 @@ def _run(
 
 def _have_venv(
     venv: Path, interpreter: Interpreter, environments: tuple[Digest, ...], store: Store, *, ours: bool
-) -> None:
+) -> bool:
     """Have the locked wheels in an environment; what somebody else installed in it stays.
+
+    Returns:
+        Whether it was made now: then nothing else is installed in it.
 
     Raises:
         UsageError: the folder holds something else.
@@ -232,11 +237,12 @@ def _have_venv(
             raise UsageError(Problem(file=str(venv), message="was not made by `axletree dev`", hint=hint))
         now = _read_mark(mark)
         if now == held and (venv / "bin" / "python").exists():
-            return
+            return False
         if now is not None and now["python"] != held["python"]:
             venv.rename(venv.with_name(f"{venv.name}-{time.strftime('%Y%m%dT%H%M%S')}"))
     elif venv.exists():
         venv.rmdir()
+    fresh = not venv.exists()
     with tempfile.TemporaryDirectory(prefix="dev-", dir=store.cache) as name:
         scratch = Path(name)
         environ = {"PATH": ":".join(SYSTEM_PATH), "HOME": name, "LC_ALL": "C.UTF-8"}
@@ -250,6 +256,7 @@ def _have_venv(
                 create_venv(venv, interpreter=interpreter, lock_folder=wheels, uv_cache=cache, environ=environ)
             remove_tree(wheels)
     mark.write_bytes(msgspec.json.encode(held))
+    return fresh
 
 
 def _read_mark(mark: Path) -> dict[str, Any] | None:

@@ -33,16 +33,14 @@ SPLIT_VARIABLES = frozenset(
 _CODE = re.compile(
     r"\.(?:c|cc|cpp|cxx|c\+\+|cuh?|h|hh|hip|hpp|hxx|inc|inl|ipp|mm?|[sS]|asm|f|f90|cl|pyx|pxd|pxi|cmake|in)"
 )
+_MAKE_NOTHING = ("build.ninja", ".util")
 _HEADER = re.compile(r"\.(?:h|hh|hpp|hxx|cuh|inc|inl|ipp|pxd|pxi|in)")
-_ONLY_CONFIGURES = re.compile(r"cmake[-_]only", re.IGNORECASE)
 
 
 def way_of(era: Era, texts: Mapping[str, str]) -> Way:
     """How a tree is made editable, by how it is built and the texts of its telling files."""
-    if era.driver in {"cmake", "scikit-build-core"}:
+    if era.driver != "pep517":
         return era.driver
-    if era.driver == "setup.py" and _ONLY_CONFIGURES.search(texts.get("setup.py", "")):
-        return "setup.py"
     backend = _backend(texts.get("pyproject.toml", ""))
     return "setuptools" if backend is None or backend.partition(".")[0] == "setuptools" else "backend"
 
@@ -142,13 +140,13 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_steps(before: Mapping[str, Step], after: Mapping[str, Step]) -> Count:
-    """What ninja did between two readings of its log. A step that makes several files is one."""
-    fresh = {
-        step.command
-        for path, step in after.items()
-        if path not in before or (before[path].stamp, before[path].command) != (step.stamp, step.command)
-    }
-    return Count(ran=len(fresh), total=len({step.command for step in after.values()}))
+    """What ninja did between two readings of its log. A step that makes several files is one.
+
+    What CMake itself does is none: writing ``build.ninja``, running a target such as ``install``.
+    """
+    made = {path: step for path, step in after.items() if not path.endswith(_MAKE_NOTHING)}
+    fresh = {step.command for path, step in made.items() if before.get(path) != step}
+    return Count(ran=len(fresh), total=len({step.command for step in made.values()}))
 
 
 def redirect_target(text: str) -> str | None:

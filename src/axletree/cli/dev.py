@@ -101,11 +101,17 @@ def _lines(done: Developed) -> Iterator[str]:
     counted = f"{done.ran:,} of {plural(done.steps, 'step')}" if done.steps else "done"
     yield f"{counted} in {format_duration(done.seconds)} ({done.variant}, {done.way})"
     if done.venv is not None:
-        yield printable(f"activate: source {shlex.quote(f'{done.venv}/bin/activate')}")
+        programs = _from_here(Path(done.venv) / "bin")
+        yield printable(f"activate: source {shlex.quote(f'{programs}/activate')}")
         if done.modules:
-            yield printable(f"import:   {shlex.quote(f'{done.venv}/bin/python')} -c 'import {done.modules[0]}'")
+            yield printable(f"import:   {shlex.quote(f'{programs}/python')} -c 'import {done.modules[0]}'")
     for note in done.notes:
         yield printable(f"note: {note}")
+
+
+def _from_here(path: Path) -> Path:
+    """A path as one would type it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _json(done: Developed) -> str:

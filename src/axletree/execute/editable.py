@@ -42,6 +42,8 @@ _MODULE = re.compile(r"\w+\.(?:cpython-[\w-]+|abi3)\.so")
 _STEP = re.compile(r"\s*\[\s*(\d+)/(\d+)\]\s*(.*)")
 _SETUP = "import setuptools; setuptools.setup()"
 """What stands for a setup.py where there is none."""
+_VARIABLES = {"CMAKE_INSTALL_ALWAYS": "1"}
+"""CMake takes an installed file for the same as a built one whose time differs by less than a second."""
 _DEFAULTS = {"CMAKE_BUILD_TYPE": "RelWithDebInfo"}
 """Of a tree that is CMake's alone, where the recipe says nothing."""
 
@@ -283,7 +285,7 @@ def _run(project: Project, words: list[str], *, what: str, watch: Callable[[str]
     check_program(
         words,
         cwd=project.source,
-        env=project.env,
+        env={**project.env, **_VARIABLES},
         log=project.context.log,
         progress=project.context.progress,
         what=what,
@@ -304,7 +306,9 @@ def _steps(project: Project) -> dict[str, Step]:
 def _objects(project: Project) -> dict[str, Step]:
     found = project.build.rglob("*.o") if project.build.is_dir() else ()
     paths = {path.relative_to(project.build).as_posix(): path.stat().st_mtime_ns for path in found}
-    return {path: Step(path=path, milliseconds=0, stamp=stamp, command=path) for path, stamp in paths.items()}
+    return {
+        path: Step(path=path, milliseconds=0, stamp=stamp, command=path, start=stamp) for path, stamp in paths.items()
+    }
 
 
 def _redirected(project: Project) -> Path | None:
