@@ -47,7 +47,7 @@ requires = ["setuptools<82", "numpy"]
 action = "build"
 environment = "build"
 axes = ["python", "gpu"]
-[packages.engine]
+[packages.demo]
 from = "build"
 local = "{gpu}"
 """
@@ -361,6 +361,13 @@ def test_upstream_that_contradicts_itself(project: Tree) -> None:
     assert run(*arguments, "--fail-on", "contradiction")[0] == 1
 
 
+def test_a_wheel_of_another_project_is_refused(project: Tree) -> None:
+    path = wheel(project.root, "1.2.0")
+    path = path.rename(path.with_name("other-1.2.0-py3-none-any.whl"))
+    with pytest.raises(UsageError, match="which the recipe does not make"):
+        find_drift(str(project.root / "engine.toml"), DriftInputs(wheels=(path,)), environ=ENVIRON)
+
+
 def test_only_one_version_is_compared(project: Tree) -> None:
     other = wheel(project.root, "1.3.0")
     project.main.commit(version_dot_txt="1.1.0a0\n")
@@ -454,7 +461,9 @@ def test_the_official_cuda_wheel(tmp_path: Path) -> None:
         (shutil.copytree if (RECIPES / name).is_dir() else shutil.copy)(RECIPES / name, tmp_path / name)
     recipe = tmp_path / "pytorch.toml"
     recipe.write_text(recipe.read_text().replace('version = "2.13.0"', 'version = "2.14.1"'))
-    found = {row.dependency: row for row in find_drift(str(recipe), DriftInputs(wheels=(cuda,)), environ=ENVIRON).rows}
+    toolkit = inputs.wheel("cuda-toolkit==13.0.3")
+    report = find_drift(str(recipe), DriftInputs(wheels=(cuda, toolkit)), environ=ENVIRON)
+    found = {row.dependency: row for row in report.rows}
     required = {
         name: next(each.spec for each in row.evidence if each.column == "wheel")
         for name, row in found.items()
@@ -475,5 +484,9 @@ def test_the_official_cuda_wheel(tmp_path: Path) -> None:
     assert {"nccl", "cudnn", "cuda", "glibc"} <= linked
     worlds = {gpu for each in found["nccl"].evidence if each.column == "wheel" for gpu in each.gpus}
     assert worlds == {"cu130"}
+    assert required["libcufft"] == "==12.0.0.61.*"
+    assert found["libcufft"].verdicts == ("same",)
+    assert found["libcublas"].verdicts == ("conflict",)  # 13.1.0.3 in the recipe's table, 13.1.1.3 in the toolkit
+    assert found["nccl"].verdicts == ("conflict",)
     with pytest.raises(UsageError, match=r"the wheel is of version 2\.14\.1"):
         find_drift(str(RECIPES / "pytorch.toml"), DriftInputs(wheels=(cuda,)), environ=ENVIRON)

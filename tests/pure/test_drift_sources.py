@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.version import Version
 
 from axletree.binary.elf.facts import ElfFacts, VersionNeed
@@ -14,7 +16,14 @@ from axletree.package.drift.cmake import find_pins, project_version
 from axletree.package.drift.conda_recipe import read_conda_recipe
 from axletree.package.drift.linked import of_libraries
 from axletree.package.drift.names import look_up, own_version, parse_table
-from axletree.package.drift.requirements import Origin, of_build_matrix, of_pyproject, of_requirement, of_setup_py
+from axletree.package.drift.requirements import (
+    Origin,
+    of_build_matrix,
+    of_pyproject,
+    of_requirement,
+    of_requirements_file,
+    of_setup_py,
+)
 from axletree.package.drift.scripts import of_pin_file, of_script
 from axletree.package.drift.tags import parse_contains, parse_describe, tag_version
 from axletree.package.drift.tree import copy_of, is_wanted
@@ -146,6 +155,8 @@ ExternalProject_Add(mkldnn_ep URL https://example.org/onednn/archive/v3.5.3.tar.
 ExternalProject_Add(nccl_external SOURCE_DIR x)
 FetchContent_Declare(gloo GIT_REPOSITORY https://github.com/pytorch/gloo
   GIT_TAG a6bfc237255a6bac1513f7c1ebde6d8aed6b5191)
+ExternalProject_Add(fxdiv
+  URL https://example.org/FXdiv/archive/a6bfc237255a6bac1513f7c1ebde6d8aed6b5191.zip)
 """
     found = find_pins(text, file="cmake/x.cmake", table=TABLE)
     assert specs(found) == [
@@ -157,6 +168,7 @@ FetchContent_Declare(gloo GIT_REPOSITORY https://github.com/pytorch/gloo
         ("nlohmann_json", "3.11.3"),
         ("onednn", "3.5.3"),
         ("gloo", C),
+        ("fxdiv", C),
     ]
     assert [each.line for each in found[:2]] == [5, 6]
     assert found[-1].range is None
@@ -457,3 +469,51 @@ def test_the_innermost_copy_is_meant() -> None:
     assert copy_of("third_party/kineto/libkineto/third_party/fmt/a.h") == "third_party/kineto/libkineto/third_party/fmt"
     assert copy_of("third_party/README.md") is None
     assert copy_of("src/isa_l/a/b.c", ["src/isa_l"]) == "src/isa_l"
+
+
+ALPHABET = "aA1.=-_ \n\t\"'#$(){}[]<>!~,;:/*|\\%@+" + "é"
+PARTS = st.sampled_from(
+    [
+        "find_package(",
+        "set(",
+        "requirements:\n",
+        "  run:\n",
+        "- a ",
+        ">=1",
+        "==2.*",
+        "${X}",
+        "{{ v }}",
+        "_VERSION=",
+        "1" * 5000,
+    ]
+)
+
+
+@given(st.lists(st.one_of(st.text(ALPHABET, max_size=12), PARTS), max_size=14).map("".join))
+def test_no_text_breaks_a_reader(text: str) -> None:
+    origin = Origin(column="ci", role="pin", file="f", pythons=("3.11",))
+    of_script(text, file="f.sh", table=TABLE)
+    of_pin_file(text, file="x/pins/f.txt", table=TABLE)
+    find_pins(text, file="f.cmake", table=TABLE)
+    of_requirements_file(text, origin, table=TABLE)
+    of_pyproject(text, file="pyproject.toml", table=TABLE)
+    of_setup_py(text, file="setup.py", table=TABLE)
+    of_build_matrix(text, file="m.py", table=TABLE)
+    read_conda_recipe(text, file="meta.yaml", table=TABLE)
+    of_copy("third_party/fmt", {"VERSION": text, "CMakeLists.txt": text, "a/version.h": text}, table=TABLE)
+    tag_version(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["build-system = 1", "project = [1]", "[project]\ndependencies = 'a'\noptional-dependencies = 3"]
+)
+def test_a_pyproject_of_another_shape_says_nothing(text: str) -> None:
+    assert of_pyproject(text, file="pyproject.toml", table=TABLE) == ()
+
+
+def test_a_long_line_takes_no_time() -> None:
+    for text in ("a-" * 400_000, " " * 400_000 + "x", "x-linux-" + "1-" * 400_000, "1." * 400_000):
+        of_script(text, file="f.sh", table=TABLE)
+        of_pin_file(text.strip(), file="x/pins/f.txt", table=TABLE)
+        read_conda_recipe(f"requirements:\n  run:\n    - {text}\n", file="meta.yaml", table=TABLE)
+        tag_version(text)

@@ -19,23 +19,28 @@ from axletree.host.indexes import IndexSettings
 from axletree.host.simple_api import list_files, project_of
 from axletree.host.source_tree import read_source
 from axletree.package.drift.channel import Offer, of_files, of_repodata
-from axletree.package.drift.conda_recipe import read_conda_recipe
+from axletree.package.drift.conda_recipe import CondaRecipe, read_conda_recipe
 from axletree.package.drift.linked import of_libraries
+from axletree.package.drift.metapackage import fan_out, requires_extras
+from axletree.package.drift.names import look_up
 from axletree.package.drift.recipe import Asked, of_targets
 from axletree.package.drift.requirements import Origin, of_metadata
-from axletree.package.drift.tree import headers_of, of_tree, source_version
+from axletree.package.drift.tree import SourceFacts, headers_of, of_tree, source_version
 from axletree.package.drift.verdict import Row, contradictions, judge
+from axletree.package.wheel.names import parse_wheel_name
 from axletree.package.wheel.scan import scan_wheel
 from axletree.recipe.axes import expand, select
 from axletree.recipe.locate import source_lines
 from axletree.recipe.target import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.package.drift.evidence import Evidence
     from axletree.package.drift.names import Table
+    from axletree.package.wheel.metadata import Metadata
+    from axletree.package.wheel.scan import WheelScan
 
 _LABEL = re.compile(r"cpu|xpu|cu\d+|rocm\d*")
 _OF_GPU = ("nvidia-", "cuda-", "triton", "pytorch-triton", "intel-")
@@ -72,6 +77,7 @@ class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     source: Path | None = None
     wheels: tuple[Path, ...] = ()
+    """Official wheels of the recipe's project; and of metapackages that these require with extras, cuda-toolkit."""
     conda_recipe: Path | None = None
     """A ``meta.yaml`` or ``recipe.yaml`` whose requirements stand in for the recipe's own."""
     channels: tuple[Path, ...] = ()
@@ -106,37 +112,64 @@ def find_drift(
     table = read_dependency_table()
     targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, ())]
     pythons = tuple(dict.fromkeys(target.axes["python"] for target in targets if "python" in target.axes))
-    compared = [Compared(what="recipe", name=str(loaded.path), version=loaded.recipe.version)]
-    evidence: list[Evidence] = []
-    notes: list[str] = []
-    if inputs.source is not None:
-        facts = read_source(inputs.source, environ=environ, headers=headers_of(table))
-        version, said_by = source_version(facts) or ("", "")
-        compared.append(Compared(what="source", name=facts.folder, version=version, said_by=said_by))
-        evidence += of_tree(facts, table=table, pythons=pythons)
-        notes += [f"{facts.folder}: {note}" for note in facts.notes]
-    if inputs.source is None:
-        notes.append("no source tree: what upstream vendors, pins and needs for a build is not known; see --source")
-    for path in inputs.wheels:
-        version, found = _read_wheel(path, table, pythons)
-        compared.append(Compared(what="wheel", name=path.name, version=version, said_by="METADATA"))
-        evidence += found
-    asked = of_targets(loaded.recipe, targets, file=loaded.path.name, lines=_lines(loaded), table=table)
-    if inputs.conda_recipe is not None:
-        version, asked, passed_over = _read_conda_recipe(inputs.conda_recipe, table)
-        compared.append(Compared(what="conda recipe", name=str(inputs.conda_recipe), version=version))
-        notes += [f"{inputs.conda_recipe}:{text}: needs rendering, passed over" for text in passed_over]
-    notes += _require_one_version(compared)
+    made = {look_up(table, "pypi", name) for name in (loaded.recipe.name, *loaded.recipe.packages)}
+    own = [path for path in inputs.wheels if look_up(table, "pypi", parse_wheel_name(path.name).project) in made]
+    source, conda_file = inputs.source, inputs.conda_recipe
+    facts = None if source is None else read_source(source, environ=environ, headers=headers_of(table))
+    conda = None if conda_file is None else _read_conda_recipe(conda_file, table)
+    compared = list(_versions(loaded, inputs, facts, own, conda))
+    notes = [*_require_one_version(compared), *_notes(inputs, facts, conda)]
+    evidence = [] if facts is None else list(of_tree(facts, table=table, pythons=pythons))
+    for path in own:
+        evidence += _read_wheel(path, table, pythons)
+    for path in (path for path in inputs.wheels if path not in own):
+        evidence = _fanned_out(path, evidence, table, pythons, made)
+    if conda is None:
+        asked = of_targets(loaded.recipe, targets, file=loaded.path.name, lines=_lines(loaded), table=table)
+    else:
+        asked = Asked(evidence=conda.evidence, inherits=False)
     evidence += asked.evidence
-    offers = _offers(inputs, evidence, table)
     return DriftReport(
         recipe=loaded.recipe.name,
         version=loaded.recipe.version,
         inputs=tuple(compared),
-        rows=judge(evidence, offers, worlds=asked.worlds, inherits=asked.inherits),
+        rows=judge(evidence, _offers(inputs, evidence, table), worlds=asked.worlds, inherits=asked.inherits),
         findings=contradictions(evidence),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _versions(
+    loaded: LoadedRecipe,
+    inputs: DriftInputs,
+    facts: SourceFacts | None,
+    wheels: Iterable[Path],
+    conda: CondaRecipe | None,
+) -> Iterator[Compared]:
+    """What is compared, and of which version each says that it is; the recipe first."""
+    yield Compared(what="recipe", name=str(loaded.path), version=loaded.recipe.version)
+    if facts is not None:
+        version, said_by = source_version(facts) or ("", "")
+        yield Compared(what="source", name=facts.folder, version=version, said_by=said_by)
+    for path in wheels:
+        metadata = _metadata(scan_wheel(map_file(path), filename=path.name, only_metadata=True))
+        yield Compared(what="wheel", name=path.name, version=metadata.version, said_by="METADATA")
+    if conda is not None:
+        yield Compared(what="conda recipe", name=str(inputs.conda_recipe), version=conda.version)
+
+
+def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | None) -> Iterator[str]:
+    if facts is None:
+        yield "no source tree: what upstream vendors, pins and needs for a build is not known; see --source"
+    else:
+        yield from (f"{facts.folder}: {note}" for note in facts.notes)
+    if conda is not None and conda.passed_over:
+        texts = [text.partition(": ") for text in conda.passed_over]
+        lines: dict[str, list[str]] = {}
+        for number, _, text in texts:
+            lines.setdefault(text, []).append(number)
+        shown = ", ".join(f"{text} ({', '.join(numbers)})" for text, numbers in lines.items())
+        yield f"{inputs.conda_recipe}: needs rendering, passed over (lines): {shown}"
 
 
 def _require_one_version(compared: Sequence[Compared]) -> list[str]:
@@ -168,11 +201,9 @@ def _lines(loaded: LoadedRecipe) -> dict[str, int]:
     return found
 
 
-def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> tuple[str, list[Evidence]]:
+def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> list[Evidence]:
     scan = scan_wheel(map_file(path), filename=path.name, hashes="small")
-    metadata = scan.wheel.metadata
-    if metadata is None:
-        raise IntegrityError(*(Problem(file=path.name, message=text) for text in scan.wheel.unreadable))
+    metadata = _metadata(scan)
     tags = scan.wheel.name.python.split(".")
     own = tuple(f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp") and tag[3:].isdigit())
     origin = Origin(column="wheel", role="requires", file=path.name, phase="run", pythons=own or pythons)
@@ -180,7 +211,25 @@ def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> tuple[str
     gpus = _gpus(metadata.version, found)
     found = tuple(msgspec.structs.replace(each, gpus=gpus) if _is_of_gpu(each) else each for each in found)
     libraries = [(member.path, member.facts) for member in scan.elfs]
-    return metadata.version, [*found, *of_libraries(libraries, file=path.name, table=table, gpus=gpus)]
+    return [*found, *of_libraries(libraries, file=path.name, table=table, gpus=gpus)]
+
+
+def _fanned_out(
+    path: Path, evidence: list[Evidence], table: Table, pythons: tuple[str, ...], made: Collection[str]
+) -> list[Evidence]:
+    """What a metapackage brings that the other wheels require with extras."""
+    scan = scan_wheel(map_file(path), filename=path.name, only_metadata=True)
+    metadata = _metadata(scan)
+    if not requires_extras(metadata.name, evidence):
+        message = f"is of {metadata.name}, which the recipe does not make and no other wheel requires with extras"
+        raise UsageError(Problem(file=path.name, message=message, hint=f"it makes {', '.join(sorted(made))}"))
+    return list(fan_out(metadata, evidence, file=path.name, table=table, pythons=pythons))
+
+
+def _metadata(scan: WheelScan) -> Metadata:
+    if scan.wheel.metadata is None:
+        raise IntegrityError(*(Problem(file=scan.wheel.filename, message=text) for text in scan.wheel.unreadable))
+    return scan.wheel.metadata
 
 
 def _gpus(version: str, requires: Iterable[Evidence]) -> tuple[str, ...]:
@@ -197,13 +246,13 @@ def _is_of_gpu(each: Evidence) -> bool:
     return each.project.startswith(_OF_GPU)
 
 
-def _read_conda_recipe(path: Path, table: Table) -> tuple[str, Asked, tuple[str, ...]]:
+def _read_conda_recipe(path: Path, table: Table) -> CondaRecipe:
     text = _read(path, _LARGEST_TEXT).decode("utf-8", "replace")
     found = read_conda_recipe(text, file=path.name, table=table)
     if not found.evidence:
         hint = "give a meta.yaml or recipe.yaml with requirements in it"
         raise UsageError(Problem(file=str(path), message="no requirements could be read", hint=hint))
-    return found.version, Asked(evidence=found.evidence, inherits=False), found.passed_over
+    return found
 
 
 def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> dict[str, Offer]:

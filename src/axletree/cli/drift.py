@@ -31,7 +31,13 @@ _FAILING = {
 @click.command()
 @click.argument("recipe")
 @click.option("--source", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Upstream's source tree.")
-@click.option("--wheel", "wheels", type=_FILE, multiple=True, help="An official wheel of the same version. Repeatable.")
+@click.option(
+    "--wheel",
+    "wheels",
+    type=_FILE,
+    multiple=True,
+    help="An official wheel of the same version, or the cuda-toolkit that one requires. Repeatable.",
+)
 @click.option(
     "--recipe-metadata",
     type=_FILE,

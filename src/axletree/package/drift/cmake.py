@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 _WANTED = re.compile(r"(?P<low>\d+(?:\.\d+)*)(?:\.\.\.(?P<below><)?(?P<high>\d+(?:\.\d+)*))?")
 _IN_ADDRESS = re.compile(r"(?:[-_/]|/v|-v)(\d+(?:[._]\d+)+(?:-?(?:a|b|rc)\d+)?)(?=[-_./]|$)", re.IGNORECASE)
+_LONGEST = 1000
 _ARCHIVE = re.compile(r"\.(?:tar\.\w+|tgz|zip|whl|7z)$")
 
 
@@ -158,9 +159,11 @@ def _name(target: str, address: str) -> str:
 
 
 def _version(tag: str | None, url: str | None, dependency: str, table: Table) -> tuple[str | None, VersionRange | None]:
-    if tag is not None and COMMIT.fullmatch(tag):
-        return tag, None
-    texts = [tag] if tag is not None else _IN_ADDRESS.findall(_ARCHIVE.sub("", url or ""))[-1:]
+    address = _ARCHIVE.sub("", (url or "")[:_LONGEST])
+    for commit in (tag or "", address.rpartition("/")[2]):
+        if COMMIT.fullmatch(commit):
+            return commit, None
+    texts = [tag] if tag is not None else _IN_ADDRESS.findall(address)[-1:]
     for text in texts:
         version = own_version(table, dependency, "tag", text) if "$" not in text else None
         if version is not None:

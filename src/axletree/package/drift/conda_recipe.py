@@ -35,6 +35,7 @@ _SECTIONS: dict[str, Phase] = {
     "run_constrained": "run",
     "run_constraints": "run",
 }
+_LONGEST = 1000
 _NOT_LINUX = re.compile(r"^(?:win|osx|not linux|not unix|win and .*|osx and .*|ppc64le|aarch64|arm64)$")
 
 
@@ -51,7 +52,7 @@ class CondaRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Reader:
     def __init__(self, text: str, file: str, table: Table) -> None:
-        self.lines = text.splitlines()
+        self.lines = [line[:_LONGEST] for line in text.splitlines()]
         self.file, self.table = file, table
         self.variables = _variables(self.lines)
         self.conditions: list[str] = []

@@ -21,6 +21,9 @@ Kind = Literal["submodule", "cmake", "pin", "variable", "pypi", "conda", "soname
 """Where a name or a version is written."""
 
 
+_LONGEST = 200
+
+
 class Rewrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How versions of one kind are written in another way than the table's own."""
 
@@ -130,8 +133,10 @@ def is_known(table: Table, kind: Kind, name: str) -> bool:
 def own_version(table: Table, dependency: str, kind: Kind, text: str) -> str | None:
     """A version, written as files of some kind have it, in the table's own form; ``None`` where it is no version.
 
-    The result is a version, or the beginning of one with ``.*``.
+    The result is a version, or the beginning of one with ``.*``; for some SONAMEs it is a bound, ``>=2022``.
     """
+    if len(text) > _LONGEST:
+        return None
     known = table.dependencies.get(dependency)
     for rewrite in known.versions if known is not None else ():
         match = re.fullmatch(rewrite.pattern, text.strip()) if kind in rewrite.of else None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from axletree.recipe.target import Target
 
 _SHOWN_VALUES = 4
+_LONGEST = 1000
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +137,7 @@ def _origin(file: str, phase: Phase, axes: Mapping[str, str], when: str) -> Orig
 
 def of_conda_text(text: str, origin: Origin, *, table: Table, line: int | None = None) -> Evidence | None:
     """What a conda dependency says: ``nccl <2.29``, ``libblas * *mkl``; ``None`` for virtual packages."""
-    name, _, rest = text.strip().partition(" ")
+    name, _, rest = text[:_LONGEST].strip().partition(" ")
     if "::" in name:
         name = name.rpartition("::")[2]
     for sign in "<>=!~":

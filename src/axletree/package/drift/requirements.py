@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
 
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Column, Evidence, Phase, Role, cuda_label
@@ -26,6 +29,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _REQUIREMENT_TABLE = re.compile(r"REQUIREMENTS")
 _CUDA = re.compile(r"\d{1,2}\.\d{1,2}(?:\.\d+)?")
+_LONGEST = 1000
 _LINUX = {
     "os_name": "posix",
     "sys_platform": "linux",
@@ -58,8 +62,10 @@ def of_requirement(text: str, origin: Origin, *, table: Table, line: int | None 
     ``cuda-toolkit[cublas,nvrtc]==13.0.3`` speaks of the toolkit and of each part that it names.
     """
     try:
-        requirement = Requirement(text)
+        requirement = Requirement(text) if len(text) <= _LONGEST else None
     except InvalidRequirement:
+        return ()
+    if requirement is None:
         return ()
     optional = _extra(requirement)
     if not _applies(requirement, origin.pythons, optional):
@@ -124,8 +130,11 @@ def _applies(requirement: Requirement, pythons: tuple[str, ...], extra: str) -> 
     for python in pythons or ("3.12",):
         plain = python.removesuffix("t")
         environment = _LINUX | {"python_version": plain, "python_full_version": f"{plain}.0", "extra": extra}
-        if marker.evaluate(environment):
-            return True
+        try:
+            if marker.evaluate(environment):
+                return True
+        except (UndefinedComparison, UndefinedEnvironmentName, InvalidVersion):
+            return True  # it can't be decided, so it may hold
     return False
 
 
@@ -148,10 +157,10 @@ def of_pyproject(text: str, *, file: str, table: Table, pythons: tuple[str, ...]
     """``build-system.requires``, ``project.dependencies`` and ``project.optional-dependencies``."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return ()
-    project = document.get("project", {})
-    lists: list[tuple[Phase, Any, str]] = [("build", document.get("build-system", {}).get("requires"), "")]
+    system, project = dict(_items(document.get("build-system"))), dict(_items(document.get("project")))
+    lists: list[tuple[Phase, Any, str]] = [("build", system.get("requires"), "")]
     lists.append(("run", project.get("dependencies"), ""))
     lists += [("run", texts, extra) for extra, texts in _items(project.get("optional-dependencies"))]
     found: list[Evidence] = []
@@ -240,7 +249,9 @@ def _line_in(text: str, node: ast.Constant, part: str) -> int:
 def _assigned(text: str) -> Iterator[tuple[str, ast.expr]]:
     """Names and what is assigned to them, keyword arguments too."""
     try:
-        module = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that Python dislikes, in a file that is not run
+            module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(module):

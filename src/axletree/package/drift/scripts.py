@@ -34,6 +34,7 @@ _ADDRESS = re.compile(r"https?://\S+?/([A-Za-z0-9._-]+?)(?:\.git)?[\"']?(?:\s|$)
 _FUNCTION = re.compile(r"^(?:function\s+)?([A-Za-z_]\w*)\s*(?:\(\))?\s*\{")
 _LABEL = re.compile(r"^\s*\(?[\"']?([\w.*|?\[\]${}-]+)[\"']?\)\s*$")
 _CUDA_IN_NAME = re.compile(r"cuda-?(\d{2})\.?(\d{1,2})|^install_(\d{2})(\d)$")
+_LONGEST = 1000
 _GPU_END = re.compile(r"-(cu\d{2,3})$")
 _FILE_END = re.compile(r"(?:[-_](?:version|pin|release|tag))+$")
 
@@ -43,7 +44,7 @@ def of_script(text: str, *, file: str, table: Table) -> tuple[Evidence, ...]:
     found: list[Evidence] = []
     scope = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        plain = line.split(" #")[0] if not line.lstrip().startswith("#") else ""
+        plain = line[:_LONGEST].split(" #")[0] if not line.lstrip().startswith("#") else ""
         if (opened := _FUNCTION.match(plain)) is not None:
             scope = opened[1]
         elif (label := _LABEL.match(plain)) is not None:

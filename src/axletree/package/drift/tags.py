@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 _DESCRIBED = re.compile(r"(?P<tag>.+)-(?P<commits>\d+)-g(?P<commit>[0-9a-f]{4,64})")
 _CONTAINED = re.compile(r"(?P<tag>[^~^]+)(?P<way>(?:[~^]\d*)*)")
 _PREFIX = re.compile(r"(?:[A-Za-z][A-Za-z0-9+]*[-_.])*?(?:v|ver|version|r|n|rel|release)?[-_.]?(?=\d)", re.IGNORECASE)
+_LONGEST = 200
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """A whole digest of a commit, of SHA-1 or SHA-256."""
 
@@ -55,6 +56,8 @@ def tag_version(tag: str) -> Version | None:
 
     ``v2.21.5-1`` is 2.21.5.post1, as PEP 440 reads it; what a project means by it is a matter of its table.
     """
+    if len(tag) > _LONGEST:
+        return None
     text = _PREFIX.sub("", tag.rpartition("/")[2], count=1)
     for form in (text, text.replace("_", ".")):
         try:

@@ -199,7 +199,9 @@ def _compare(
     if relation == "same":
         yield Judgement(verdict="same", why=f"{_said(one)}, {theirs}")
     elif relation == "tighter":
-        if others[0].role == "requires":
+        named = _pinned(one)
+        same = others[0].role == "pin" or (named is not None and named in map(_pinned, others))  # 12.0.61 in 12.0.61.*
+        if not same:
             yield Judgement(
                 verdict="recipe tighter", why=f"{_said(one)} leaves out some of {theirs}", optional=optional
             )
@@ -289,17 +291,22 @@ def _union(evidence: Iterable[Evidence]) -> VersionRange:
 
 def _said(each: Evidence) -> str:
     scope = f" for {'/'.join(each.gpus)}" if each.gpus else ""
-    return f"{each.spec}{scope} ({place(each)})"
+    return f"{each.spec}{scope} ({_place(each)})"
+
+
+def _place(each: Evidence) -> str:
+    """Where a statement stands, of a wheel only what it is of: its tags say nothing here."""
+    return "-".join(each.file.split("-")[:2]) if each.file.endswith(".whl") else place(each)
 
 
 def _said_all(others: Sequence[Evidence]) -> str:
     specs = list(dict.fromkeys(each.spec for each in others))
     shown = " or ".join(specs[:4]) + (" ..." if len(specs) > 4 else "")
-    return f"upstream {shown} ({place(others[0])})"
+    return f"upstream {shown} ({_place(others[0])})"
 
 
 def _places(evidence: Sequence[Evidence]) -> str:
-    places = list(dict.fromkeys(place(each) for each in evidence))
+    places = list(dict.fromkeys(_place(each) for each in evidence))
     return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
 
 
