@@ -335,6 +335,8 @@ def test_the_command(project: Tree) -> None:
     assert found["nccl"]["verdicts"] == ["ahead of upstream"]
     assert found["numpy"]["verdicts"] == ["only in recipe"]
     assert found["nccl"]["newest"] == {"version": "2.28.9.1", "file": "repodata.json"}
+    asked = [each for each in found["setuptools"]["evidence"] if each["column"] == "recipe"]
+    assert [(each["gpus"], each["when"]) for each in asked] == [([], "environment build")]  # all variants alike
     statement = next(each for each in found["nccl"]["evidence"] if each["column"] == "ci")
     assert statement["text"] == "v2.27.5-1"
     assert (statement["file"], statement["line"]) == (".ci/docker/ci_commit_pins/nccl-cu12.txt", 1)

@@ -423,8 +423,7 @@ tests:
         ("nccl", "<2.29", ("cu130",)),
         ("cudnn", "*", ("cu130",)),
         ("mkl", "<2024", ()),
-        ("pytorch", "==2.13.0", ()),
-    ]
+    ]  # libtorch is what it makes
     assert found.passed_over == ("9: ${{ compiler('cxx') }}",)
 
 

@@ -71,7 +71,12 @@ def drift_text(report: Report, *, width: int, evidence: bool, only: Sequence[str
         else:
             lines += _reasons(row, first=row is rows[0])
     if alone:
-        lines += ["", *textwrap.wrap(f"only in recipe: {', '.join(alone)}", max(width, 60), subsequent_indent="  ")]
+        lines += [
+            "",
+            *textwrap.wrap(
+                f"only in recipe: {', '.join(alone)}", max(width, 60), subsequent_indent="  ", break_on_hyphens=False
+            ),
+        ]
     lines += _contradictions(report.findings if not only else ())
     hidden = len([row for row in report.rows if row.secondary]) if not (evidence or only) else 0
     if hidden:
@@ -109,7 +114,7 @@ def _reasons(row: Row, *, first: bool) -> Iterator[str]:
     for number, each in enumerate(shown[:_MOST_SPECS]):
         yield printable(f"{row.dependency if number == 0 else '':<18} {each.verdict}: {each.why}")
     if len(shown) > _MOST_SPECS:
-        yield f"{'':<18} and {len(shown) - _MOST_SPECS} more: --evidence {row.dependency}"
+        yield f"{'':<18} and {len(shown) - _MOST_SPECS} more: see --evidence --only {row.dependency}"
 
 
 def _evidence(row: Row) -> Iterator[str]:

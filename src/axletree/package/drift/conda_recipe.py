@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.package.drift.evidence import Evidence, Phase
+from axletree.package.drift.names import look_up
 from axletree.package.drift.recipe import of_conda_text
 from axletree.package.drift.requirements import Origin
 
@@ -58,6 +59,7 @@ class _Reader:
         self.conditions: list[str] = []
         self.evidence: list[Evidence] = []
         self.passed_over: list[str] = []
+        self.made: set[str] = set()
 
     def read(self) -> None:
         """Walk over the requirements sections of the recipe and its outputs."""
@@ -86,6 +88,8 @@ class _Reader:
             if key is not None and (item is None or _is_mapping(item["text"])):
                 path = [(at, name) for at, name in path if at < indent]
                 path.append((indent, key["key"]))
+                if key["key"] == "name" and {"package", "outputs"} & {name for _, name in path}:
+                    self.made.add(look_up(self.table, "conda", key["rest"].strip().strip("'\"")))
             elif item is not None:
                 self.requirement(item["text"], path, number, "" if pending is None else pending[2])
 
@@ -135,7 +139,7 @@ def read_conda_recipe(text: str, *, file: str, table: Table) -> CondaRecipe:
     reader = _Reader(text, file, table)
     reader.read()
     unique: dict[tuple[str, str, str], Evidence] = {}
-    for each in reader.evidence:
+    for each in (each for each in reader.evidence if each.dependency not in reader.made):
         unique.setdefault((each.dependency, each.text, each.when), each)
     return CondaRecipe(
         name=reader.variables.get("name", ""),

@@ -22,6 +22,7 @@ _CONDA_PART = re.compile(r"(?P<operator>>=|<=|==|!=|~=|>|<|=)?\s*(?P<version>[0-
 _LETTER = re.compile(r"(?P<release>\d+(?:\.\d+)*)(?P<letter>[a-z])")
 _ORDER = {">=": 0, ">": 0, "~=": 0, "==": 1, "===": 1, "!=": 2, "<": 3, "<=": 3}
 _STRICT = re.compile(r"(?<![^,])(?:!=(?P<version>[^,]+),(?P<sign><)=(?P=version))(?![^,])")
+_INTERVAL = re.compile(r"([\[(])(\S+), (\S+?)([\])])")
 _LONGEST = 500
 
 
@@ -137,7 +138,20 @@ def describe(found: VersionRange) -> str:
     if specifiers is not None:
         # PEP 440's `<V` leaves out pre-releases of V, so a set with those is no such specifier; to people it is.
         return _STRICT.sub(r"\g<sign>\g<version>", in_order(specifiers))
-    return repr(found).partition("'")[2].partition("'")[0]
+    shown = repr(found).partition("'")[2].partition("'")[0]
+    return " or ".join(_INTERVAL.sub(_bounds, interval) for interval in shown.split(" | "))
+
+
+def _bounds(interval: re.Match[str]) -> str:
+    """``[1.0, 2.dev0)`` as ``>=1.0,<2``."""
+    opened, low, high, closed = interval.groups()
+    parts = ["" if low == "-inf" else f">{'=' * (opened == '[')}{_at(low)}"]
+    parts.append("" if high == "+inf" else f"<{'=' * (closed == ']')}{_at(high)}")
+    return ",".join(filter(None, parts))
+
+
+def _at(bound: str) -> str:
+    return bound.partition("[")[0].removesuffix(".dev0")
 
 
 def parse_specifiers(text: str) -> VersionRange | None:

@@ -50,14 +50,18 @@ def of_targets(
         table: what dependencies are called.
     """
     seen: dict[Evidence, list[Mapping[str, str]]] = {}
+    worlds: dict[Evidence, set[str]] = {}
     for target in targets:
         for evidence in _of_target(recipe, target, file, lines, table):
-            seen.setdefault(evidence, []).append(target.axes)
+            key = msgspec.structs.replace(evidence, gpus=())
+            seen.setdefault(key, []).append(target.axes)
+            worlds.setdefault(key, set()).update(evidence.gpus)
     axes = {axis: {target.axes[axis] for target in targets} for axis in recipe.axes}
     found = []
     for evidence, where in seen.items():
         when = "; ".join(filter(None, (evidence.when, _variants(where, axes))))
-        found.append(msgspec.structs.replace(evidence, when=when))
+        gpus = () if worlds[evidence] == axes.get("gpu") else tuple(sorted(worlds[evidence]))
+        found.append(msgspec.structs.replace(evidence, when=when, gpus=gpus))
     return Asked(
         evidence=tuple(found),
         inherits=any(_inherits(target) for target in targets),

@@ -104,7 +104,6 @@ def _pin(table: Table, name: str, kind: Kind, version: str, line: str, file: str
             spec=own,
             range=ranges.parse_specifiers(own if own[0] in "<>=!~" else f"=={own}"),
             confidence="likely",
-            phase="build",
         )
 
 

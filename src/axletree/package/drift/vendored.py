@@ -122,12 +122,16 @@ def _own(name: str, tag: str | None, table: Table) -> str | None:
 
 
 def _said(module: Submodule, described: Described | None, contained: Contained | None) -> str:
-    parts = [] if described is None else [f"{described.tag}, {described.commits} commits later"]
+    parts = [] if described is None else [f"{described.tag}, {_later_by(described)}"]
     if described is not None and described.commits == 0:
         parts = [described.tag]
     if contained is not None and (described is None or described.commits):
         parts.append(f"contained in {module.contained}")
     return ", ".join(parts)
+
+
+def _later_by(described: Described) -> str:
+    return f"{described.commits} commit{'s' * (described.commits != 1)} later"
 
 
 def _trouble(module: Submodule, described: Described | None, table: Table, name: str) -> Iterator[str]:
@@ -145,7 +149,7 @@ def _trouble(module: Submodule, described: Described | None, table: Table, name:
         yield f"tag {described.tag} names no version"
     annotated = parse_describe(module.annotated)
     if annotated is not None and described is not None and annotated.tag != described.tag:
-        status = f"{annotated.tag}, {annotated.commits} commits later"
+        status = f"{annotated.tag}, {_later_by(annotated)}"
         yield f"`git submodule status` says {status}: it hides lightweight tags"
     if module.url and _is_fork(module.url, name, table):
         yield f"a fork ({_repository(module.url)}): its tags may be its own"

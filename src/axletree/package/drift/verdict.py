@@ -214,7 +214,7 @@ def _compare(
         yield Judgement(verdict=verdict, why=why, optional=optional)
     else:
         beyond = ranges.describe(asked - union)
-        why = f"{_said(one)}; {theirs}" + (f": allows {beyond} too" if len(beyond) < 60 else "")
+        why = f"{_said(one)}; {theirs}" + (f": allows {beyond} too" if "!=" not in beyond else "")
         yield Judgement(verdict="recipe looser", why=why, optional=optional)
 
 
@@ -243,7 +243,8 @@ def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Offer) ->
         yield Judgement(verdict="behind newest", why=f"{_said(one)} gets {text}; {offer.file} has {shown}")
     for others in _groups(one, upstream):
         known = [each for each in others if each.range is not None]
-        if known and chosen not in _union(known) and _is_above(ranges.exactly(chosen), known):
+        told = known and known[0].role == "pin" and one.range.is_disjoint(_union(known)) and _is_above(one.range, known)
+        if known and not told and chosen not in _union(known) and _is_above(ranges.exactly(chosen), known):
             why = f"{_said(one)} gets {text} of {offer.file}; {_said_all(known)}"
             yield Judgement(verdict="ahead of upstream", why=why)
 
