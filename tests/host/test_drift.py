@@ -346,6 +346,29 @@ def test_the_command(project: Tree) -> None:
     assert "setuptools" not in told.partition("dependencies:")[0]
 
 
+def test_the_package_index_is_asked_for_what_channels_have_not(
+    project: Tree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    simple = tmp_path / "simple"
+    for name, files in {
+        "setuptools": ["setuptools-99.0-py3-none-any.whl"],
+        "cmake": ["cmake-3.31.6-py3-none-any.whl", "cmake-4.2rc1-py3-none-any.whl", "cmake-4.1.0.tar.gz"],
+    }.items():
+        (simple / name).mkdir(parents=True)
+        links = "".join(f'<a href="{file}">{file}</a>' for file in files)
+        (simple / name / "index.html").write_text(f"<html><body>{links}</body></html>")
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_FIND_LINKS", "UV_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", simple.as_uri())
+    arguments = (project.root / "engine.toml", "--source", project.main.folder)
+    found = rows(*arguments, "--channel", project.root / "repodata.json", "--index")
+    assert found["cmake"]["newest"] == {"version": "4.1.0", "file": "package index"}
+    assert found["setuptools"]["newest"] == {"version": "80.1", "file": "repodata.json"}
+    assert found["numpy"]["newest"] is None
+    assert rows(*arguments)["cmake"]["newest"] is None
+
+
 def test_what_had_come_by_a_day(project: Tree) -> None:
     channel = project.root / "repodata.json"
     channel.write_bytes(drift.repodata({"nccl": "2.28.9.1"}, later={"nccl": "2.30.7.1"}))

@@ -267,7 +267,8 @@ def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> 
             other = offers.get(offer.dependency)
             offers[offer.dependency] = offer if other is None else max(offer, other, key=lambda one: one.versions[-1])
     if inputs.index is not None:
-        projects = {each.project: each.dependency for each in evidence if each.project}
+        asked = (each for each in evidence if each.project and each.role in {"requires", "asks"})
+        projects = {each.project: each.dependency for each in asked}  # not what only upstream's CI installs
         for project, name in sorted(projects.items()):
             if name not in offers and (found := _ask_index(project, inputs.index, table)) is not None:
                 offers[name] = found
