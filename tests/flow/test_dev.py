@@ -87,7 +87,7 @@ class Tree:
     def answer(self, venv: str | Path | None = None) -> int:
         """What the extension says, in a process of its own, started somewhere else."""
         python = Path(venv or self.source / ".axletree" / "venv") / "bin" / "python"
-        command = [str(python), "-c", f"import {self.module}; print({self.module}.answer())"]
+        command = [str(python), "-B", "-c", f"import {self.module}; print({self.module}.answer())"]
         return int(subprocess.run(command, cwd="/", capture_output=True, text=True, check=True).stdout)
 
     def edit(self, name: str, old: str, new: str) -> None:
