@@ -103,7 +103,7 @@ def test_files_that_changed() -> None:
 
 
 def step(path: str, *, start: int = 0, command: str | None = None) -> Step:
-    return Step(path=path, milliseconds=1, stamp=1, command=command or path, start=start)
+    return Step(path=path, milliseconds=1, command=command or path, start=start)
 
 
 def test_a_step_that_makes_several_files_is_one() -> None:

@@ -177,6 +177,6 @@ def test_what_ninja_made_again() -> None:
     after = read_ninja_log(
         "# ninja log v7\n0\t5\t300\ta.o\tabc\n2\t11\t100\tb.o\tdef\n4\t9\t1\tc.h\t1\n0\t1\t1\tnew\t2\n"
     )
-    assert (before["b.o"].milliseconds, rebuilt(before, after)) == (9, ("b.o", "c.h"))
+    assert (before["b.o"].milliseconds, rebuilt(before, after)) == (9, ("b.o", "c.h", "new"))
     assert read_ninja_log("garbage") == {}
     assert read_ninja_log("") == {}

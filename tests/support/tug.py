@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from axletree.buildsystem.ninja import Step, read_ninja_log
+from axletree.buildsystem.ninja import Step, read_ninja_log, rebuilt
 from axletree.core.values import Digest, digest_of
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from axletree.store.store import Store
@@ -260,22 +260,14 @@ class Compiled:
 
     def __init__(self, tug: Tiny) -> None:
         self._tug = tug
-        self._before = self._stamps()
-
-    def _stamps(self) -> dict[tuple[str, str], int]:
-        return {
-            (workspace, path): step.stamp
-            for workspace, found in steps(self._tug).items()
-            for path, step in found.items()
-            if path.endswith(".o")
-        }
+        self._before = steps(tug)
 
     def since(self) -> list[str]:
         """Names of the sources that were compiled since the last call, sorted."""
-        now = self._stamps()
-        fresh = [path for (where, path), stamp in now.items() if self._before.get((where, path)) != stamp]
+        now = steps(self._tug)
+        fresh = [path for where, found in now.items() for path in rebuilt(self._before.get(where, {}), found)]
         self._before = now
-        return sorted(Path(path).name.partition(".")[0] for path in fresh)
+        return sorted(Path(path).name.partition(".")[0] for path in fresh if path.endswith(".o"))
 
 
 def from_nothing(tug: Tiny, *args: str) -> Run:

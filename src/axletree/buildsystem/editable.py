@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from axletree.buildsystem.ninja import rebuilt
 from axletree.buildsystem.variables import names_compiler, starts_afresh
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def count_steps(before: Mapping[str, Step], after: Mapping[str, Step]) -> Count:
     What CMake itself does is none: writing ``build.ninja``, running a target such as ``install``.
     """
     made = {path: step for path, step in after.items() if not path.endswith(_MAKE_NOTHING)}
-    fresh = {step.command for path, step in made.items() if before.get(path) != step}
+    fresh = {made[path].command for path in rebuilt(before, made)}
     return Count(ran=len(fresh), total=len({step.command for step in made.values()}))
 
 

@@ -8,8 +8,12 @@ lists need not be done again. Later lines for a path replace earlier ones.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _HEADER = re.compile(r"# ninja log v([0-9]+)")
 
@@ -19,11 +23,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     milliseconds: int
-    stamp: int
-    """Time of the output as ninja saw it; another after each time that it was made."""
     command: str
     """Hash of the command."""
-    start: int = 0
+    start: int
     """When it began, in milliseconds since that run of ninja did."""
 
 
@@ -37,19 +39,18 @@ def read_ninja_log(text: str) -> dict[str, Step]:
         fields = line.split("\t")
         if len(fields) != 5 or not all(field.isdigit() for field in fields[:3]):
             continue
-        start, end, stamp, path, command = fields
-        duration = int(end) - int(start)
-        found[path] = Step(path=path, milliseconds=duration, stamp=int(stamp), command=command, start=int(start))
+        start, end, _, path, command = fields
+        found[path] = Step(path=path, milliseconds=int(end) - int(start), command=command, start=int(start))
     return found
 
 
-def rebuilt(before: dict[str, Step], after: dict[str, Step]) -> tuple[str, ...]:
-    """Outputs of ``before`` that were made again, sorted.
+def rebuilt(before: Mapping[str, Step], after: Mapping[str, Step]) -> tuple[str, ...]:
+    """Outputs that were made between two readings of a log, new ones too, sorted.
 
     The times of the step tell, not that of the file: ``ninja -t restat``, which CMake calls, changes the latter, and a
     step that found nothing to change in its output (``restat = 1``) leaves it.
     """
-    return tuple(sorted(path for path, step in before.items() if path in after and _ran(after[path]) != _ran(step)))
+    return tuple(sorted(path for path, step in after.items() if path not in before or _ran(before[path]) != _ran(step)))
 
 
 def _ran(step: Step) -> tuple[int, int, str]:
