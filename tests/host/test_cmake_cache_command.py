@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from axletree.app.cmake_cache import work_on_cache
 from axletree.buildsystem.cmake.cache import is_true, parse_cache
 from axletree.buildsystem.cmake.python_switch import configured_python
 from axletree.buildsystem.ninja import read_ninja_log, rebuilt
 from axletree.cli.cmake_cache import command
-from axletree.core.errors import IntegrityError, UsageError
+from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.interpreters import find_interpreter
 from axletree.host.pythons import python_facts
 from support.elfs import need
@@ -81,8 +82,7 @@ def test_an_option_is_switched_and_only_its_objects_are_compiled(tree: Path) -> 
     assert shown.output.splitlines()[:2] == ["-USE_EXTRA:BOOL=OFF", "+USE_EXTRA:BOOL=ON"]
     assert "USE_EXTRA : ON" in run("cmake", "--build", tree)
     after = read_ninja_log((tree / ".ninja_log").read_text())
-    assert {path for path in rebuilt(before, after) if path.endswith(".o")} == set()
-    assert "CMakeFiles/core.dir/extra.c.o" in after
+    assert [path for path in rebuilt(before, after) if path.endswith(".o")] == ["CMakeFiles/core.dir/extra.c.o"]
     assert call(tree, "USE_*").output == "USE_EXTRA:BOOL=ON\n"
 
 
@@ -122,6 +122,18 @@ def test_expectations(tree: Path, tmp_path: Path) -> None:
     assert call(tree, "--expect", "USE_EXTRA=OFF").return_value == 0
     with pytest.raises(UsageError, match="no assignment"):
         call(tree, "--expect", "USE_EXTRA")
+
+
+def test_what_can_not_be_read_is_told_before_anything_is_written(tree: Path, tmp_path: Path) -> None:
+    content = (tree / "CMakeCache.txt").read_bytes()
+    with pytest.raises(HostError, match=r"cannot be read: Is a directory$"):
+        work_on_cache(tree, {"USE_EXTRA": "ON"}, log=tmp_path)
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\necho Usage: none >&2; exit 3\n")
+    other.chmod(0o755)
+    with pytest.raises(HostError, match=r"python: no Python answers: Usage: none$"):
+        work_on_cache(tree, {"USE_EXTRA": "ON"}, python=other)
+    assert (tree / "CMakeCache.txt").read_bytes() == content
 
 
 def test_what_was_before_stays_beside_and_bytes_of_any_encoding_stay(tree: Path) -> None:

@@ -17,7 +17,7 @@ from axletree.buildsystem.cmake.cache import (
     render_cache,
 )
 from axletree.buildsystem.cmake.features import Mismatch, check_features
-from axletree.buildsystem.cmake.python_switch import configured_python, find_executable, switch_python
+from axletree.buildsystem.cmake.python_switch import PythonFacts, configured_python, find_executable, switch_python
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.host.files import replace_file
 from axletree.host.pythons import python_facts
@@ -70,7 +70,8 @@ def work_on_cache(
         HostError: a file can't be read or written.
     """
     path = place / CACHE_FILE if place.is_dir() else place
-    text = _read(path)
+    text = _read(path, hint="name a CMakeCache.txt, or the folder that CMake configured")
+    lines = _read(log).splitlines() if log is not None else []
     before = parse_cache(text, file=str(path))
     cache = edit_cache(before, changes, file=str(path)) if changes else before
     if python is not None:
@@ -81,7 +82,6 @@ def work_on_cache(
     if written:
         _write(backup, text, like=path)
         _write(path, render_cache(cache), like=path)
-    lines = _read(log).splitlines() if log is not None else []
     return CacheReport(
         file=str(path),
         cache=cache,
@@ -101,7 +101,7 @@ def _switched(cache: Cache, python: Path, path: Path) -> Cache:
         executable = find_executable(cache)
         if executable is None:
             raise UsageError(Problem(message="the tree was not configured with a Python", file=str(path)))
-        old = python_facts(Path(executable))
+        old = _facts_of_old(executable)
     new = python_facts(python)
     switched = edit_cache(cache, switch_python(cache, old, new, file=str(path)), file=str(path))
     problems = [
@@ -124,6 +124,14 @@ def _switched(cache: Cache, python: Path, path: Path) -> Cache:
     return switched
 
 
+def _facts_of_old(executable: str) -> PythonFacts:
+    try:
+        return python_facts(Path(executable))
+    except HostError as error:
+        hint = "the tree was configured for it: without it, configure the tree anew"
+        raise HostError(*error.problems, hint=hint) from error
+
+
 def _write(path: Path, text: str, *, like: Path) -> None:
     try:
         replace_file(path, text.encode("utf-8", "surrogateescape"), mode=like.stat().st_mode & 0o777)
@@ -131,9 +139,8 @@ def _write(path: Path, text: str, *, like: Path) -> None:
         raise HostError(Problem(message=f"cannot be written: {error.strerror}", file=str(path))) from error
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, *, hint: str | None = None) -> str:
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
-        hint = "name a CMakeCache.txt, or the folder that CMake configured"
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path), hint=hint)) from error

@@ -45,8 +45,16 @@ def python_facts(executable: Path) -> PythonFacts:
         HostError: it can't be run, or is none.
     """
     try:
-        done = subprocess.run([executable, "-I", "-c", _QUESTION], capture_output=True, timeout=_SECONDS, check=True)
+        done = subprocess.run([executable, "-I", "-c", _QUESTION], capture_output=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = f"nothing in {_SECONDS} s" if isinstance(error, subprocess.TimeoutExpired) else error.strerror
+        raise _silent(executable, why) from error
+    try:
         return msgspec.json.decode(done.stdout, type=PythonFacts)
-    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError) as error:
-        hint = "the tree was configured for it: without it, configure the tree anew"
-        raise HostError(Problem(message=f"no Python answers: {error}", file=str(executable), hint=hint)) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise _silent(executable, said[-1] if said else f"exit code {done.returncode}") from error
+
+
+def _silent(executable: Path, why: str | None) -> HostError:
+    return HostError(Problem(message=f"no Python answers: {why}", file=str(executable)))
