@@ -159,6 +159,14 @@ def test_a_tree_without_git(tmp_path: Path) -> None:
         run(tmp_path, "hipify")
 
 
+def test_names_that_are_no_text_go_into_json(tree: Path) -> None:
+    (tree / "build" / os.fsdecode(b"\xe9.o")).write_text("x")
+    (tree / os.fsdecode(b"\xe9.so")).write_text("x")
+    shown = CliRunner().invoke(command, [str(tree), "--json"], catch_exceptions=False, standalone_mode=False)
+    items = json.loads(shown.output)["trees"][0]["items"]
+    assert os.fsdecode(b"\xe9.so") in {item["path"] for item in items}
+
+
 def test_trees_of_a_recipe(tree: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "torch.toml"
     recipe.write_text(f'name = "torch"\nversion = "1"\n[source]\ngit = "{tree.as_uri()}"\nref = "main"\n')

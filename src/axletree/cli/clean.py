@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -40,7 +41,7 @@ def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: boo
     reports = [clean(tree, what, environ=os.environ, really=yes) for tree in find_trees(place, here=Path())]
     if as_json:
         content = {"schema": 1, "trees": reports}
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1).decode())
+        click.echo(json.dumps(msgspec.to_builtins(content), indent=1))  # msgspec refuses names that are no UTF-8
     else:
         click.echo("\n".join(line for report in reports for line in _lines(report)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -89,7 +90,7 @@ def _text(reports: Sequence[RepositoryReport]) -> str:
         ]
     bad = [report for report in reports if not report.good]
     if bad:
-        lines.append(f"{plural(len(bad), 'repository').replace('repositorys', 'repositories')} not synced")
+        lines.append(f"{plural(len(bad), 'repository')} not synced")
     return "\n".join(lines)
 
 
@@ -105,4 +106,4 @@ def _shown_ref(report: RepositoryReport) -> str:
 
 def _json(reports: Sequence[RepositoryReport], into: Path) -> str:
     content = {"schema": 1, "into": str(into), "repositories": reports}
-    return msgspec.json.format(msgspec.json.encode(content), indent=1).decode()
+    return json.dumps(msgspec.to_builtins(content), indent=1)  # file names that are no UTF-8 are in problems

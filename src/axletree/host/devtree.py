@@ -146,7 +146,8 @@ def list_code(source: Path, *, skip: Iterable[Path] = ()) -> dict[str, Stamp]:
             path = os.path.join(place, name)  # noqa: PTH118
             with contextlib.suppress(OSError):  # a link to nothing
                 status = os.stat(path)  # noqa: PTH116
-                found[os.path.relpath(path, source)] = (status.st_mtime_ns, status.st_size)
+                shown = os.fsencode(os.path.relpath(path, source)).decode("utf-8", "backslashreplace")  # for JSON
+                found[shown] = (status.st_mtime_ns, status.st_size)
     return found
 
 

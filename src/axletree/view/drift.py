@@ -149,7 +149,7 @@ def _contradictions(findings: Iterable[Finding]) -> Iterator[str]:
 def _summary(rows: Iterable[Row]) -> str:
     counted = [row.verdicts[0] for row in rows if row.verdicts and not row.secondary]
     told = [f"{counted.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in counted]
-    return f"{plural(len(counted), 'dependency').replace('dependencys', 'dependencies')}: {', '.join(told) or 'none'}"
+    return f"{plural(len(counted), 'dependency')}: {', '.join(told) or 'none'}"
 
 
 def drift_document(report: Report) -> dict[str, object]:

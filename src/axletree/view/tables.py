@@ -41,8 +41,10 @@ def format_clock(seconds: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 stage``, ``2 stages``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """``1 stage``, ``2 stages``, ``2 repositories``."""
+    if count == 1:
+        return f"{count:,} {noun}"
+    return f"{count:,} {noun.removesuffix('y')}ies" if re.search(r"[^aeiou]y$", noun) else f"{count:,} {noun}s"
 
 
 def render_table(
