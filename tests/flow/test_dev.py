@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -252,6 +253,20 @@ def test_environments_are_somebodys(tmp_path: Path) -> None:
     shutil.rmtree(ours)
     assert tree.rebuild()["venv"] == str(ours)  # made again, and installed into
     assert tree.answer(ours) == 101
+
+
+def test_an_environment_that_was_left_half_made_or_broken_is_made_whole(tmp_path: Path) -> None:
+    tree = tree_of("cmake", tmp_path)
+    (tree.source / os.fsdecode(b"\xe9.cpp")).write_text("a name that is no text\n")
+    tree.dev()
+    ours = tree.source / ".axletree"
+    (ours / "dev.json").unlink()
+    (ours / "venv" / "axletree-dev.json").unlink()  # as where the first `dev` was killed
+    tree.dev()
+    assert tree.answer() == 41
+    (ours / "venv" / "bin" / "python").unlink()
+    tree.rebuild()
+    assert tree.answer() == 41
 
 
 def test_a_tree_that_was_moved_is_set_up_anew(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from axletree import registry
 from axletree.app import planning
 from axletree.app.build import find_ccache, run_plan
 from axletree.app.recipes import load_recipe
+from axletree.buildsystem.cmake.cache import is_true
 from axletree.buildsystem.editable import SPLIT_VARIABLES, settings_of, way_of
 from axletree.buildsystem.era import TELLING_FILES, detect_era
 from axletree.core.errors import HostError, Problem, RecipeError, StageError, UsageError
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 _MARK = "axletree-dev.json"
 """File of an environment that says which locked environments it holds."""
-_OFF = frozenset({"", "0", "OFF", "NO", "FALSE", "N"})
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +111,10 @@ def set_up(
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
     if parts:
         version = prepared.plan.stages[parts[0]].step.parameters["version"]
-        ours = before is not None and before.venv == str(wanted.venv)
+        # In our folder nobody else has one; it is without a mark where making it was interrupted.
+        ours = wanted.venv.is_relative_to(wanted.tree / FOLDER) or (
+            before is not None and before.venv == str(wanted.venv)
+        )
         fresh = _have_venv(wanted.venv, prepared.interpreters[version], environments, store, ours=ours)
     inputs = {name: trees[stage] for name, stage in part.inputs.items()}
     _lay_out(wanted.tree, inputs, before.inputs if before is not None else {}, store)
@@ -170,7 +173,7 @@ def _part(prepared: Prepared, stage: PlannedStage) -> _Part:
     own: dict[str, str] = parameters["env"]
     commands: list[str] = list(parameters.get("commands", []))
     env = own
-    if own.get("BUILD_PYTHON_ONLY", "").upper() not in _OFF:
+    if is_true(own.get("BUILD_PYTHON_ONLY", "")):
         merged = {name: prepared.plan.stages[need] for name, need in inputs.items()}
         merged = {name: part for name, part in merged.items() if part.action == "compile"}
         for name, part in merged.items():
@@ -236,9 +239,10 @@ def _have_venv(
             hint = "name another folder by --venv, or remove this one"
             raise UsageError(Problem(file=str(venv), message="was not made by `axletree dev`", hint=hint))
         now = _read_mark(mark)
-        if now == held and (venv / "bin" / "python").exists():
+        works = (venv / "bin" / "python").exists()
+        if now == held and works:
             return False
-        if now is not None and now["python"] != held["python"]:
+        if not works or (now is not None and now["python"] != held["python"]):
             venv.rename(venv.with_name(f"{venv.name}-{time.strftime('%Y%m%dT%H%M%S')}"))
     elif venv.exists():
         venv.rmdir()
