@@ -24,7 +24,9 @@ from axletree.buildsystem.ninja import Step, read_ninja_log
 from axletree.core.errors import StageError
 from axletree.execute.backend import check_requirements, open_builder
 from axletree.execute.context import Context
+from axletree.execute.drivers.cmake import configure_command
 from axletree.execute.drivers.configure import CACHE, check_expectations, checking
+from axletree.execute.drivers.scikit_build import INFO
 from axletree.execute.process import check_program, run_program
 from axletree.execute.progress import describe
 from axletree.host.venvs import editable_command
@@ -181,7 +183,7 @@ def _by_scikit_build(project: Project, need: Need) -> None:
     anew = need.configure or not cache.exists()
     if anew:
         cache.unlink(missing_ok=True)
-        (project.build / ".skbuild-info.json").unlink(missing_ok=True)
+        (project.build / INFO).unlink(missing_ok=True)
     if anew or need.install or target is None:
         _install_by_scikit_build(project)
         return
@@ -211,12 +213,11 @@ def _by_cmake(project: Project, need: Need) -> None:
     if need.configure:
         cache.unlink(missing_ok=True)
     if need.files.moved or not cache.exists():
-        given = {name.partition(":")[0] for name in parameters.get("options", {})} | project.env.keys()
-        options = {name: value for name, value in _DEFAULTS.items() if name not in given}
-        options |= {**parameters.get("options", {}), "CMAKE_INSTALL_PREFIX:PATH": str(target)}
-        ninja = shutil.which("ninja", path=project.env["PATH"]) is not None and "CMAKE_GENERATOR" not in project.env
-        words = ["cmake", *(["-G", "Ninja"] if ninja else []), "-S", str(project.source), "-B", str(project.build)]
-        _configure(project, [*words, *(f"-D{name}={value}" for name, value in options.items())])
+        options = parameters.get("options", {})
+        command = configure_command(
+            project.source, project.build, env=project.env, options=options, prefix=target, defaults=_DEFAULTS
+        )
+        _configure(project, command)
     targets = [word for name in parameters.get("targets", ()) if name != "install" for word in ("--target", name)]
     _compile(project, need, *targets)
     _run(project, ["cmake", "--install", str(project.build)], what="the installation")
@@ -306,9 +307,7 @@ def _steps(project: Project) -> dict[str, Step]:
 def _objects(project: Project) -> dict[str, Step]:
     found = project.build.rglob("*.o") if project.build.is_dir() else ()
     paths = {path.relative_to(project.build).as_posix(): path.stat().st_mtime_ns for path in found}
-    return {
-        path: Step(path=path, milliseconds=0, stamp=stamp, command=path, start=stamp) for path, stamp in paths.items()
-    }
+    return {path: Step(path=path, milliseconds=0, command=path, start=stamp) for path, stamp in paths.items()}
 
 
 def _redirected(project: Project) -> Path | None:

@@ -124,7 +124,7 @@ def run_program(
         log: Where its output goes.
         progress: Gets the steps that it prints.
         quiet: Whether the command itself stays out of the log.
-        watch: Gets each line as text; if it raises, the program is ended.
+        watch: Gets each other line as text; if it raises, the program is ended.
 
     Raises:
         StageError: the program cannot be started.

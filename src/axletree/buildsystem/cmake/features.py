@@ -30,7 +30,8 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 _REASONS = 3  # lines about a feature that no known message is about
-_WRITTEN = "-- Build files have been written to: "
+WRITTEN = "-- Build files have been written to: "
+"""What CMake prints when it has configured, before the folder."""
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ def find_downgrades(log: Sequence[str]) -> tuple[tuple[Downgrade, int], ...]:
 
 def last_run(log: Sequence[str], folder: str | None) -> Sequence[str]:
     """The lines of a log from the last configure of a build folder on; all, where it does not tell where one ended."""
-    ends = [number for number, line in enumerate(log) if line.rstrip() == f"{_WRITTEN}{folder}"]
+    ends = [number for number, line in enumerate(log) if line.rstrip() == f"{WRITTEN}{folder}"]
     return log[ends[-2] + 1 :] if len(ends) > 1 else log
 
 

@@ -97,4 +97,5 @@ def _keep(out: Path, patterns: tuple[str, ...]) -> None:
                 folder.rmdir()
     if not any(out.iterdir()):
         shutil.rmtree(out)
-        raise StageError("nothing was installed", hint="one of `targets` must install something that `files` names")
+        wanted = "something that `files` names" if patterns else "something, as `install` does"
+        raise StageError("nothing was installed", hint=f"one of `targets` must install {wanted}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
-from axletree.execute.drivers.job import configure, finish, has_ninja, install_arguments, run_tool
+from axletree.execute.drivers.job import configure, finish, install_arguments, run_tool
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from axletree.execute.drivers.job import Job
 
@@ -20,6 +22,34 @@ _DEFAULTS = {
 """Where neither the recipe's options nor its environment say otherwise."""
 
 
+def configure_command(
+    source: Path,
+    build: Path,
+    *,
+    env: Mapping[str, str],
+    options: Mapping[str, str],
+    prefix: Path,
+    defaults: Mapping[str, str],
+) -> list[str]:
+    """The command that configures a build folder, for ninja where there is one.
+
+    Args:
+        source: folder of the project.
+        build: the folder.
+        env: variables of the build.
+        options: CMake variables, ``NAME`` or ``NAME:TYPE``.
+        prefix: where it is installed.
+        defaults: variables that count where neither ``options`` nor ``env`` says otherwise.
+    """
+    given = {name.partition(":")[0] for name in options} | env.keys()
+    chosen = {name: value for name, value in defaults.items() if name not in given}
+    chosen |= {**options, "CMAKE_INSTALL_PREFIX:PATH": str(prefix)}
+    ninja = any(shutil.which(name, path=env["PATH"]) for name in ("ninja", "ninja-build"))
+    generator = ["-G", "Ninja"] if ninja and "CMAKE_GENERATOR" not in env else []
+    defines = [f"-D{name}={value}" for name, value in chosen.items()]
+    return ["cmake", *generator, "-S", str(source), "-B", str(build), *defines]
+
+
 def build(job: Job) -> None:
     """Configure, build and install into ``job.out``.
 
@@ -29,14 +59,12 @@ def build(job: Job) -> None:
     # One path for each workspace: an install prefix is a setting, and the folder for results is another each time.
     install = job.build.parent / "install"
     remove_tree(install)
-    given = {name.partition(":")[0] for name in job.options} | job.env.keys()
-    options = {name: value for name, value in _DEFAULTS.items() if name not in given}
-    options |= {**job.options, "CMAKE_INSTALL_PREFIX:PATH": str(install / job.prefix)}
-    generator = ["-G", "Ninja"] if has_ninja(job) and "CMAKE_GENERATOR" not in job.env else []
+    command = configure_command(
+        job.source, job.build, env=job.env, options=job.options, prefix=install / job.prefix, defaults=_DEFAULTS
+    )
 
     def run(_anew: bool, watch: Callable[[str], None]) -> None:  # noqa: FBT001 (one of two values, always both given)
-        defines = [f"-D{name}={value}" for name, value in options.items()]
-        run_tool(job, "cmake", *generator, "-S", job.source, "-B", job.build, *defines, what="configuring", watch=watch)
+        run_tool(job, *command, what="configuring", watch=watch)
 
     configure(job, run, driver="cmake", prefix=job.prefix)
     job.context.progress("compiling")

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.buildsystem.cmake.cache import parse_cache
-from axletree.buildsystem.cmake.features import check_features
+from axletree.buildsystem.cmake.features import WRITTEN, check_features
+from axletree.buildsystem.pytorch.forwarding import ACT_ON_EACH_BUILD
 from axletree.core.errors import AxletreeError, ExpectationError, Problem, StageError
 from axletree.core.values import Digest
 
@@ -31,9 +32,7 @@ CACHE = "CMakeCache.txt"
 _STAMP = "axletree-built.json"
 _CODE = re.compile(r"\.(?:c|cc|cpp|cxx|c\+\+|cuh?|h|hh|hip|hpp|hxx|inc|inl|ipp|mm?|[sS]|asm|f|f90|cl)")
 """Suffixes of files that a configuration at most reads; it does not keep what it read of them."""
-_OF_EACH_RUN = frozenset({"CMAKE_BUILD_PARALLEL_LEVEL", "MAKEFLAGS", "MAX_JOBS", "AXLETREE_JOBS", "DIST_EXTRA_CONFIG"})
-"""Variables that say how a build runs, not what it makes."""
-_WRITTEN = "-- Build files have been written to: "
+_OF_EACH_RUN = ACT_ON_EACH_BUILD | {"AXLETREE_JOBS", "DIST_EXTRA_CONFIG"}
 
 
 class _Stamp(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,9 +146,9 @@ def checking(expected: Mapping[str, str], source: Path) -> tuple[Callable[[str],
 
     def watch(line: str) -> None:
         lines.append(line)
-        if not expected or checked or not (at := line.find(_WRITTEN)) + 1:
+        if not expected or checked or not (at := line.find(WRITTEN)) + 1:
             return
-        cache = Path(line[at + len(_WRITTEN) :].strip()) / CACHE
+        cache = Path(line[at + len(WRITTEN) :].strip()) / CACHE
         if _is_of(cache, source):
             check_expectations(expected, cache, lines)
             checked.append(line)

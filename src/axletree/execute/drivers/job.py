@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,8 +92,3 @@ def _settings(job: Job, driver: str, more: Mapping[str, str]) -> dict[str, str]:
 def install_arguments(job: Job) -> list[str]:
     """Words for ``cmake --build`` that name what is built."""
     return [word for target in job.targets or ("install",) for word in ("--target", target)]
-
-
-def has_ninja(job: Job) -> bool:
-    """Whether the stage's programs include ninja."""
-    return any(shutil.which(name, path=job.env["PATH"]) for name in ("ninja", "ninja-build"))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from axletree.execute.context import Context
     from axletree.execute.drivers.job import Job
 
-
-_INFO = ".skbuild-info.json"
+INFO = ".skbuild-info.json"
+"""The backend's note of the environment that it built with."""
 
 
 def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings: Mapping[str, str]) -> bool:
@@ -29,7 +29,7 @@ def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings
     """
     anew = configure.make_room(context, build, env=env, settings=settings)
     if anew:
-        (build / _INFO).unlink(missing_ok=True)
+        (build / INFO).unlink(missing_ok=True)
     return anew
 
 
