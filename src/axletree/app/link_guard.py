@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from axletree.backends.cuda import cuda_release
 from axletree.backends.link_size import compression, estimate, parse_arch_list
+from axletree.buildsystem.cmake.cache import is_true
 from axletree.check.engine import apply_rules
 from axletree.check.rules.build import BUILD_RULES
 from axletree.host.link_sizes import read_link_sizes
@@ -22,7 +23,6 @@ _RECIPES = frozenset({"pytorch", "torch", "libtorch"})
 _ARCHS = "TORCH_CUDA_ARCH_LIST"
 _FLAGS = ("NVCC_PREPEND_FLAGS", "TORCH_NVCC_FLAGS", "CUDAFLAGS", "CMAKE_CUDA_FLAGS", "NVCC_APPEND_FLAGS")
 """Where nvcc's flags come from, in the order in which they take effect."""
-_ON = frozenset({"1", "ON", "YES", "TRUE", "Y"})
 
 
 def link_findings(prepared: Prepared) -> tuple[Finding, ...]:
@@ -53,6 +53,6 @@ def _asked(stage: PlannedStage) -> tuple[str, str, str] | None:
         **{name.partition(":")[0]: value for name, value in stage.step.parameters.get("options", {}).items()},
     }
     cuda = cuda_release(stage.step.axes.get("gpu", ""))
-    if cuda is None or settings.get("USE_CUDA", "").upper() not in _ON or not settings.get(_ARCHS):
+    if cuda is None or not is_true(settings.get("USE_CUDA", "")) or not settings.get(_ARCHS):
         return None
     return settings[_ARCHS], cuda, " ".join(settings.get(name, "") for name in _FLAGS)

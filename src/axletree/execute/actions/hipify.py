@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.buildsystem.pytorch.hipified import SCRIPT
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
@@ -21,10 +22,6 @@ from axletree.view.tables import plural
 if TYPE_CHECKING:
     from axletree.core.trees import Tree
     from axletree.execute.context import Context
-
-SCRIPT = "tools/amd_build/build_amd.py"
-"""Where PyTorch has it since 2018. It takes its own place for the project's, and edits third parties' files by paths
-relative to the folder that it is started in."""
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
