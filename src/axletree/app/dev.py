@@ -316,10 +316,14 @@ def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp])
     changes = compare_files(devtree.read_files(Path(state.tree)), files)
     if state.way != "setuptools":  # CMake and the backends look at the content of files themselves
         changes = msgspec.structs.replace(changes, edited=())
+    if state.way == "cmake":
+        install = editable.lacks_path_file(project)
+    else:
+        install = state.project != devtree.project_files(project.source)
     return Need(
         afresh=how == "afresh",
         configure=bool(how),
-        install=state.project != devtree.project_files(project.source) and state.way != "cmake",
+        install=install,
         killed=(project.scratch / _RUNNING).exists(),
         files=changes,
     )

@@ -147,6 +147,11 @@ def find_installed(project: Project) -> Installed:
     return Installed(distribution=None, modules=())
 
 
+def lacks_path_file(project: Project) -> bool:
+    """Whether nothing leads from the environment to what CMake alone installs."""
+    return project.venv is not None and not any(project.venv.glob(f"lib/python*/site-packages/{_PATHS}"))
+
+
 def _by_setup_py(project: Project, need: Need) -> None:
     """A setup.py that configures CMake with what it makes of the environment, then does what is left to do."""
     cache = project.build / CACHE
