@@ -319,7 +319,7 @@ def test_what_can_not_become_a_package(
 def archive(store: Store, source: Digest) -> StageRecord | StageFinished:
     parameters = {
         "package": {"name": "small", "version": "1.0+cpu"}, "siblings": {"small": {"files": ["**"], "exclude": []}},
-        "source": "0123abc", "level": 5, "glibc": None, "driver": [],
+        "called": "small", "source": "0123abc", "level": 5, "glibc": None, "driver": [],
     }  # fmt: skip
     record = run(store, pack_zip.run, parameters, {"tree": source})
     if isinstance(record, StageFinished):
@@ -331,15 +331,15 @@ def test_an_archive_for_cpp_users(store: Store, tmp_path: Path, library: bytes) 
     source = tree(store, tmp_path, {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "bin/run!": b"#!/bin/sh\n"})
     parameters = {
         "package": {"name": "small", "version": "1.0+cpu"}, "siblings": {"small": {"files": ["**"], "exclude": []}},
-        "source": "0123abc", "level": 5,
+        "called": "wide", "source": "0123abc", "level": 5,
     }  # fmt: skip
     record = run(store, pack_zip.run, parameters, {"tree": source})
     assert isinstance(record, StageRecord)
     (entry,) = store.get_tree(record.tree).entries
-    assert entry.path == "small-shared-with-deps-1.0+cpu.zip"
+    assert entry.path == "wide-shared-with-deps-1.0+cpu.zip"
     assert entry.blob is not None
     subprocess.run(["unzip", "-q", store.blob_path(entry.blob)], cwd=tmp_path, check=True)
-    unpacked = tmp_path / "small"
+    unpacked = tmp_path / "wide"
     assert {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()} == {
         "lib/libx.so.1", "lib/libx.so", "bin/run", "build-version", "build-hash"
     }  # fmt: skip

@@ -160,12 +160,15 @@ def _python(package: TargetPackage, target: Target, inputs: PlanInputs) -> dict[
 
 
 def _zip_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
+    # Where a tree for one prefix has a package of its own beside the wheel's, both are called as users know them.
+    called = (package.conda.name if package.conda is not None else None) or package.name
     yield Step(
         name=f"pack-zip:{package.name}",
         action="pack-zip",
         axes=package.axes,
         parameters={
             "package": {"name": package.name, "version": package.version},
+            "called": called,
             "siblings": _claims(package, target, "zip"),
             "source": inputs.revision,
             "compressor": inputs.compressor,
@@ -179,6 +182,7 @@ def _zip_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs
         axes=package.axes,
         parameters={
             "package": {"name": package.name},
+            "called": called,
             "siblings": _claims(package, target, "zip"),
             "glibc": package.glibc,
             "driver": list(inputs.driver_libraries),

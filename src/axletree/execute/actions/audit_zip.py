@@ -30,7 +30,7 @@ def run(context: Context) -> Outcome:
     parameters = context.parameters
     archive = next(entry.path for entry in context.tree("archive").entries if entry.path.endswith(".zip"))
     content = content_of(context, links=True)
-    places = lay_out(content.entries, content.paths, folder=parameters["package"]["name"])
+    places = lay_out(content.entries, content.paths, folder=parameters["called"])
     driver = Provider(name="GPU driver", kind="driver", sonames=tuple(parameters["driver"]))
     report = audit_tree(
         scan_tree(_content(context, content.entries, places)),

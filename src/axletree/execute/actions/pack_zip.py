@@ -24,8 +24,7 @@ def run(context: Context) -> Outcome:
         IntegrityError: the tree can't be divided as the recipe says, or a link leads out of it.
         StageError: nothing is left for the package.
     """
-    package = context.parameters["package"]
-    name, version = package["name"], package["version"]
+    name, version = context.parameters["called"], context.parameters["package"]["version"]
     content = content_of(context, links=True)
     targets = lay_out(content.entries, content.paths, folder=name)
     members = [_member(context.store, content.entries[source], place) for place, source in targets.items()]
