@@ -75,3 +75,13 @@ def test_a_feature_that_was_turned_off_fails_before_anything_is_compiled(tmp_pat
     assert "USE_CUDNN is OFF (summary), not ON" in run.why()
     assert "CUDNN_ROOT" in run.why()
     assert compiled(run, "core") == []
+
+
+def test_targets_that_install_nothing_are_told(tmp_path: Path) -> None:
+    shaped = make_shaped(tmp_path)
+    shaped.change('files = ["lib/libferry.so", "include/**"]\n', 'targets = ["ferry"]\n')
+    run = shaped.build()
+    assert run.code == 1
+    assert compiled(run, "core") == ["one.c", "two.c"]
+    assert "nothing was installed" in run.why()
+    assert "one of `targets` must install something, as `install` does" in run.why()
