@@ -9,12 +9,14 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from support.tiny import need_pythons
 from support.tug import PARTS, Compiled, from_nothing, make_tug, paths_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from support.tug import Kind
@@ -172,6 +174,21 @@ def compiled_of(count: Path) -> list[str]:
     return re.findall(r"^.* -c \S*/core/(\w+)\.cpp.*$", count.read_text(), re.MULTILINE)
 
 
+def until(happened: Callable[[], bool], build: subprocess.Popen[bytes] | None, *, seconds: float) -> None:
+    """Wait for something, as long as a build that leads to it runs; never for ever."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert build is None or build.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def running(program: str) -> list[int]:
+    """Processes that have a program in their command line."""
+    found = psutil.process_iter(["cmdline"])
+    return [process.pid for process in found if program in (process.info["cmdline"] or ())]
+
+
 SLOW = 12
 """Files of the project whose build is killed; one of them waits for a gate."""
 
@@ -194,11 +211,10 @@ def test_a_killed_build_goes_on_where_it_was(generator: str, tmp_path: Path) -> 
     gate.chmod(0o755)
     command = [*tug.program, "build", str(tug.recipe), "--json", "--out", str(tug.out)]
     build = subprocess.Popen(command, env=tug.variables(), stdout=subprocess.DEVNULL, start_new_session=True)
-    while not (tmp_path / "reached").exists():
-        assert build.poll() is None
-        time.sleep(0.05)
+    until((tmp_path / "reached").exists, build, seconds=120)
     build.kill()
     build.wait()
+    until(lambda: not running(str(gate)), None, seconds=10)  # else the next build would wait for its workspace
     done = compiled_of(count)
     assert done
     (tmp_path / "open").touch()
