@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import pytest
 from support.repositories import git
 from support.tiny import need_pythons
 from support.tug import make_tug
+from support.waiting import until
 
 if TYPE_CHECKING:
     from support.tiny import Tiny
@@ -148,9 +148,7 @@ def test_a_build_that_is_killed_while_it_configures_is_configured_again(tmp_path
     tree.tug.change('"OFF" }', f'"ON", CMAKE_PROJECT_INCLUDE = "{gate}" }}')
     command = [*tree.tug.program, "dev", "rebuild", str(tree.source)]
     running = subprocess.Popen(command, env=tree.tug.variables(), stderr=subprocess.DEVNULL, start_new_session=True)
-    while not reached.exists():
-        assert running.poll() is None
-        time.sleep(0.05)
+    until(reached.exists, running)
     other = tree.tug.call("dev", "rebuild", str(tree.source))
     assert (other.returncode, "is at work here" in other.stderr) == (3, True)
     children = psutil.Process(running.pid).children(recursive=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,9 @@ import pytest
 
 from support.tiny import need_pythons
 from support.tug import PARTS, Compiled, from_nothing, make_tug, paths_of
+from support.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from support.tug import Kind
@@ -174,15 +173,6 @@ def compiled_of(count: Path) -> list[str]:
     return re.findall(r"^.* -c \S*/core/(\w+)\.cpp.*$", count.read_text(), re.MULTILINE)
 
 
-def until(happened: Callable[[], bool], build: subprocess.Popen[bytes] | None, *, seconds: float) -> None:
-    """Wait for something, as long as a build that leads to it runs; never for ever."""
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert build is None or build.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def running(program: str) -> list[int]:
     """Processes that have a program in their command line."""
     found = psutil.process_iter(["cmdline"])
@@ -211,10 +201,10 @@ def test_a_killed_build_goes_on_where_it_was(generator: str, tmp_path: Path) -> 
     gate.chmod(0o755)
     command = [*tug.program, "build", str(tug.recipe), "--json", "--out", str(tug.out)]
     build = subprocess.Popen(command, env=tug.variables(), stdout=subprocess.DEVNULL, start_new_session=True)
-    until((tmp_path / "reached").exists, build, seconds=120)
+    until((tmp_path / "reached").exists, build)
     build.kill()
     build.wait()
-    until(lambda: not running(str(gate)), None, seconds=10)  # else the next build would wait for its workspace
+    until(lambda: not running(str(gate)), seconds=10)  # else the next build would wait for its workspace
     done = compiled_of(count)
     assert done
     (tmp_path / "open").touch()

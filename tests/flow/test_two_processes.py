@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import pytest
 
 from axletree.host.files import PART
 from support.faulty import BOUND, make_project
+from support.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,9 +44,7 @@ def test_two_builds_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
     """Whoever waits for a stage of another run takes it over when that run dies."""
     project = make_project(tmp_path / "project", BOUND)
     first, second = (project.start("build", "small.toml", "--out", out) for out in ("dist", "other"))
-    while not any((project.store / "results").rglob("*.json")):
-        assert first.process.poll() is None
-        time.sleep(0.02)
+    until(lambda: any((project.store / "results").rglob("*.json")), first.process)
     first.process.kill()
     assert first.end(10).code == -9
     assert second.end(300).code == 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.kept import TOOLS, compiled, make_kept, without_workspace
+from support.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,8 +113,7 @@ def test_what_a_killed_attempt_left_does_no_harm(tmp_path: Path) -> None:
     (kept.source / "hang").touch()
     build = begin(kept)
     wait_for(build, "stage-started", "build")
-    while not any(path.read_text() == "half\n" for path in kept.store.glob("workspaces/*/state/two.o")):
-        time.sleep(0.05)
+    until(lambda: any(path.read_text() == "half\n" for path in kept.store.glob("workspaces/*/state/two.o")), build)
     build.kill()
     build.communicate()
     (kept.source / "hang").unlink()
@@ -144,8 +144,7 @@ def test_two_builds_take_turns_in_a_workspace(tmp_path: Path) -> None:
     kept.change('"bash build.sh"', '"bash -eu build.sh"')
     first = begin(kept)
     wait_for(first, "stage-started", "build")
-    while not list(kept.store.glob("workspaces/*/state/taken")):
-        time.sleep(0.05)
+    until(lambda: list(kept.store.glob("workspaces/*/state/taken")), first)
     kept.edit("src/two.cpp", "2 * FACTOR", "3 * FACTOR")
     second = begin(kept)
     wait_for(second, "stage-started", "build")
