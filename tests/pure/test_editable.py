@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axletree.buildsystem.code import is_code, is_compiled, is_header
 from axletree.buildsystem.editable import (
     Changes,
     changed_settings,
     compare_files,
     count_steps,
-    is_code,
-    is_header,
     redirect_target,
     settings_of,
     way_of,
@@ -91,6 +90,8 @@ def test_what_is_the_same_is_no_change(settings: dict[str, str]) -> None:
 def test_files_that_are_code() -> None:
     assert [name for name in ("a.cpp", "b.cuh", "CMakeLists.txt", "x.cmake", "c.S", "d.pyx") if not is_code(name)] == []
     assert [name for name in ("a.py", "README.md", "c.o", "lib.so", "build.ninja", "cpp") if is_code(name)] == []
+    assert [name for name in ("a.cpp", "b/c.cuh", "x.S") if not is_compiled(name)] == []
+    assert [name for name in ("x.cmake", "a.h.in", "CMakeLists.txt", "d.pyx", "a.py") if is_compiled(name)] == []
     assert is_header("a/b.h")
     assert not is_header("a/b.cpp")
 

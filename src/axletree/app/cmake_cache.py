@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.buildsystem.cmake.cache import (
+    CACHE_FILE,
     Cache,
     Change,
     EntryType,
@@ -25,7 +26,6 @@ from axletree.host.pythons import python_facts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CACHE_FILE = "CMakeCache.txt"
 _BACKUP = "~"
 
 

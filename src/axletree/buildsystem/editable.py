@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 import tomllib
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -31,11 +29,7 @@ SPLIT_VARIABLES = frozenset(
 )
 """By these PyTorch builds a part of itself. An editable tree is the whole."""
 
-_CODE = re.compile(
-    r"\.(?:c|cc|cpp|cxx|c\+\+|cuh?|h|hh|hip|hpp|hxx|inc|inl|ipp|mm?|[sS]|asm|f|f90|cl|pyx|pxd|pxi|cmake|in)"
-)
 _MAKE_NOTHING = ("build.ninja", ".util")
-_HEADER = re.compile(r"\.(?:h|hh|hpp|hxx|cuh|inc|inl|ipp|pxd|pxi|in)")
 
 
 def way_of(era: Era, texts: Mapping[str, str]) -> Way:
@@ -53,16 +47,6 @@ def _backend(text: str) -> str | None:
         return None
     backend = project.get("build-system", {}).get("build-backend")
     return None if backend is None else str(backend)
-
-
-def is_code(name: str) -> bool:
-    """Whether a file of this name is compiled, included or read by CMake."""
-    return name == "CMakeLists.txt" or _CODE.fullmatch(PurePosixPath(name).suffix) is not None
-
-
-def is_header(name: str) -> bool:
-    """Whether a file of this name is one that others include."""
-    return _HEADER.fullmatch(PurePosixPath(name).suffix) is not None
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,13 +19,15 @@ import msgspec
 from build import BuildException
 from packaging.utils import canonicalize_name
 
-from axletree.buildsystem.editable import Changes, Count, Way, count_steps, is_header, redirect_target
+from axletree.buildsystem.cmake.cache import CACHE_FILE
+from axletree.buildsystem.code import is_header
+from axletree.buildsystem.editable import Changes, Count, Way, count_steps, redirect_target
 from axletree.buildsystem.ninja import Step, read_ninja_log
 from axletree.core.errors import StageError
 from axletree.execute.backend import check_requirements, open_builder
 from axletree.execute.context import Context
 from axletree.execute.drivers.cmake import configure_command
-from axletree.execute.drivers.configure import CACHE, check_expectations, checking
+from axletree.execute.drivers.configure import check_expectations, checking
 from axletree.execute.drivers.scikit_build import INFO
 from axletree.execute.process import check_program, run_program
 from axletree.execute.progress import describe
@@ -154,7 +156,7 @@ def lacks_path_file(project: Project) -> bool:
 
 def _by_setup_py(project: Project, need: Need) -> None:
     """A setup.py that configures CMake with what it makes of the environment, then does what is left to do."""
-    cache = project.build / CACHE
+    cache = project.build / CACHE_FILE
     if need.configure:
         cache.unlink(missing_ok=True)
     if not (cache.exists() and any((project.build / name).exists() for name in ("build.ninja", "Makefile"))):
@@ -183,7 +185,7 @@ def _by_setuptools(project: Project, need: Need) -> None:
 
 def _by_scikit_build(project: Project, need: Need) -> None:
     """The backend configures and installs; from then on CMake builds in its folder and installs to the same place."""
-    cache = project.build / CACHE
+    cache = project.build / CACHE_FILE
     target = _redirected(project)
     anew = need.configure or not cache.exists()
     if anew:
@@ -214,7 +216,7 @@ def _install_by_scikit_build(project: Project) -> None:
 def _by_cmake(project: Project, need: Need) -> None:
     """CMake alone: installed beside the build folder, and a path file leads to the extension modules among that."""
     parameters = project.context.parameters
-    cache, target = project.build / CACHE, project.scratch / "install"
+    cache, target = project.build / CACHE_FILE, project.scratch / "install"
     if need.configure:
         cache.unlink(missing_ok=True)
     if need.files.moved or not cache.exists():
@@ -248,7 +250,7 @@ def _configure(project: Project, words: list[str]) -> None:
     project.context.progress("configuring")
     lines: list[str] = []
     _run(project, words, what="configuring", watch=lines.append)
-    check_expectations(project.context.parameters.get("expect", {}), project.build / CACHE, lines)
+    check_expectations(project.context.parameters.get("expect", {}), project.build / CACHE_FILE, lines)
     _in_effect(project)
 
 

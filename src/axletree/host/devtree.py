@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.buildsystem.editable import PROJECT_FILES, Way, is_code
+from axletree.buildsystem.code import is_code
+from axletree.buildsystem.editable import PROJECT_FILES, Way
 from axletree.core.errors import HostError, Problem
 from axletree.core.records import StageRequest
 from axletree.core.values import Digest, digest_of

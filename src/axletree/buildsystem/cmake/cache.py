@@ -18,6 +18,8 @@ from axletree.core.errors import IntegrityError, Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+CACHE_FILE = "CMakeCache.txt"
+
 EntryType = Literal["BOOL", "STRING", "PATH", "FILEPATH", "INTERNAL", "STATIC", "UNINITIALIZED"]
 
 FIXED = frozenset(
@@ -192,7 +194,7 @@ def edit_cache(cache: Cache, changes: Mapping[str, str | tuple[EntryType, str] |
         elif (change.type, change.value) != (entry.type, entry.value):
             lines[entry.line - 1] = _rendered(change)
     kept = [line for number, line in enumerate(lines) if number not in dropped]
-    return parse_cache("".join(_with_new(kept, added)), file=file or "CMakeCache.txt")
+    return parse_cache("".join(_with_new(kept, added)), file=file or CACHE_FILE)
 
 
 def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None) -> Entry | None:

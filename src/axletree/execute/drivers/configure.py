@@ -10,14 +10,14 @@ another command.
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.buildsystem.cmake.cache import parse_cache
+from axletree.buildsystem.cmake.cache import CACHE_FILE, parse_cache
 from axletree.buildsystem.cmake.features import WRITTEN, check_features
+from axletree.buildsystem.code import is_compiled
 from axletree.buildsystem.pytorch.forwarding import ACT_ON_EACH_BUILD
 from axletree.core.errors import AxletreeError, ExpectationError, Problem, StageError
 from axletree.core.values import Digest
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from axletree.core.trees import Tree
     from axletree.execute.context import Context
 
-CACHE = "CMakeCache.txt"
 _STAMP = "axletree-built.json"
-_CODE = re.compile(r"\.(?:c|cc|cpp|cxx|c\+\+|cuh?|h|hh|hip|hpp|hxx|inc|inl|ipp|mm?|[sS]|asm|f|f90|cl)")
-"""Suffixes of files that a configuration at most reads; it does not keep what it read of them."""
 _OF_EACH_RUN = ACT_ON_EACH_BUILD | {"AXLETREE_JOBS", "DIST_EXTRA_CONFIG"}
 
 
@@ -58,7 +55,7 @@ def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings
     wanted = _stamp(context, env, settings)
     before = _read(build / _STAMP)
     (build / _STAMP).unlink(missing_ok=True)
-    cache = build / CACHE
+    cache = build / CACHE_FILE
     if before is not None and cache.exists():
         changes = _changes(context, before, wanted)
         if not changes:
@@ -109,7 +106,7 @@ def _changed_files(before: Tree, now: Tree) -> list[str]:
     new = {entry.path: entry for entry in now.entries}
     moved = sorted(old.keys() ^ new.keys())
     edited = sorted(path for path in old.keys() & new.keys() if old[path] != new[path])
-    found = [*moved, *(path for path in edited if _CODE.fullmatch(PurePosixPath(path).suffix) is None)]
+    found = [*moved, *(path for path in edited if not is_compiled(path))]
     shown = 3
     return [*found[:shown], *([f"{len(found) - shown} more files"] if len(found) > shown else [])]
 
@@ -124,7 +121,7 @@ def check_expectations(expected: Mapping[str, str], cache: Path, lines: list[str
     if not expected:
         return
     text = cache.read_bytes().decode("utf-8", "surrogateescape")
-    mismatches = check_features(expected, parse_cache(text, file=CACHE), lines)
+    mismatches = check_features(expected, parse_cache(text, file=CACHE_FILE), lines)
     if mismatches:
         raise ExpectationError(
             *(
@@ -148,7 +145,7 @@ def checking(expected: Mapping[str, str], source: Path) -> tuple[Callable[[str],
         lines.append(line)
         if not expected or checked or not (at := line.find(WRITTEN)) + 1:
             return
-        cache = Path(line[at + len(WRITTEN) :].strip()) / CACHE
+        cache = Path(line[at + len(WRITTEN) :].strip()) / CACHE_FILE
         if _is_of(cache, source):
             check_expectations(expected, cache, lines)
             checked.append(line)
@@ -169,5 +166,5 @@ def _is_of(cache: Path, source: Path) -> bool:
         text = cache.read_bytes().decode("utf-8", "surrogateescape")
     except OSError:
         return False
-    home = parse_cache(text, file=CACHE).get("CMAKE_HOME_DIRECTORY")
+    home = parse_cache(text, file=CACHE_FILE).get("CMAKE_HOME_DIRECTORY")
     return home is not None and Path(os.path.realpath(home)).is_relative_to(os.path.realpath(source))

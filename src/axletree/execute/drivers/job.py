@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.buildsystem.cmake.cache import CACHE_FILE
 from axletree.execute.context import Context
-from axletree.execute.drivers.configure import CACHE, check_expectations, make_room, vouch
+from axletree.execute.drivers.configure import check_expectations, make_room, vouch
 from axletree.execute.process import check_program
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def configure(job: Job, run: Callable[[bool, Callable[[str], None]], None], *, d
     job.context.progress("configuring")
     lines: list[str] = []
     run(anew, lines.append)
-    check_expectations(job.expect, job.build / CACHE, lines)
+    check_expectations(job.expect, job.build / CACHE_FILE, lines)
 
 
 def finish(job: Job, *, driver: str, **more: str) -> None:
