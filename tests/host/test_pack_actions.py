@@ -288,6 +288,45 @@ def test_a_metapackage_as_a_wheel(store: Store) -> None:
         assert b"Requires-Dist: torch==1.0\n" in archive.read(names[0])
 
 
+def wheel(
+    store: Store, source: Digest, *, package: dict[str, Any] | None = None, siblings: dict[str, Any] | None = None
+) -> zipfile.ZipFile | str:
+    """The wheel that is made of a tree, or why there is none."""
+    parameters = {
+        "package": package or described(),
+        "siblings": siblings or {"small": {"files": ["**"], "exclude": []}},
+        "generator": "test",
+        "level": 5,
+    }
+    record = run(store, pack.run, parameters, {"tree": source})
+    if isinstance(record, StageFinished):
+        return record.message or ""
+    (entry,) = store.get_tree(record.tree).entries
+    assert entry.blob is not None
+    return zipfile.ZipFile(store.blob_path(entry.blob))
+
+
+def test_links_are_not_left_out_of_a_wheel_in_silence(store: Store, tmp_path: Path, library: bytes) -> None:
+    files: Files = {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "lib/all": "."}
+    source = tree(store, tmp_path, files)
+    assert "a wheel can't hold symbolic links: lib/all, lib/libx.so" in str(wheel(store, source))
+    without = {"small": {"files": ["**"], "exclude": ["lib/libx.so", "lib/all"]}}
+    made = wheel(store, source, siblings=without)
+    assert isinstance(made, zipfile.ZipFile), made
+    with made:
+        assert [name for name in made.namelist() if name.startswith("lib/")] == ["lib/libx.so.1"]
+    in_metadata = tree(store, tmp_path, {**DIST_INFO, "x.py": b"", "small-1.0.dist-info/licenses/COPYING": "LICENSE"})
+    assert "small-1.0.dist-info/licenses/COPYING" in str(wheel(store, in_metadata))
+
+
+@pytest.mark.parametrize("lacking", ["METADATA", "WHEEL"])
+def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lacking: str) -> None:
+    path = f"small-1.0.dist-info/{lacking}"
+    files = {name: data for name, data in DIST_INFO.items() if name != path}
+    message = f"{path}: the tree brings metadata, but no such file"
+    assert message in str(wheel(store, tree(store, tmp_path, {"x.py": b"", **files})))
+
+
 @pytest.mark.parametrize(
     ("files", "changes", "message"),
     [

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
 from axletree.binary.zip.deflate import BLOCK
-from axletree.core.errors import StageError
+from axletree.core.errors import IntegrityError, Problem, StageError
 from axletree.core.trees import Entry
 from axletree.host.archive import map_file
 from axletree.host.policies import read_policies
@@ -39,12 +39,11 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata folder that the tree brings, if it brings one."""
 
 
-def content_of(context: Context, *, links: bool) -> Content:
+def content_of(context: Context) -> Content:
     """Divide the stage's tree among the packages that share it, and give this one its part; empty without a tree.
 
     Args:
         context: its parameters name the package and the claims of all.
-        links: whether symbolic links can be packed too.
 
     Raises:
         IntegrityError: the tree can't be divided as the recipe says.
@@ -53,8 +52,7 @@ def content_of(context: Context, *, links: bool) -> Content:
     name = context.parameters["package"]["name"]
     if "tree" not in context.request.inputs:
         return Content(entries={}, paths=(), brought=None)
-    kinds = ("file", "link") if links else ("file",)
-    entries = {entry.path: entry for entry in context.tree("tree").entries if entry.kind in kinds}
+    entries = {entry.path: entry for entry in context.tree("tree").entries if entry.kind != "directory"}
     brought = _dist_info(entries)
     claims = {
         owner: Claim(files=tuple(claim["files"]), exclude=tuple(claim["exclude"]))
@@ -81,12 +79,14 @@ def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags
     """The tags that a wheel of these files has.
 
     Raises:
-        IntegrityError: files for several architectures or Pythons.
+        IntegrityError: files for several architectures or Pythons, or what the tree brings is unreadable.
     """
-    store, brought = context.store, content.brought
-    original = parse_wheel_info(read_entry(store, content.entries[f"{brought}/WHEEL"])).tags if brought else ()
+    original: tuple[str, ...] = ()
+    if content.brought is not None:
+        path = f"{content.brought}/WHEEL"
+        original = parse_wheel_info(_read(context.store, content, path), file=path).tags
     return compute_tags(
-        elf_facts(store, content.entries, targets),
+        elf_facts(context.store, content.entries, targets),
         read_policies(),
         original=original,
         python=context.request.ingredients["axes"].get("python"),
@@ -123,7 +123,7 @@ def metadata_of(context: Context, content: Content, *, version: str) -> Metadata
             requires=package["requires"],
         )
     path = f"{content.brought}/METADATA"
-    metadata = parse_metadata(read_entry(context.store, content.entries[path]), file=path)
+    metadata = parse_metadata(_read(context.store, content, path), file=path)
     if canonicalize_name(metadata.name) != canonicalize_name(package["name"]):
         fields = tuple((key, package["name"] if key.lower() == "name" else value) for key, value in metadata.fields)
         metadata = msgspec.structs.replace(metadata, fields=fields)
@@ -148,9 +148,10 @@ def blob_chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:
     return read
 
 
-def read_entry(store: Store, entry: Entry) -> bytes:
-    """The content of a file of a tree."""
-    assert entry.blob is not None  # noqa: S101 (only files are read)
+def _read(store: Store, content: Content, path: str) -> bytes:
+    entry = content.entries.get(path)
+    if entry is None or entry.blob is None:
+        raise IntegrityError(Problem(file=path, message="the tree brings metadata, but no such file"))
     return store.read_blob(entry.blob)
 
 

@@ -29,7 +29,7 @@ def run(context: Context) -> Outcome:
     """
     parameters = context.parameters
     archive = next(entry.path for entry in context.tree("archive").entries if entry.path.endswith(".zip"))
-    content = content_of(context, links=True)
+    content = content_of(context)
     places = lay_out(content.entries, content.paths, folder=parameters["called"])
     driver = Provider(name="GPU driver", kind="driver", sonames=tuple(parameters["driver"]))
     report = audit_tree(

@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of
 from axletree.host.archive import write_wheel_file
+from axletree.package.partition import some_paths
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
 from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from axletree.core.trees import Entry
     from axletree.execute.context import Context
+    from axletree.execute.packing import Content
     from axletree.package.wheel.tags import Tags
     from axletree.store.store import Store
 
@@ -27,11 +32,12 @@ def run(context: Context) -> Outcome:
 
     Raises:
         IntegrityError: the tree can't be divided as the recipe says, or its metadata is unreadable.
-        StageError: nothing is left for the package.
+        StageError: nothing is left for the package, or links are.
     """
     package = context.parameters["package"]
-    content = content_of(context, links=False)
+    content = content_of(context)
     targets = as_distribution(content, name=package["name"], version=package["version"], prefix=package["prefix"])
+    _no_links(content, targets)
     tags = tags_of(context, content, targets)
     metadata = metadata_of(context, content, version=package["version"])
     folder = context.work / "wheel"
@@ -58,6 +64,14 @@ def run(context: Context) -> Outcome:
         "requires": list(metadata.requires),
     }
     return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
+
+
+def _no_links(content: Content, targets: Iterable[str]) -> None:
+    links = [path for path in targets if content.entries[path].kind == "link"]
+    if links:
+        message = f"a wheel can't hold symbolic links: {some_paths(links)}"
+        hint = "exclude them, or let a relocate stage keep each library under one name (single)"
+        raise StageError(message, hint=hint)
 
 
 def _wheel_name(package: dict[str, Any], tags: Tags) -> WheelName:

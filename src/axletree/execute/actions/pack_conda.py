@@ -44,7 +44,7 @@ def run(context: Context) -> Outcome:
         StageError: nothing is left for the package, or its layout does not fit the tree.
     """
     wanted = context.parameters["conda"]
-    content = content_of(context, links=True)
+    content = content_of(context)
     if _is_distribution(content, wanted["layout"], context):
         package, files, python = _distribution(context, content)
     else:

@@ -25,7 +25,7 @@ def run(context: Context) -> Outcome:
         StageError: nothing is left for the package.
     """
     name, version = context.parameters["called"], context.parameters["package"]["version"]
-    content = content_of(context, links=True)
+    content = content_of(context)
     targets = lay_out(content.entries, content.paths, folder=name)
     members = [_member(context.store, content.entries[source], place) for place, source in targets.items()]
     members += [
