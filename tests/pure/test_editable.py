@@ -45,6 +45,8 @@ SETUPTOOLS = '[build-system]\nbuild-backend = "setuptools.build_meta:__legacy__"
             "setup.py",
         ),
         ({"pyproject.toml": "no = toml = at all"}, "setuptools"),
+        ({"pyproject.toml": "number = " + "1" * 5000}, "setuptools"),
+        ({"pyproject.toml": "build-system = 1"}, "setuptools"),
     ],
 )
 def test_the_way_follows_from_the_tree(texts: dict[str, str], way: Way) -> None:

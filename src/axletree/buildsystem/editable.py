@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import tomllib
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from axletree.buildsystem.ninja import rebuilt
 from axletree.buildsystem.variables import names_compiler, starts_afresh
+from axletree.recipe.toml import table_of, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,11 +41,7 @@ def way_of(era: Era, texts: Mapping[str, str]) -> Way:
 
 
 def _backend(text: str) -> str | None:
-    try:
-        project: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
-    backend = project.get("build-system", {}).get("build-backend")
+    backend = table_of(tables_of(text), "build-system").get("build-backend")
     return None if backend is None else str(backend)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+
+from axletree.recipe.toml import table_of, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,7 @@ def detect_era(texts: Mapping[str, str]) -> Era:
 
     A tree without any of them is ``pep517``: its backend will say what is wrong.
     """
-    driver, evidence = _driver(_build_system(texts.get("pyproject.toml", "")), texts)
+    driver, evidence = _driver(table_of(tables_of(texts.get("pyproject.toml", "")), "build-system"), texts)
     setup, listing = texts.get("setup.py", ""), texts.get("CMakeLists.txt", "")
     everything = "\n".join(texts.values())
     return Era(
@@ -58,15 +59,6 @@ def detect_era(texts: Mapping[str, str]) -> Era:
         libtorch_wheel="BUILD_LIBTORCH_WHL" in everything,
         libtorchless="BUILD_LIBTORCHLESS" in everything and ("BUILD_PYTHON_ONLY" in everything or not setup),
     )
-
-
-def _build_system(text: str) -> dict[str, Any]:
-    """The table of this name; empty where there is none, or the file is broken, which its backend will say."""
-    try:
-        table = tomllib.loads(text).get("build-system")
-    except tomllib.TOMLDecodeError:
-        return {}
-    return table if isinstance(table, dict) else {}
 
 
 def _driver(system: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Driver, tuple[str, ...]]:

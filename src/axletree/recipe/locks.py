@@ -267,7 +267,7 @@ def check_source(lock: SourceLock, source: TargetSource, *, file: str) -> tuple[
 def _load(text: str, *, file: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # Python's limit on the digits of a number is a ValueError too
         raise RecipeError(Problem(message=f"not a TOML file: {error}", file=file, hint=REMAKE)) from error
 
 

@@ -51,6 +51,20 @@ def decode_toml(text: str, filename: str) -> dict[str, Any]:
         raise RecipeError(Problem(message=message, file=filename, line=line, excerpt=excerpt, hint=hint)) from error
 
 
+def tables_of(text: str) -> dict[str, Any]:
+    """Values of a TOML text of others; empty if it is broken, which those that it is meant for will say."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):  # TOMLDecodeError is a ValueError, Python's limit on digits is one too
+        return {}
+
+
+def table_of(values: dict[str, Any], name: str) -> dict[str, Any]:
+    """A table by its name; empty if something else has the name, or nothing."""
+    table = values.get(name)
+    return table if isinstance(table, dict) else {}
+
+
 def locate_faults(faults: Iterable[Fault], text: str, filename: str) -> list[Problem]:
     """Faults of a valid TOML text as problems with their lines, in the order of the text."""
     lines, places = source_lines(text), locate(text)

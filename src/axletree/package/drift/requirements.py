@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from packaging.version import InvalidVersion
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Column, Evidence, Phase, Role, cuda_label
 from axletree.package.drift.names import look_up, own_version
+from axletree.recipe.toml import tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -155,10 +155,7 @@ def of_requirements_file(text: str, origin: Origin, *, table: Table) -> tuple[Ev
 
 def of_pyproject(text: str, *, file: str, table: Table, pythons: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     """``build-system.requires``, ``project.dependencies`` and ``project.optional-dependencies``."""
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return ()
+    document = tables_of(text)
     system, project = dict(_items(document.get("build-system"))), dict(_items(document.get("project")))
     lists: list[tuple[Phase, Any, str]] = [("build", system.get("requires"), "")]
     lists.append(("run", project.get("dependencies"), ""))
