@@ -12,7 +12,7 @@ from support.inputs import debian_package, wheel
 
 _WHEELS = (
     "nvidia-cublas-cu12==12.4.5.8",
-    "nvidia-cuda-cccl-cu12==12.4.127",
+    "nvidia-cuda-cccl-cu12==12.4.127.post1",
     "nvidia-cuda-cupti-cu12==12.4.127",
     "nvidia-cuda-nvcc-cu12==12.4.131",
     "nvidia-cuda-nvrtc-cu12==12.4.127",
@@ -56,6 +56,7 @@ def make_cuda_toolkit(folder: Path) -> Path:
     (folder / "bin/nvcc.profile").write_text(_PROFILE)
     for headers in sorted(site.glob("*/nvidia/*/include")):
         shutil.copytree(headers, folder / "include", dirs_exist_ok=True)
+    shutil.copy2(next(debian_package("libnvidia-ml-dev", "trixie", "non-free").rglob("nvml.h")), folder / "include")
     for part in ("include", "libdevice"):
         shutil.copytree(site / "nvidia-cuda-nvcc-cu12/nvidia/cuda_nvcc/nvvm" / part, folder / "nvvm" / part)
     for library in sorted(site.glob("*/nvidia/*/lib/*.so*")):
