@@ -1,0 +1,80 @@
+"""Compilers, linkers, and the tools of builds."""
+
+from __future__ import annotations
+
+from axletree.check.host.part import Part, Tool
+
+
+class Runtime(Part, frozen=True, kw_only=True):
+    """A C++ runtime library, and the newest symbol versions that it defines."""
+
+    path: str
+    real: str | None = None
+    glibcxx: str | None = None
+    """``3.4.30``, of ``GLIBCXX_3.4.30``."""
+    cxxabi: str | None = None
+    """``1.3.13``."""
+
+
+class Compiler(Tool, frozen=True, kw_only=True):
+    """A compiler, and what it does when nothing is said: asked, not assumed."""
+
+    kind: str
+    """``gcc``, ``clang``, ``nvcc``, ``hipcc``."""
+    language: str
+    """``c``, ``c++``, ``cuda``, ``hip``."""
+    real: str | None = None
+    """The program behind links."""
+    wrapper: str | None = None
+    """``ccache`` and the like, where the name leads to one."""
+    origin: str | None = None
+    """``PATH``, or the variable or folder that names it: ``CC``, ``CUDAHOSTCXX``, ``/usr/local/cuda``."""
+    target: str | None = None
+    """``x86_64-linux-gnu``."""
+    sysroot: str | None = None
+    """``/`` where it has none of its own."""
+    includes: tuple[str, ...] | None = None
+    """Folders that ``#include <...>`` looks in, in order, with what variables add."""
+    libraries: tuple[str, ...] | None = None
+    """Folders that the linker is given, in order."""
+    standards: tuple[str, ...] | None = None
+    """The language standards that it accepts, of ``c++17``, ``c++20``, ``c++23``."""
+    linker: str | None = None
+    """The linker that it runs."""
+    assembler: str | None = None
+    runtime: Runtime | None = None
+    """The libstdc++ that it links."""
+    works: bool | None = None
+    """Whether it compiled and linked a small program, which ran (GPU code: which compiled)."""
+    openmp: bool | None = None
+    """Whether it did so with ``-fopenmp``."""
+    host_compiler: str | None = None
+    """nvcc: the compiler that it runs for host code."""
+    host_kind: str | None = None
+    """nvcc: ``gcc`` or ``clang``."""
+    host_version: str | None = None
+    """nvcc: version of that compiler."""
+
+
+class BuildTool(Tool, frozen=True, kw_only=True):
+    """cmake, ninja or make."""
+
+    jobserver_fifo: bool | None = None
+    """Took tokens from a FIFO job server; false where it ignores it or stops with an error."""
+    jobserver_pipe: bool | None = None
+    """The same of a pipe."""
+
+
+class Toolchain(Part, frozen=True, kw_only=True):
+    """Everything that compiles and links."""
+
+    compilers: tuple[Compiler, ...] | None = None
+    """In the order in which builds find them: those of ``CC``, ``CXX``, then PATH."""
+    linkers: tuple[Tool, ...] | None = None
+    """``ld``, ``ld.bfd``, ``ld.gold``, ``ld.lld``, ``mold``."""
+    build_tools: tuple[BuildTool, ...] | None = None
+    """``cmake``, ``ninja``, ``make``: those first on PATH."""
+    tools: tuple[Tool, ...] | None = None
+    """Binutils, ``patchelf``, ``ccache``, ``sccache``, ``pkg-config``, ``perl``, ``git-lfs`` and others."""
+    runtime: Runtime | None = None
+    """The libstdc++ that the loader takes for a program without a search path of its own."""
