@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from axletree.host import cgroups as groups
 from axletree.host import machine
-from axletree.host.cgroups import core_quota, group_folders, memory_groups
+from axletree.host.cgroups import core_quota, memory_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ def cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cgroup and the one above it, of which we are a part; tests write their files."""
     inner = tmp_path / "outer" / "inner"
     inner.mkdir(parents=True)
-    monkeypatch.setattr(machine, "group_folders", lambda: [(inner, ""), (inner.parent, "")])
+    monkeypatch.setattr(groups, "group_folders", lambda: [(inner, ""), (inner.parent, "")])
     return inner
 
 
@@ -44,7 +45,7 @@ def test_the_budget_is_within_the_machine(tmp_path: Path) -> None:
 def test_memory_is_what_is_left_below_the_tightest_limit(cgroups: Path, tmp_path: Path) -> None:
     write(cgroups, memory__max="max\n", memory__current=f"{3 * GIB}\n")
     write(cgroups.parent, memory__max=f"{4 * GIB}\n", memory__current=f"{3 * GIB}\n")
-    assert memory_groups(machine.group_folders()) == [(GIB, 4 * GIB)]
+    assert memory_groups(groups.group_folders()) == [(GIB, 4 * GIB)]
     assert machine.budget(tmp_path).memory <= GIB
 
 
@@ -56,12 +57,12 @@ def test_memory_in_use_is_that_below_the_tightest_limit(cgroups: Path) -> None:
 def test_cached_files_are_not_in_the_way(cgroups: Path) -> None:
     write(cgroups, memory__max=f"{4 * GIB}", memory__current=f"{4 * GIB}")
     write(cgroups, memory__stat=f"anon {GIB}\nfile {3 * GIB}\ninactive_file {2 * GIB}\nactive_file {GIB}\n")
-    assert memory_groups(machine.group_folders()) == [(2 * GIB, 4 * GIB)]
+    assert memory_groups(groups.group_folders()) == [(2 * GIB, 4 * GIB)]
 
 
 def test_more_is_used_than_the_limit_allows(cgroups: Path) -> None:
     write(cgroups, memory__max=f"{GIB}", memory__current=f"{2 * GIB}")
-    assert memory_groups(machine.group_folders()) == [(0, GIB)]
+    assert memory_groups(groups.group_folders()) == [(0, GIB)]
 
 
 def test_version_1(cgroups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +73,9 @@ def test_version_1(cgroups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(cgroups.parent, memory__limit_in_bytes="9223372036854771712", memory__usage_in_bytes="1")
     write(cpu, cpu__cfs_quota_us="150000", cpu__cfs_period_us="100000")
     folders = [(cgroups, "memory"), (cgroups.parent, "memory"), (cpu, "cpu,cpuacct"), (cpu, "cpuset")]
-    monkeypatch.setattr(machine, "group_folders", lambda: folders)
-    assert memory_groups(machine.group_folders()) == [(2 * GIB, 4 * GIB)]
-    assert core_quota(machine.group_folders()) == 1.5
+    monkeypatch.setattr(groups, "group_folders", lambda: folders)
+    assert memory_groups(groups.group_folders()) == [(2 * GIB, 4 * GIB)]
+    assert core_quota(groups.group_folders()) == 1.5
     assert machine.usable_cores() == min(2, len(os.sched_getaffinity(0)))
 
 
@@ -89,15 +90,15 @@ def test_a_quota_is_rounded_up(cgroups: Path, quota: str, cores: int | None) -> 
 
 @pytest.mark.usefixtures("cgroups")
 def test_without_limits_there_are_none() -> None:
-    assert memory_groups(machine.group_folders()) == []
-    assert core_quota(machine.group_folders()) is None
+    assert memory_groups(groups.group_folders()) == []
+    assert core_quota(groups.group_folders()) is None
     assert machine.usable_cores() == len(os.sched_getaffinity(0))
 
 
 def test_our_own_cgroups_are_found() -> None:
     if not os.path.exists("/proc/self/cgroup"):  # noqa: PTH110 (nothing else here needs pathlib)
         pytest.skip("no cgroups")
-    folders = group_folders()
+    folders = groups.group_folders()
     assert all(str(folder).startswith("/sys/fs/cgroup") for folder, _ in folders)
 
 

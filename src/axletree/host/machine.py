@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from axletree.host.cgroups import core_quota, group_folders, memory_groups
+from axletree.host import cgroups
 from axletree.plan.admission import Budget
 
 _RESERVE = 0.1
@@ -22,7 +22,9 @@ def budget(folder: Path) -> Budget:
 
     Memory is the least of what is available now and of the limits of all cgroups above us (version 1 and 2).
     """
-    available = min([psutil.virtual_memory().available, *(room for room, _ in memory_groups(group_folders()))])
+    available = min(
+        [psutil.virtual_memory().available, *(room for room, _ in cgroups.memory_groups(cgroups.group_folders()))]
+    )
     reserve = max(int(available * _RESERVE), _RESERVE_LEAST)
     cores = usable_cores()
     return Budget(
@@ -36,14 +38,14 @@ def budget(folder: Path) -> Budget:
 def memory() -> tuple[int, int]:
     """Bytes of memory that are in use and that there are, in the tightest of this machine and the cgroups above us."""
     found = psutil.virtual_memory()
-    room, total = min([(found.available, found.total), *memory_groups(group_folders())])
+    room, total = min([(found.available, found.total), *cgroups.memory_groups(cgroups.group_folders())])
     return total - room, total
 
 
 def usable_cores() -> int:
     """Cores that this process may use: affinity mask and cgroup quota."""
     cores = len(os.sched_getaffinity(0))
-    quota = core_quota(group_folders())
+    quota = cgroups.core_quota(cgroups.group_folders())
     return max(1, min(cores, math.ceil(quota))) if quota is not None else cores
 
 

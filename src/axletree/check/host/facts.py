@@ -10,9 +10,8 @@ from axletree.check.host.part import Part
 from axletree.check.host.python import Git, Pythons
 from axletree.check.host.system import Cpu, Disk, Memory, System
 from axletree.check.host.toolchain import Toolchain
-from axletree.check.host.variables import Variable
+from axletree.check.host.variables import Variable  # noqa: TC001 (msgspec reads annotations)
 from axletree.core.errors import Problem, UsageError
-
 
 SCHEMA = 1
 """Counts changes after which older programs would read a file wrongly; new fields alone do not."""

@@ -12,8 +12,8 @@ class CudaToolkit(Part, frozen=True, kw_only=True):
     real: str | None = None
     """The folder behind links such as ``/usr/local/cuda``."""
     found_by: tuple[str, ...]
-    """``CUDA_HOME``, ``CUDA_PATH``, ``PATH``, ``/usr/local/cuda``, ``/usr/local``, ``conda``, ``wheel``: builds take the
-    first that there is."""
+    """``CUDA_HOME``, ``CUDA_PATH``, ``PATH``, ``/usr/local/cuda``, ``/usr/local``, ``conda``, ``wheel``: builds take
+    the first that there is."""
     version: str | None = None
     """``13.0`` or more exact; of nvcc, ``version.json`` or ``cuda.h``, in this order."""
     nvcc: str | None = None

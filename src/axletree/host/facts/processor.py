@@ -1,0 +1,115 @@
+"""The processor: model, instruction sets, and how many cores a build may use."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axletree.check.host.part import UNLIMITED
+from axletree.check.host.system import Cpu
+from axletree.host.cgroups import core_quota, group_folders
+from axletree.host.facts.access import Seen
+
+if TYPE_CHECKING:
+    from axletree.host.facts.access import Access
+
+_FLAGS = frozenset(
+    {"sse3", "pni", "ssse3", "sse4_1", "sse4_2", "popcnt", "cx16", "lahf_lm", "avx", "f16c", "fma", "avx2", "bmi1"}
+    | {"bmi2", "abm", "lzcnt", "movbe", "xsave", "avx_vnni", "gfni", "vaes", "vpclmulqdq"}
+    | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni", "avx512vbmi", "avx512_bf16"}
+    | {"avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16", "avx512_vbmi2", "avx512_bitalg"}
+    | {"asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm", "svebf16", "svei8mm", "fphp", "sme", "atomics"}
+)
+_LEVELS = (
+    ("x86-64-v2", frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})),
+    ("x86-64-v3", frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"})),
+    ("x86-64-v4", frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})),
+)
+"""Each level's flags as Linux names them, without those of the levels below (x86-64 psABI, "Micro-Architecture
+Levels")."""
+_IMPLEMENTERS = {"0x41": "ARM", "0x42": "Broadcom", "0x43": "Cavium", "0x46": "Fujitsu", "0x48": "HiSilicon"} | {
+    "0x4e": "NVIDIA",
+    "0x51": "Qualcomm",
+    "0x61": "Apple",
+    "0xc0": "Ampere",
+}
+_CPUINFO = "/proc/cpuinfo"
+
+
+def processor_facts(access: Access) -> Cpu:
+    """The processor of the access's host."""
+    seen = Seen()
+    text = access.peek(_CPUINFO)
+    if text is None:
+        for field in ("model", "vendor", "flags", "level"):
+            seen.put(field, f"{_CPUINFO}: can't be read", None)
+    else:
+        _describe(text, seen)
+    online = access.peek("/sys/devices/system/cpu/online")
+    seen.attempt("logical", "/sys/devices/system/cpu/online", lambda: len(expand_list(online)) if online else None)
+    fake = access.root != Path("/")
+    source = "Cpus_allowed_list of /proc/self/status" if fake else "sched_getaffinity"
+    affinity = seen.attempt("affinity", source, lambda: _allowed(access) if fake else len(os.sched_getaffinity(0)))
+    quota = core_quota(group_folders(access.root))
+    source = "cpu.max or cpu.cfs_quota_us of the control groups above this process"
+    seen.put("quota", source, float(UNLIMITED) if quota is None else quota)
+    if affinity is not None:
+        cores = affinity if quota is None else max(1, min(affinity, math.ceil(quota)))
+        seen.put("cores", "the lesser of affinity and quota", cores)
+    siblings = access.peek("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
+    seen.attempt(
+        "threads_per_core",
+        "thread_siblings_list of processor 0 below /sys/devices/system/cpu",
+        lambda: len(expand_list(siblings)) if siblings else None,
+    )
+    nodes = access.glob("/sys/devices/system/node", "node[0-9]*")
+    seen.put("numa_nodes", "folders of /sys/devices/system/node", len(nodes) or None)
+    return Cpu(**seen.values, sources=seen.sources)
+
+
+def expand_list(text: str) -> list[int]:
+    """The numbers of a kernel's list: ``0-2,5`` -> 0, 1, 2, 5.
+
+    Raises:
+        ValueError: it is none.
+    """
+    numbers: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
+
+
+def _describe(text: str, seen: Seen) -> None:
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), value.strip())
+    model = fields.get("model name") or fields.get("cpu") or fields.get("CPU part")
+    seen.put("model", f"model name of {_CPUINFO}", model)
+    implementer = fields.get("CPU implementer")
+    vendor = fields.get("vendor_id") or (_IMPLEMENTERS.get(implementer, implementer) if implementer else None)
+    seen.put("vendor", f"vendor_id or CPU implementer of {_CPUINFO}", vendor)
+    listed = fields.get("flags") or fields.get("Features")
+    if listed is None:
+        seen.put("flags", f"{_CPUINFO} lists none", None)
+        seen.put("level", f"{_CPUINFO} lists no flags", None)
+        return
+    flags = frozenset(listed.split())
+    seen.put("flags", f"flags of {_CPUINFO}", tuple(sorted(flags & _FLAGS)))
+    level = None
+    if "flags" in fields:
+        level = "x86-64"
+        for name, needed in _LEVELS:
+            if not needed <= flags:
+                break
+            level = name
+    seen.put("level", f"flags of {_CPUINFO}" if level else "levels are x86-64's", level)
+
+
+def _allowed(access: Access) -> int | None:
+    lines = (access.peek("/proc/self/status") or "").splitlines()
+    listed = next((line.partition(":")[2] for line in lines if line.startswith("Cpus_allowed_list")), None)
+    return len(expand_list(listed)) if listed else None
