@@ -123,6 +123,30 @@ def test_the_bill_names_what_was_taken_in(built: Built, tmp_path: Path) -> None:
     assert bill["metadata"]["component"]["name"] == "libwagon"
 
 
+def test_the_bill_goes_with_what_was_taken_in(built: Built, tmp_path: Path) -> None:
+    """In a wheel where scanners look for it; in an archive and a conda package where the libraries lie."""
+    libraries = {"libplank.so.3", "librivet.so.2"}
+    (wheel,) = built.wagon.out.glob("libwagon-*.whl")
+    run("unzip", "-q", wheel, "-d", tmp_path / "wheel")
+    assert not list((tmp_path / "wheel").rglob("grafts.cdx.json"))
+    (papers,) = (tmp_path / "wheel").glob("*.dist-info/sboms/*")
+    assert all((tmp_path / "wheel" / path).is_file() for path in places(papers, libraries))
+    for layout in ("zip", "conda"):
+        root = place_of(built, layout, tmp_path / layout)
+        paths = places(root / "lib" / "wagon" / "grafts.cdx.json", libraries)
+        assert {path.rpartition("/")[0] for path in paths} == {"lib/wagon"}
+        assert all((root / path).is_file() for path in paths)
+    (binding,) = built.wagon.out.glob("wagon-*.whl")
+    assert "sboms" not in run("unzip", "-l", binding)
+
+
+def places(bill: Path, libraries: set[str]) -> list[str]:
+    """Where a bill that names just these libraries says that they lie."""
+    parts = {part["name"]: part for part in json.loads(bill.read_bytes())["components"]}
+    assert set(parts) == libraries
+    return [each["location"] for part in parts.values() for each in part["evidence"]["occurrences"]]
+
+
 def test_it_imports_on_a_clean_host_and_the_tree_before_does_not(built: Built, tmp_path: Path) -> None:
     site = built.lay_out(tmp_path / "site", "libwagon-tree", "wagon-tree")
     printed = run_clean(python(built), "-c", USE, hide=built.hidden, environ={"PYTHONPATH": str(site)})

@@ -15,11 +15,12 @@ import pytest
 from axletree.core.events import StageFinished
 from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import Digest, StageId, key_of
-from axletree.execute.actions import audit_conda, audit_zip, channel, pack, pack_conda, pack_zip
+from axletree.execute.actions import audit_conda, audit_zip, channel, pack, pack_conda, pack_zip, relocate
 from axletree.execute.stage import run_stage
 from axletree.host.conda import read_conda
 from axletree.host.interpreters import find_interpreter
 from axletree.package.conda.reader import CondaFacts
+from axletree.package.sbom.write import Component, render_sbom
 from axletree.store.store import Store
 from support.store import write_files
 
@@ -317,6 +318,119 @@ def test_links_are_not_left_out_of_a_wheel_in_silence(store: Store, tmp_path: Pa
         assert [name for name in made.namelist() if name.startswith("lib/")] == ["lib/libx.so.1"]
     in_metadata = tree(store, tmp_path, {**DIST_INFO, "x.py": b"", "small-1.0.dist-info/licenses/COPYING": "LICENSE"})
     assert "small-1.0.dist-info/licenses/COPYING" in str(wheel(store, in_metadata))
+
+
+def bill(*libraries: str) -> bytes:
+    """What a relocation writes about libraries that it took in."""
+    parts = [
+        Component(
+            name=path.rpartition("/")[2],
+            version="1.2",
+            origin="bundled",
+            purl="pkg:deb/debian/rivet@1.2?arch=amd64",
+            sha256="0" * 64,
+            paths=(path,),
+            note="of the system package rivet",
+        )
+        for path in libraries
+    ]
+    return render_sbom(Component(name="small", origin="bundled"), parts, epoch=0)
+
+
+def places(document: bytes) -> dict[str, list[str]]:
+    """Library -> where a bill says that it lies."""
+    parts = json.loads(document)["components"]
+    return {part["name"]: [each["location"] for each in part["evidence"]["occurrences"]] for part in parts}
+
+
+def test_a_wheel_has_the_bill_of_what_its_tree_took_in_where_scanners_look(store: Store, tmp_path: Path) -> None:
+    libraries = ("lib/librivet-1a2b3c4d.so.2", "lib/libplank-5e6f7a8b.so.3")
+    files: Files = {"lib/libx.so": b"", **dict.fromkeys(libraries, b""), "lib/grafts.cdx.json": bill(*libraries)}
+    made = wheel(store, tree(store, tmp_path, files), package=described(prefix="small", requires=["six"]))
+    assert isinstance(made, zipfile.ZipFile), made
+    with made:
+        names = set(made.namelist())
+        document = made.read("small-1.0+cpu.dist-info/sboms/axletree.cdx.json")
+    assert {name for name in names if name.startswith("small/")} == {
+        f"small/{path}" for path in files if "cdx" not in path
+    }
+    rivet, plank, six = json.loads(document)["components"]
+    assert rivet["evidence"]["occurrences"] == [{"location": f"small/{libraries[0]}"}]
+    assert plank["evidence"]["occurrences"] == [{"location": f"small/{libraries[1]}"}]
+    assert (rivet["version"], rivet["purl"]) == ("1.2", "pkg:deb/debian/rivet@1.2?arch=amd64")
+    assert rivet["hashes"] == [{"alg": "SHA-256", "content": "0" * 64}]
+    assert {"name": "axletree:note", "value": "of the system package rivet"} in rivet["properties"]
+    assert six["purl"] == "pkg:pypi/six"
+    assert json.loads(document)["metadata"]["component"]["purl"] == "pkg:pypi/small@1.0%2Bcpu"
+
+
+def test_each_wheel_of_a_divided_tree_has_the_bill_of_its_own_part(store: Store, tmp_path: Path) -> None:
+    files: Files = {"a/liba.so.1": b"", "b/libb.so.1": b"", "a/grafts.cdx.json": bill("a/liba.so.1", "b/libb.so.1")}
+    source = tree(store, tmp_path, {**files, "c/x.py": b""})
+    siblings = {name: {"files": [f"{name}/**"], "exclude": []} for name in "abc"}
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in siblings:
+        made = wheel(store, source, package=described(name=name), siblings=siblings)
+        assert isinstance(made, zipfile.ZipFile), made
+        with made:
+            assert "a/grafts.cdx.json" not in made.namelist()
+            for path in made.namelist():
+                if "/sboms/" in path:
+                    found[name] = places(made.read(path))
+    assert found == {"a": {"liba.so.1": ["a/liba.so.1"]}, "b": {"libb.so.1": ["b/libb.so.1"]}}
+
+
+def test_the_bill_of_an_earlier_wheel_is_made_anew_with_what_it_named(store: Store, tmp_path: Path) -> None:
+    own = "small-1.0.dist-info/sboms/axletree.cdx.json"
+    files: Files = {**DIST_INFO, "small.libs/liba.so.1": b"", "small/lib/libb.so.1": b"", "small/x.py": b""}
+    files |= {own: bill("small.libs/liba.so.1"), "small/lib/grafts.cdx.json": bill("small/lib/libb.so.1")}
+    both = {"liba.so.1": ["small.libs/liba.so.1"], "libb.so.1": ["small/lib/libb.so.1"]}
+    nothing_taken_in = {**files, own: bill()}
+    for given, expected in ((files, both), (nothing_taken_in, {"libb.so.1": both["libb.so.1"]})):
+        made = wheel(store, tree(store, tmp_path, given))
+        assert isinstance(made, zipfile.ZipFile), made
+        with made:
+            parts = json.loads(made.read("small-1.0+cpu.dist-info/sboms/axletree.cdx.json"))["components"]
+            assert not [name for name in made.namelist() if name.endswith("grafts.cdx.json")]
+        bundled = {part["name"]: part for part in parts if part["name"] in both}
+        where = {name: [each["location"] for each in part["evidence"]["occurrences"]] for name, part in bundled.items()}
+        assert where == expected
+    foreign: Files = {**DIST_INFO, "small/x.py": b"", "small/grafts.cdx.json": b'{"bomFormat": "CycloneDX"}'}
+    made = wheel(store, tree(store, tmp_path, foreign))
+    assert isinstance(made, zipfile.ZipFile), made
+    with made:
+        assert made.read("small/grafts.cdx.json") == foreign["small/grafts.cdx.json"]
+        assert not [name for name in made.namelist() if "/sboms/" in name]
+
+
+def test_a_tree_that_is_relocated_again_keeps_its_bill(store: Store, tmp_path: Path, library: bytes) -> None:
+    files: Files = {"lib/liba.so.1": library, "lib/libb.so.1": library, "lib/libx.so": library}
+    files["lib/grafts.cdx.json"] = bill("lib/liba.so.1", "lib/libb.so.1")
+    files["other/grafts.cdx.json"] = b'{"bomFormat": "CycloneDX"}'
+    rules = {"place": {"lib": "deep/lib"}, "drop": ["lib/libb.so.1"]}
+    parameters = {"tree": "tree", "relocate": rules, "libraries": {}}
+    record = run(store, relocate.run, parameters, {"tree": tree(store, tmp_path, files)})
+    assert isinstance(record, StageRecord), record
+    blobs = {entry.path: entry.blob for entry in store.get_tree(record.tree).entries}
+    document = store.read_blob(blobs["deep/lib/grafts.cdx.json"] or Digest(""))
+    assert places(document) == {"liba.so.1": ["deep/lib/liba.so.1"]}
+    assert store.read_blob(blobs["other/grafts.cdx.json"] or Digest("")) == files["other/grafts.cdx.json"]
+
+
+def test_a_bill_that_was_cut_off_is_no_silent_loss(store: Store, tmp_path: Path) -> None:
+    source = tree(store, tmp_path, {"lib/liba.so.1": b"", "lib/grafts.cdx.json": bill("lib/liba.so.1")[:50]})
+    assert "lib/grafts.cdx.json: no bill of materials" in str(wheel(store, source))
+
+
+def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
+    """In the metadata of a Python distribution, else beside the libraries: conda has no place of its own for it."""
+    files: Files = {"small/liba.so.1": b"", "small/grafts.cdx.json": bill("small/liba.so.1")}
+    source = tree(store, tmp_path, files)
+    assert set(files) <= paths(made(conda(store, source)))
+    installed = made(conda(store, tree(store, tmp_path, {**files, **DIST_INFO})))
+    site = {path.removeprefix("site-packages/") for path in paths(installed)}
+    assert "small-1.0.dist-info/sboms/axletree.cdx.json" in site
+    assert "small/grafts.cdx.json" not in site
 
 
 @pytest.mark.parametrize("lacking", ["METADATA", "WHEEL"])

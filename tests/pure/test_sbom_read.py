@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
-from axletree.package.sbom.read import Sbom, read_sbom
+from axletree.package.sbom.read import Sbom, read_bundled, read_sbom
+from axletree.package.sbom.write import Component, render_sbom
+
+_KEYS = ["name", "value", "version", "components", "properties", "evidence", "occurrences", "location", "hashes"]
 
 
 def test_cyclonedx_with_components_in_components() -> None:
@@ -63,6 +66,46 @@ def test_what_is_none_is_said(data: bytes) -> None:
 def test_any_components(components: object) -> None:
     data = json.dumps({"bomFormat": "CycloneDX", "components": components}).encode()
     assert read_sbom(data, file="x").format == "CycloneDX"
+
+
+_TEXT = st.text(max_size=20)
+_BUNDLED = st.builds(
+    Component,
+    name=st.text(min_size=1, max_size=20),
+    version=_TEXT,
+    origin=st.just("bundled"),
+    purl=_TEXT,
+    sha256=_TEXT,
+    paths=st.lists(_TEXT, max_size=3).map(tuple),
+    note=_TEXT,
+)
+
+
+@given(st.lists(_BUNDLED, max_size=4))
+def test_libraries_taken_in_are_read_as_they_were_written(parts: list[Component]) -> None:
+    others = [Component(name="fmt", origin="vendored", paths=("a/b",)), Component(name="numpy", origin="required")]
+    document = render_sbom(Component(name="demo", origin="bundled"), [*parts, *others], epoch=0)
+    assert read_bundled(document, file="x") == tuple(parts)
+    assert len(read_sbom(document, file="x").components) == len(parts) + 2
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | _TEXT | st.just("axletree:origin") | st.just("bundled"),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(_KEYS), inner),
+    )
+)
+def test_bills_of_other_tools_name_nothing_that_was_taken_in_here(components: object) -> None:
+    """Whatever has the shape of ours is one of ours."""
+    for part in read_bundled(json.dumps({"components": components}).encode(), file="x"):
+        assert part.name
+        assert part.origin == "bundled"
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe"])
+def test_a_bill_of_ours_that_was_cut_off_is_said(data: bytes) -> None:
+    with pytest.raises(IntegrityError, match="no bill of materials"):
+        read_bundled(data, file="grafts.cdx.json")
 
 
 def test_depth_is_bounded() -> None:

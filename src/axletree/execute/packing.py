@@ -15,16 +15,21 @@ from axletree.core.trees import Entry
 from axletree.host.archive import map_file
 from axletree.host.policies import read_policies
 from axletree.package.partition import Claim, partition
+from axletree.package.sbom.read import FOLDER as SBOMS
+from axletree.package.sbom.read import read_bundled
+from axletree.package.sbom.write import SBOM_NAME, TREE_SBOM_NAME, wheel_sbom
 from axletree.package.wheel.info import carry_dist_info, parse_wheel_info
 from axletree.package.wheel.metadata import Metadata, create_metadata, parse_metadata, with_requirement, with_version
 from axletree.package.wheel.names import dist_info_folder
 from axletree.package.wheel.tags import Tags, compute_tags
+from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from axletree.core.values import Digest
     from axletree.execute.context import Context
+    from axletree.package.sbom.write import Component
     from axletree.store.store import Store
 
 
@@ -131,6 +136,46 @@ def metadata_of(context: Context, content: Content, *, version: str) -> Metadata
     for requirement in package["requires"]:
         metadata = with_requirement(metadata, requirement)
     return metadata
+
+
+def with_bill(
+    context: Context, content: Content, targets: dict[str, str], metadata: Metadata
+) -> tuple[dict[str, str], tuple[Member, ...]]:
+    """Put the bills of the libraries that a tree took in where PEP 770 has a distribution's bill.
+
+    Returns:
+        ``targets`` without the bills that became a part of the distribution's own, and that one: the libraries that are
+        among the targets, wherever the tree names them. No bill where none is.
+
+    Raises:
+        IntegrityError: a bill is unreadable.
+    """
+    own = None if content.brought is None else f"{content.brought}/{SBOMS}/{SBOM_NAME}"
+    found: dict[str, list[Component]] = {}
+    for path, entry in content.entries.items():
+        if entry.kind == "file" and (path == own or path.rpartition("/")[2] == TREE_SBOM_NAME):
+            parts = read_bundled(_read(context.store, content, path), file=path)
+            if here := list(_placed(parts, targets)):
+                found[path] = here
+    if not found:
+        return targets, ()
+    folder = dist_info_folder(metadata.name, metadata.version)
+    kept = {path: target for path, target in targets.items() if path != own and path not in found}
+    data = wheel_sbom(
+        metadata,
+        kept.values(),
+        dist_info=folder,
+        bundled=[part for path in sorted(found) for part in found[path]],
+        epoch=context.request.ingredients["epoch"],
+    )
+    return kept, (Member(path=f"{folder}/{SBOMS}/{SBOM_NAME}", data=data),)
+
+
+def _placed(parts: Iterable[Component], targets: dict[str, str]) -> Iterator[Component]:
+    """Those of which something is in the package, with their paths there."""
+    for part in parts:
+        if places := tuple(targets[path] for path in part.paths if path in targets):
+            yield msgspec.structs.replace(part, paths=places)
 
 
 def blob_chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
-from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of
+from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of, with_bill
 from axletree.host.archive import write_wheel_file
 from axletree.package.partition import some_paths
 from axletree.package.wheel.info import WheelInfo
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context) -> Outcome:
-    """Write the wheel: tag from the symbols used, metadata with what it was built for, RECORD, one date.
+    """Write the wheel: tag from the symbols used, metadata with what it was built for, bill, RECORD, one date.
 
     Raises:
         IntegrityError: the tree can't be divided as the recipe says, or its metadata is unreadable.
@@ -40,12 +40,13 @@ def run(context: Context) -> Outcome:
     _no_links(content, targets)
     tags = tags_of(context, content, targets)
     metadata = metadata_of(context, content, version=package["version"])
+    files, bill = with_bill(context, content, targets, metadata)
     folder = context.work / "wheel"
     folder.mkdir()
     written = write_wheel_file(
         folder,
         _wheel_name(package, tags),
-        [_member(context.store, content.entries[path], target) for path, target in targets.items()],
+        [*(_member(context.store, content.entries[path], target) for path, target in files.items()), *bill],
         metadata=metadata,
         wheel_info=WheelInfo(
             tags=tags.each,

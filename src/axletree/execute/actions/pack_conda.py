@@ -12,7 +12,7 @@ from packaging.tags import parse_tag
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.environments import interpreter_for
-from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of
+from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of, with_bill
 from axletree.host.conda import write_conda_file
 from axletree.host.conda_names import read_conda_names
 from axletree.host.conda_pyc import compile_pyc
@@ -89,12 +89,16 @@ def _distribution(context: Context, content: Content) -> _Made:
     tags = tags_of(context, content, places)
     python = _python(context, tags)
     subdir = "noarch" if python is None and tags.pure else _subdir(context, tags)
-    entries = [(content.entries[path], place) for path, place in places.items()]
+    kept, bill = with_bill(context, content, places, metadata)
+    entries = [(content.entries[path], place) for path, place in kept.items()]
     made, files = conda_package_from_dist(
         [
-            Member(path=place, data=_chunks(context.store, entry), size=entry.size, executable=entry.executable)
-            for entry, place in entries
-            if entry.kind == "file"
+            *(
+                Member(path=place, data=_chunks(context.store, entry), size=entry.size, executable=entry.executable)
+                for entry, place in entries
+                if entry.kind == "file"
+            ),
+            *bill,
         ],
         metadata,
         WheelInfo(tags=tags.each, purelib=tags.pure, generator=context.parameters["generator"]),

@@ -32,7 +32,8 @@ from axletree.package.relocation.layout import Layout, lay_out
 from axletree.package.relocation.links import Links, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
 from axletree.package.relocation.texts import edit_texts
-from axletree.package.sbom.write import Component, render_sbom
+from axletree.package.sbom.read import read_bundled
+from axletree.package.sbom.write import TREE_SBOM_NAME, Component, render_sbom
 from axletree.package.wheel.tags import single_machine
 from axletree.recipe.relocation import Relocate
 
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from axletree.package.libraries.graft import Candidate, Find, Graft
     from axletree.store.store import Store
 
-BILL = "grafts.cdx.json"
-"""Bill of materials of the libraries that were taken in, beside them."""
 _SMALLEST_ELF = 52
 _TEXTS = (".cmake", ".pc", ".py")
 _SHOWN = 40
@@ -90,7 +89,7 @@ def run(context: Context) -> Outcome:
     entries |= {path: Entry(path=path, kind="link", target=target) for path, target in layout.links.items()}
     entries |= {entry.path: entry for entry in _write_texts(context, texts, layout)}
     entries |= {entry.path: entry for entry in _write_elfs(context, links, entries)}
-    entries |= {entry.path: entry for entry in _write_papers(context, links.grafts, rules)}
+    entries |= {entry.path: entry for entry in _write_papers(context, layout, links.grafts, rules)}
     leaks = _prove(context, entries, trees, links)
     _say(context, layout, links)
     tree = context.store.put_tree(make_tree(entries.values()))
@@ -207,19 +206,35 @@ def _copy_graft(graft: Graft, target: Path) -> None:
             raise IntegrityError(problem, hint="start the build again")
 
 
-def _write_papers(context: Context, grafts: tuple[Graft, ...], rules: Relocate) -> Iterator[Entry]:
-    """The bill of the libraries that were taken in, and their licences, beside them."""
-    if not grafts or rules.graft_to is None:
-        return
-    subject = Component(name=rules.graft_to.partition("/")[0], origin="bundled")
-    bill = render_sbom(subject, graft_components(grafts), epoch=context.request.ingredients["epoch"])
-    papers = {f"{rules.graft_to}/{BILL}": bill}
-    for package in sorted({graft.library.package for graft in grafts} - {""}):
-        licence = licence_of(package)
-        if licence is not None:
-            papers[f"{rules.graft_to}/licenses/{package}/copyright"] = licence
+def _write_papers(context: Context, layout: Layout, grafts: tuple[Graft, ...], rules: Relocate) -> Iterator[Entry]:
+    """Bills of the libraries that were taken in, now and when the tree was relocated before, and their licences."""
+    bills = {
+        path: _bill_before(context.store, entry, layout)
+        for path, entry in layout.entries.items()
+        if entry.kind == "file" and path.rpartition("/")[2] == TREE_SBOM_NAME
+    }
+    papers: dict[str, bytes] = {}
+    if grafts and rules.graft_to is not None:
+        path = f"{rules.graft_to}/{TREE_SBOM_NAME}"
+        bills[path] = (*bills.get(path, ()), *graft_components(grafts))
+        for package in sorted({graft.library.package for graft in grafts} - {""}):
+            licence = licence_of(package)
+            if licence is not None:
+                papers[f"{rules.graft_to}/licenses/{package}/copyright"] = licence
+    for path, parts in bills.items():
+        if parts:  # else it is somebody else's file of that name
+            subject = Component(name=path.partition("/")[0], origin="bundled")
+            papers[path] = render_sbom(subject, parts, epoch=context.request.ingredients["epoch"])
     for path, data in papers.items():
         yield Entry(path=path, blob=context.store.put_bytes(data), size=len(data))
+
+
+def _bill_before(store: Store, entry: Entry, layout: Layout) -> tuple[Component, ...]:
+    """What the bill of an earlier relocation names, where it lies now; what was dropped is not in it any more."""
+    assert entry.blob is not None  # noqa: S101 (only files are read)
+    parts = read_bundled(store.read_blob(entry.blob), file=entry.path)
+    placed = ((part, tuple(layout.moved[path] for path in part.paths if path in layout.moved)) for part in parts)
+    return tuple(msgspec.structs.replace(part, paths=paths) for part, paths in placed if paths)
 
 
 def _prove(context: Context, entries: Mapping[str, Entry], trees: _Trees, links: Links) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Read bills of materials in ``.dist-info/sboms`` (PEP 770): CycloneDX and SPDX in JSON, as far as names go.
 
-Other forms that PEP 770 allows (XML, tag-value) are recognised by their beginning, not read.
+Other forms that PEP 770 allows (XML, tag-value) are recognised by their beginning, not read. Of bills that Axletree
+wrote, the libraries taken in are read whole: they are named again where their files are packed or repaired.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.package.sbom.write import Component
 
 FOLDER = "sboms"
 """Below the metadata folder."""
@@ -43,12 +45,7 @@ def read_sbom(data: bytes, *, file: str) -> Sbom:
     for pattern, name in _OTHERS:
         if pattern.match(data):
             return Sbom(format=name)
-    try:
-        document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no bill of materials: {error}")) from error
-    if not isinstance(document, Mapping):
-        raise IntegrityError(Problem(file=file, message="no bill of materials: JSON, but no object"))
+    document = _document(data, file)
     if document.get("bomFormat") == "CycloneDX":
         return Sbom(format=f"CycloneDX {document.get('specVersion', '')}".strip(), components=tuple(_nested(document)))
     if isinstance(document.get("spdxVersion"), str):
@@ -58,6 +55,52 @@ def read_sbom(data: bytes, *, file: str) -> Sbom:
         return Sbom(format="SPDX-3", components=tuple(_named(packages, "software_packageVersion")))
     message = "no bill of materials: JSON, but neither CycloneDX nor SPDX"
     raise IntegrityError(Problem(file=file, message=message))
+
+
+def read_bundled(data: bytes, *, file: str) -> tuple[Component, ...]:
+    """The libraries of others in a bill that :mod:`axletree.package.sbom.write` wrote; nothing in another tool's.
+
+    Raises:
+        IntegrityError: it is no JSON.
+    """
+    return tuple(
+        Component(
+            name=each["name"],
+            version=_text(each, "version"),
+            origin="bundled",
+            purl=_text(each, "purl"),
+            sha256=next((_text(found, "content") for found in _objects(each.get("hashes"))), ""),
+            paths=tuple(_text(found, "location") for found in _objects(_occurrences(each))),
+            note=_property(each, "axletree:note"),
+        )
+        for each in _objects(_document(data, file).get("components"))
+        if _text(each, "name") and _property(each, "axletree:origin") == "bundled"
+    )
+
+
+def _document(data: bytes, file: str) -> Mapping[str, Any]:
+    try:
+        document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise IntegrityError(Problem(file=file, message=f"no bill of materials: {error}")) from error
+    if not isinstance(document, Mapping):
+        raise IntegrityError(Problem(file=file, message="no bill of materials: JSON, but no object"))
+    return document
+
+
+def _occurrences(component: Mapping[str, Any]) -> object:
+    evidence = component.get("evidence")
+    return evidence.get("occurrences") if isinstance(evidence, Mapping) else None
+
+
+def _property(component: Mapping[str, Any], name: str) -> str:
+    properties = _objects(component.get("properties"))
+    return next((_text(each, "value") for each in properties if each.get("name") == name), "")
+
+
+def _text(values: Mapping[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _nested(document: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SBOM_NAME = "axletree.cdx.json"
 """Name of the file in ``.dist-info/sboms``."""
+TREE_SBOM_NAME = "grafts.cdx.json"
+"""Name of the file beside libraries that were taken into a tree, before it is packed."""
 
 _VENDORS = frozenset({"third_party", "third-party", "thirdparty", "3rdparty", "external", "extern", "vendor", "deps"})
 """Folders whose children are other people's sources, by the names that projects use."""
