@@ -16,6 +16,8 @@ from axletree.binary.elf.facts import read_elf
 from axletree.cli.main import cli
 from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.archive import write_wheel_file
+from axletree.package.sbom.read import read_bundled
+from axletree.package.sbom.write import Component, render_sbom
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.metadata import create_metadata
 from axletree.package.wheel.names import WheelName
@@ -222,6 +224,21 @@ def test_the_bill_of_materials_says_where_a_library_came_from(tmp_path: Path) ->
     if graft.package:
         assert bundled["purl"].startswith(f"pkg:deb/debian/{graft.package}@")
     assert required["purl"] == "pkg:pypi/numpy@2.0"
+
+
+def test_what_an_earlier_bill_names_is_named_again(libraries: Path, broken: Path, tmp_path: Path) -> None:
+    """A library that came in when the wheel's tree was relocated is still there after a repair."""
+    rivet = Component(name="librivet.so.2", version="2.1", origin="bundled", paths=("demo/lib/librivet-1a.so.2",))
+    earlier = render_sbom(Component(name="demo", origin="bundled"), [rivet], epoch=0)
+    with zipfile.ZipFile(broken) as source:
+        files = {name: source.read(name) for name in source.namelist() if ".dist-info/" not in name}
+    files |= {"demo-1.0.dist-info/sboms/axletree.cdx.json": earlier, rivet.paths[0]: b""}
+    result = repair_wheel(make_wheel(tmp_path / "given", files), tmp_path / "out", library_path=[libraries])
+    with zipfile.ZipFile(result.path) as archive:
+        document = archive.read("demo-1.0.dist-info/sboms/axletree.cdx.json")
+    first, *others = read_bundled(document, file="x")
+    assert first == rivet
+    assert [other.name for other in others] == [graft.soname for graft in result.grafts] != []
 
 
 def test_a_metadata_folder_that_is_not_normalised_is_renamed(libraries: Path, broken: Path, tmp_path: Path) -> None:

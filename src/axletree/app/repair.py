@@ -30,6 +30,8 @@ from axletree.package.libraries.policy import (
     symbol_needs,
 )
 from axletree.package.libraries.providers import required_names
+from axletree.package.sbom.read import FOLDER as SBOMS
+from axletree.package.sbom.read import read_bundled
 from axletree.package.sbom.write import SBOM_NAME, wheel_sbom
 from axletree.package.wheel.info import GENERATOR, carry_dist_info
 from axletree.package.wheel.names import dist_info_folder, render_wheel_name
@@ -246,11 +248,15 @@ def _unchanged(given: _Input, edited: Mapping[str, Member], *, without: str) -> 
     return packed_members(given.view, kept, wheel.record or (), folder=wheel.dist_info, archive=wheel.filename)
 
 
-def _sbom(given: _Input, metadata: Metadata, grafts: Sequence[Graft], epoch: int) -> bytes:
-    source = given.scan.wheel.dist_info
+def _sbom(given: _Input, path: str, metadata: Metadata, grafts: Sequence[Graft], epoch: int) -> bytes:
+    """The bill with what was taken in, now and before: the libraries that a bill there names are still in the wheel."""
+    archive, source = given.scan.wheel.filename, given.scan.wheel.dist_info
+    earlier = given.entries.get(path)
+    before = b"" if earlier is None else b"".join(MemberSource(given.view, earlier, archive=archive).scan())
+    bundled = (*(read_bundled(before, file=path) if before else ()), *graft_components(grafts))
     folder = dist_info_folder(metadata.name, metadata.version)
     paths = carry_dist_info(given.entries, source=source, target=folder).values()
-    return wheel_sbom(metadata, paths, dist_info=folder, bundled=graft_components(grafts), epoch=epoch)
+    return wheel_sbom(metadata, paths, dist_info=folder, bundled=bundled, epoch=epoch)
 
 
 def _write(
@@ -260,10 +266,10 @@ def _write(
     if wheel.metadata is None or wheel.wheel_info is None:
         raise IntegrityError(Problem(file=wheel.filename, message="has no METADATA or no WHEEL file"))
     edited = dict(_edited_members(given, grafting, wheel.filename))
-    sbom = f"{wheel.dist_info}/sboms/{SBOM_NAME}"
+    sbom = f"{wheel.dist_info}/{SBOMS}/{SBOM_NAME}"
     members = [*edited.values()]
     if grafting.grafts or sbom not in given.entries:  # a bill of an earlier repair stays true where nothing is added
-        members.append(Member(path=sbom, data=_sbom(given, wheel.metadata, grafting.grafts, epoch)))
+        members.append(Member(path=sbom, data=_sbom(given, sbom, wheel.metadata, grafting.grafts, epoch)))
         members += _unchanged(given, edited, without=sbom)
     else:
         members += _unchanged(given, edited, without="")
