@@ -86,6 +86,20 @@ def test_an_option_is_switched_and_only_its_objects_are_compiled(tree: Path) -> 
     assert call(tree, "USE_*").output == "USE_EXTRA:BOOL=ON\n"
 
 
+def test_a_name_that_no_entry_has_is_told(tree: Path) -> None:
+    result = call(tree, "USE_*", "USE_EXTAR", "NO*")
+    assert result.return_value == 1
+    assert result.stdout == "USE_EXTRA:BOOL=OFF\n"
+    assert result.stderr.splitlines() == [
+        f"no entry of {tree / 'CMakeCache.txt'} is called {name}" for name in ("USE_EXTAR", "NO*")
+    ]
+
+
+def test_a_folder_that_was_not_configured_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no CMakeCache\.txt there"):
+        call(tmp_path)
+
+
 def test_another_python_compiles_what_depends_on_python(tree: Path) -> None:
     other = find_interpreter("3.12", environ=dict(os.environ))
     before = read_ninja_log((tree / ".ninja_log").read_text())

@@ -65,12 +65,15 @@ def work_on_cache(
         dry_run: write nothing.
 
     Raises:
-        UsageError: a change that can't be made.
+        UsageError: a change that can't be made, or no cache there.
         IntegrityError: the cache is damaged, or would be left half of one Python and half of another.
         HostError: a file can't be read or written.
     """
     path = place / CACHE_FILE if place.is_dir() else place
-    text = _read(path, hint="name a CMakeCache.txt, or the folder that CMake configured")
+    if not path.exists():
+        hint = "name the folder that CMake configured"
+        raise UsageError(Problem(message=f"no {CACHE_FILE} there", file=str(place), hint=hint))
+    text = _read(path)
     lines = _read(log).splitlines() if log is not None else []
     before = parse_cache(text, file=str(path))
     cache = edit_cache(before, changes, file=str(path)) if changes else before
@@ -139,8 +142,8 @@ def _write(path: Path, text: str, *, like: Path) -> None:
         raise HostError(Problem(message=f"cannot be written: {error.strerror}", file=str(path))) from error
 
 
-def _read(path: Path, *, hint: str | None = None) -> str:
+def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
-        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path), hint=hint)) from error
+        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error

@@ -59,7 +59,8 @@ def command(
     """Show, edit and check the cache of a configured CMake tree.
 
     Without options it lists the entries whose names match the patterns NAME, or all but CMake's internal ones. The next
-    build configures again by itself and compiles what the edit touches. Exit code 1: something expected is not so.
+    build configures again by itself and compiles what the edit touches. Exit code 1: something expected is not so, or
+    no entry has such a name.
     """
     changes: dict[str, str | tuple[EntryType, str] | None] = {}
     for text in assignments:
@@ -68,14 +69,15 @@ def command(
     changes |= dict.fromkeys(unset)
     expected = dict(_pair(text, "--expect") for text in expect)
     report = work_on_cache(place, changes, python=python, expected=expected, log=log, dry_run=dry_run)
-    text = (
-        _json(report, names)
-        if as_json
-        else "\n".join(_lines(report, names, listing=not (changes or expected or python)))
-    )
+    listing = not (changes or expected or python)
+    unknown = [name for name in names if listing and not any(_shown(report, (name,)))]
+    text = _json(report, names) if as_json else "\n".join(_lines(report, names, listing=listing))
     # Names and values are bytes of any encoding; what is no UTF-8 is shown as a backslash and its number.
-    click.echo(text.encode("utf-8", "backslashreplace").decode())
-    return 1 if report.mismatches else 0
+    if text:
+        click.echo(text.encode("utf-8", "backslashreplace").decode())
+    for name in unknown:
+        click.echo(printable(f"no entry of {report.file} is called {name}"), err=True)
+    return 1 if report.mismatches or unknown else 0
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:

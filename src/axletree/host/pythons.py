@@ -36,6 +36,7 @@ print(json.dumps({
 }))
 """
 _SECONDS = 60
+_SHOWN = 200
 
 
 def python_facts(executable: Path) -> PythonFacts:
@@ -57,4 +58,4 @@ def python_facts(executable: Path) -> PythonFacts:
 
 
 def _silent(executable: Path, why: str | None) -> HostError:
-    return HostError(Problem(message=f"no Python answers: {why}", file=str(executable)))
+    return HostError(Problem(message=f"no Python answers: {(why or '')[:_SHOWN]}", file=str(executable)))

@@ -16,7 +16,7 @@ import msgspec
 from axletree.core.errors import IntegrityError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 CACHE_FILE = "CMakeCache.txt"
 
@@ -51,6 +51,7 @@ _PROPERTIES = ("ADVANCED", "MODIFIED", "STRINGS")
 _INTERNAL_SECTION = "# INTERNAL cache entries"
 _RULER = re.compile(r"#+\s*")
 _SHOWN = 120  # characters of a malformed line in a message
+_TOLD = 5  # such lines that are told one by one
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +114,8 @@ def parse_cache(text: str, *, file: str) -> Cache:
         file: its name, for messages.
 
     Raises:
-        IntegrityError: lines that are neither entry nor comment, or have a type that CMake does not know; all of them.
+        IntegrityError: lines that are neither entry nor comment, or have a type that CMake does not know: the first of
+            them, and how many more there are; or no line is an entry.
     """
     lines = tuple(re.findall(r"[^\n]*\n|[^\n]+", text))  # str.splitlines knows more ends than CMake
     entries: dict[str, Entry] = {}
@@ -134,8 +136,19 @@ def parse_cache(text: str, *, file: str) -> Cache:
         name, value = _name(match), _unquoted(match["value"])
         entries[name] = Entry(name=name, type=_TYPES[match["type"]], value=value, line=number, help=found)
     if problems:
-        raise IntegrityError(*problems)
+        raise IntegrityError(*_damage(problems, file, is_cache=bool(entries)))
     return Cache(lines=lines, entries=entries)
+
+
+def _damage(problems: Sequence[Problem], file: str, *, is_cache: bool) -> Iterator[Problem]:
+    """What to say of the lines that are wrong: another file would fill the screen with them."""
+    if not is_cache:
+        first = msgspec.structs.replace(problems[0], message="no CMake cache: no line is an entry KEY:TYPE=VALUE")
+        yield msgspec.structs.replace(first, hint=f"name a {CACHE_FILE}, or the folder that CMake configured")
+        return
+    yield from problems[:_TOLD]
+    if len(problems) > _TOLD:
+        yield Problem(message=f"{len(problems) - _TOLD} more lines are damaged", file=file)
 
 
 def _malformed(kind: str | None, content: str, file: str, number: int) -> Problem:
