@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.app import recipes
-from axletree.cli.main import COMMANDS, main
+from axletree.cli.main import COMMANDS, LazyGroup, main
 from axletree.core.errors import HostError, RecipeError, UsageError
 from support.recipes import SMALL
 
@@ -49,6 +51,19 @@ def test_help_is_what_the_table_of_commands_says(name: str) -> None:
     command: click.Command = importlib.import_module(f"axletree.cli.{module}").command
     assert (command.help or "").split("\n", 1)[0] == summary
     assert command.get_short_help_str(limit=200) == summary
+
+
+def test_what_the_machine_refuses_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(self: LazyGroup, ctx: click.Context) -> object:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "there/file")
+
+    monkeypatch.setattr(LazyGroup, "invoke", refuse)
+    with pytest.raises(SystemExit) as ended:
+        main(["recipes"])
+    assert ended.value.code == 3
+    assert capsys.readouterr().err == "error: there/file: Read-only file system\n"
 
 
 def test_help_imports_nothing_of_recipes() -> None:

@@ -225,6 +225,31 @@ def test_others_go_on_after_a_failure(project: Project, into: Path) -> None:
     assert states(sync(project, into)) == {"torch": "cloned", "vision": "cloned", "audio": "failed", "data": "cloned"}
 
 
+def test_what_the_machine_refuses_for_one_keeps_no_other_from_it(project: Project, into: Path) -> None:
+    project.write_recipe(more=f'[checkouts.data]\ngit = "{project.library.url}"\nref = "main"\n')
+    into.mkdir()
+    (into / ".data.axletree-clone").write_text("a file where a folder must be made")
+    reports = sync(project, into)
+    assert states(reports) == {"torch": "cloned", "vision": "cloned", "data": "failed"}
+    assert said(reports["data"]) == f"{into / '.data.axletree-clone'} File exists None"
+
+
+def test_without_git(project: Project, into: Path) -> None:
+    with pytest.raises(HostError, match="git is not installed"):
+        list(sync_sources(str(project.recipe), into=into, environ={"PATH": str(into)}))
+    assert not into.exists()
+
+
+def test_a_submodule_that_can_not_be_had_is_named_and_what_came_is_kept(project: Project, into: Path) -> None:
+    project.middle.folder.rename(project.middle.folder.with_name("elsewhere"))
+    report = sync(project, into)["torch"]
+    assert "into submodule path" in said(report)
+    assert "third_party/middle" in said(report)
+    assert f"run it again: what came whole is kept in {into / '.torch.axletree-clone'}" in said(report)
+    project.middle.folder.with_name("elsewhere").rename(project.middle.folder)
+    assert sync(project, into)["torch"].state == "cloned"
+
+
 def test_pins_must_be_there_and_name_a_commit(project: Project, into: Path) -> None:
     project.main.commit("v2", ci__vision_dot_txt="--upload-pack=touch /tmp/x\n")
     assert "holds no commit or tag" in said(sync(project, into, ref="v2")["vision"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -72,8 +73,10 @@ def sync_sources(
     Raises:
         UsageError: there is no such repository, or the recipe names none.
         RecipeError: the recipe is wrong.
-        HostError: another sync is at work in the folder.
+        HostError: git is not installed, or another sync is at work in the folder.
     """
+    if shutil.which("git", path=environ.get("PATH")) is None:
+        raise HostError("git is not installed", hint="install git")
     loaded = load_recipe(name_or_path)
     wanted = repositories(loaded.recipe)
     _check_names(wanted, only, str(loaded.path))
@@ -140,6 +143,9 @@ def _each(
         except AxletreeError as error:
             state: State = "refused" if isinstance(error, UsageError) else "failed"
             report = _report(repository, ref, state=state, problems=error.problems)
+        except OSError as error:  # a folder that may not be written, a disk that is full
+            problem = Problem(file=error.filename, message=error.strerror or str(error))
+            report = _report(repository, ref, state="failed", problems=(problem,))
         if repository is wanted[0]:
             main = report
         yield report

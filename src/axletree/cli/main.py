@@ -6,6 +6,7 @@ it with the command's own.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -53,6 +54,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command -> module in ``axletree.cli``, one-line help."""
 
 _READER_GONE = 128 + 13  # SIGPIPE
+_REFUSALS = frozenset(
+    {errno.EACCES, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENAMETOOLONG, errno.ENOSPC, errno.EPERM, errno.EROFS}
+)
+"""What a machine may refuse anywhere; any other error of the system is a fault of ours, and shows where."""
 
 
 class LazyGroup(click.Group):
@@ -124,6 +129,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
+    except OSError as error:
+        if error.errno not in _REFUSALS:
+            raise
+        from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
+
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        click.secho("error: ", fg="red", nl=False, err=True)
+        click.echo(printable(f"{place}{error.strerror}"), err=True)
+        sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)
 
 

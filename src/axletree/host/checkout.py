@@ -143,8 +143,12 @@ def _clone(
     git.run("init", "--quiet")
     if git.attempt("remote", "set-url", "origin", url).returncode != 0:
         git.run("remote", "add", "origin", url)
-    commit, _ = _fetch(git, url, ref, remote="origin")
-    _check_out(git, commit, url, submodules=submodules, force=True)
+    try:
+        commit, _ = _fetch(git, url, ref, remote="origin")
+        _check_out(git, commit, url, submodules=submodules, force=True)
+    except HostError as error:
+        hint = f"run it again: what came whole is kept in {beside} and not fetched again"
+        raise HostError(*error.problems, hint=hint) from error
     count = _mark(git)
     beside.rename(dest)
     return Synced(state="cloned", commit=commit, submodules=count)
