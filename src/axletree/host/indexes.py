@@ -48,6 +48,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _TRUE = frozenset({"1", "true", "yes", "on", "y", "t"})
 _PIP_SECTIONS = ("global", "install")
+_UV_SECONDS = 60
 
 
 def redact(url: str) -> str:
@@ -245,7 +246,20 @@ def _below(variables: Layer, files: Layer) -> Layer:
 
 def _ask_uv(environ: Mapping[str, str], *, cwd: Path) -> Layer:
     command = [uv_program(), "pip", "compile", "-", "--emit-index-url", "--emit-find-links", "--offline", "--no-header"]
-    done = subprocess.run(command, input="", capture_output=True, text=True, check=False, env=dict(environ), cwd=cwd)
+    try:
+        done = subprocess.run(
+            command,
+            input="",
+            capture_output=True,
+            text=True,
+            check=False,
+            env=dict(environ),
+            cwd=cwd,
+            timeout=_UV_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        message = f"uv does not tell its package index: no answer in {_UV_SECONDS} s"
+        raise HostError(message, hint="set AXLETREE_INDEX_URL") from error
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no output"]
         raise HostError(f"uv does not tell its package index: {last[0]}", hint="set AXLETREE_INDEX_URL")

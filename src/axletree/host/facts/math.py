@@ -1,0 +1,114 @@
+"""BLAS, MAGMA and OpenMP libraries, and libraries of which several lie in the search path."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.check.host.libraries import Copies, Libraries, MathLibrary
+from axletree.check.host.part import Library
+from axletree.host.facts.access import Seen
+from axletree.host.facts.elf import cxx_runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from axletree.host.facts.access import Access
+    from axletree.host.facts.loader import Loader
+    from axletree.host.facts.survey import Survey
+
+_MATH = re.compile(
+    r"mkl_rt|mkl_core|(?:scipy_)?openblas(?:p|o)?(?:64)?_?(?:-r\d.*)?|blis(?:-mt)?|blas|lapack|cblas|atlas|satlas|tatlas|"
+    r"nvpl_blas_core|nvpl_lapack_core|flexiblas|armpl(?:_mp)?|magma|magma_sparse"
+)
+_OPENMP = re.compile(r"gomp|omp|omp5|iomp5")
+_SEVERAL = re.compile(
+    r"stdc\+\+|gcc_s|gomp|omp|iomp5|cudart|cudnn|nccl|cublas|cublasLt|nvJitLink|nvrtc|cusparse|cuda|nvidia-ml|cupti|"
+    r"amdhip64|hsa-runtime64|rocblas|MIOpen|rccl|amd_comgr|mkl_rt|mkl_core|openblas|torch|torch_cpu|c10|protobuf|"
+    r"tbb|ssl|crypto|python3\.\d+|z|zstd|openmpi|mpi|numa|uv"
+)
+_HEADERS = {
+    "mkl_rt": ("mkl.h", "mkl/mkl.h"),
+    "mkl_core": ("mkl.h", "mkl/mkl.h"),
+    "openblas": ("openblas_config.h", "openblas/cblas.h", "x86_64-linux-gnu/openblas_config.h"),
+    "blis": ("blis/blis.h", "blis.h"),
+    "blas": ("cblas.h",),
+    "cblas": ("cblas.h",),
+    "lapack": ("lapacke.h", "lapack.h"),
+    "magma": ("magma_v2.h",),
+    "flexiblas": ("flexiblas/cblas.h",),
+    "nvpl_blas_core": ("nvpl_blas.h",),
+}
+_PLAIN = re.compile(r"lib.+\.so\.\d+")
+
+
+def library_facts(access: Access, loader: Loader, survey: Survey, includes: Iterable[str]) -> Libraries:
+    """Libraries that decide how fast a build's result is, or whether it works.
+
+    Args:
+        access: the host.
+        loader: its loader.
+        survey: its libraries.
+        includes: folders to look for headers in.
+    """
+    seen = Seen()
+    folders = tuple(dict.fromkeys(includes))
+    where = "the loader's search path, compilers' folders, conda, wheels, /opt/intel"
+    found = survey.find(_MATH, MathLibrary)
+    seen.put("math", where, tuple(_with_headers(access, library, folders) for library in found))
+    seen.put("openmp", where, survey.find(_OPENMP, Library))
+    seen.put("copies", where, _copies(access, survey))
+    preload = access.environ.get("LD_PRELOAD", "")
+    seen.put("preload", "LD_PRELOAD", tuple(re.split(r"[:\s]+", preload.strip())) if preload.strip() else ())
+    seen.put("search_path", "LD_LIBRARY_PATH", loader.variable)
+    missing = tuple(folder for folder in loader.variable if not access.exists(folder))
+    seen.put("search_path_missing", "folders of LD_LIBRARY_PATH", missing)
+    return Libraries(**seen.values, sources=seen.sources)
+
+
+def _with_headers(access: Access, library: MathLibrary, folders: tuple[str, ...]) -> MathLibrary:
+    """Where its headers are: beside it first, then on the compiler's path."""
+    names = next((names for stem, names in _HEADERS.items() if library.name.startswith(stem)), ())
+    folder = library.path.rpartition("/")[0]
+    near = tuple(f"{folder}{up}/include" for up in ("/..", "/../..", "/../../.."))
+    found = next((each for each in (*near, *folders) for name in names if access.is_file(f"{each}/{name}")), None)
+    static = access.is_file(f"{folder}/lib{library.name}.a")
+    sources = {**library.sources, "headers": "beside it, and the compiler's folders", "static": "an archive beside it"}
+    place = access.real(found) if found else "none"
+    return msgspec.structs.replace(library, headers=place if names else None, static=static, sources=sources)
+
+
+def _copies(access: Access, survey: Survey) -> tuple[Copies, ...]:
+    """Libraries by SONAME of which there are several files for the same machine."""
+    by_name: dict[str, list[Library]] = {}
+    for library in survey.find(_SEVERAL, Library):
+        if library.soname and _PLAIN.fullmatch(library.soname):
+            by_name.setdefault(library.soname, []).append(library)
+    found: list[Copies] = []
+    for soname, libraries in sorted(by_name.items()):
+        if len(libraries) < 2:
+            continue
+        if soname == "libstdc++.so.6":
+            libraries = [_cxx(access, library) for library in libraries]  # noqa: PLW2901 (the same, with versions)
+        versions = {library.version for library in libraries}
+        differ = len(versions) > 1 or len({_size(access, library) for library in libraries}) > 1
+        sources = {"libraries": "SONAME of files in the search path and in packages", "differ": "versions and sizes"}
+        found.append(Copies(soname=soname, libraries=tuple(libraries), differ=differ, sources=sources))
+    return tuple(found)
+
+
+def _cxx(access: Access, library: Library) -> Library:
+    runtime = cxx_runtime(access, library.path, found_by="")
+    if runtime.glibcxx is None:
+        return library
+    sources = {**library.sources, "version": "its newest GLIBCXX symbol version"}
+    return msgspec.structs.replace(library, version=f"GLIBCXX_{runtime.glibcxx}", sources=sources)
+
+
+def _size(access: Access, library: Library) -> int | None:
+    try:
+        return access.path(library.path).stat().st_size
+    except OSError:
+        return None

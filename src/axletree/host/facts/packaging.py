@@ -1,0 +1,181 @@
+"""Where pip and uv take packages from, and git's state; without credentials."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axletree.check.host.python import Git, Packaging
+from axletree.core.errors import AxletreeError
+from axletree.host.facts.access import Seen, find_tool
+from axletree.host.facts.privacy import is_secret, without_credentials
+from axletree.host.indexes import (
+    environment_layers,
+    merge_layers,
+    parse_pip_config,
+    pip_config_files,
+    read_settings,
+    redact,
+)
+
+if TYPE_CHECKING:
+    from axletree.host.facts.access import Access
+    from axletree.host.indexes import IndexSettings
+
+_OPTIONS = [
+    "no-build-isolation",
+    "no-binary",
+    "only-binary",
+    "prefer-binary",
+    "require-virtualenv",
+    "break-system-packages",
+    "user",
+    "target",
+    "prefix",
+    "constraint",
+    "build-constraint",
+    "no-cache-dir",
+    "cache-dir",
+    "no-deps",
+    "pre",
+    "use-pep517",
+    "python",
+    "config-settings",
+    "no-index",
+    "require-hashes",
+    "ignore-installed",
+    "root-user-action",
+]
+_UV_OPTIONS = [
+    "NO_BUILD",
+    "NO_BINARY",
+    "NO_BUILD_ISOLATION",
+    "LINK_MODE",
+    "CACHE_DIR",
+    "INDEX_STRATEGY",
+    "TORCH_BACKEND",
+    "PRERELEASE",
+    "OFFLINE",
+    "SYSTEM_PYTHON",
+    "BREAK_SYSTEM_PACKAGES",
+    "CONSTRAINT",
+    "BUILD_CONSTRAINT",
+    "OVERRIDE",
+    "PYTHON",
+    "PYTHON_PREFERENCE",
+    "EXCLUDE_NEWER",
+    "CONFIG_FILE",
+    "NO_CONFIG",
+    "RESOLUTION",
+    "CONCURRENT_BUILDS",
+    "PROJECT_ENVIRONMENT",
+]
+_GIT = re.compile(
+    r"core\.(?:autocrlf|eol|filemode|symlinks|fsmonitor|hookspath|longpaths|preloadindex|untrackedcache|compression)|"
+    r"protocol\..*\.allow|protocol\.allow|submodule\.(?:recurse|fetchjobs)|fetch\.(?:recursesubmodules|parallel)|"
+    r"safe\.directory|http\.(?:sslverify|postbuffer|lowspeedlimit|lowspeedtime|version)|url\..*\.(?:push)?insteadof|"
+    r"filter\.lfs\.(?:process|smudge|required)|clone\.filtersubmodules|feature\.manyfiles|init\.defaultbranch|"
+    r"extensions\..*|remote\.origin\.partialclonefilter"
+)
+
+
+def packaging_facts(access: Access) -> Packaging:
+    """What pip and uv are told."""
+    seen = Seen()
+    files = _files(access)
+    seen.put("files", "where pip and uv look for them", tuple(files))
+    try:
+        settings = _settings(access)
+    except AxletreeError as error:
+        for field in ("index_url", "extra_index_urls", "find_links"):
+            seen.put(field, str(error.problems[0].message), None)
+    else:
+        source = "AXLETREE_*, PIP_*, UV_* variables, pip's and uv's files"
+        seen.put("index_url", source, without_credentials(redact(settings.index_url)) if settings.index_url else "none")
+        seen.put("extra_index_urls", source, tuple(map(without_credentials, settings.extra_index_urls)))
+        seen.put("find_links", source, tuple(map(without_credentials, settings.find_links)))
+    seen.put("options", "PIP_* and UV_* variables, pip's files", _options(access, files))
+    pip = find_tool(access, "pip")
+    seen.put("pip", "PATH" + ("" if pip else ": not there"), pip)
+    told = re.search(r"from (.+?)(?:/pip)? \(python (\d+\.\d+)\)", (pip.release if pip else None) or "")
+    seen.put("pip_python", "pip --version", told[2] if told else None)
+    seen.put("pip_folder", "pip --version", told[1] if told else None)
+    uv = find_tool(access, "uv")
+    seen.put("uv", "PATH" + ("" if uv else ": not there"), uv)
+    names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    seen.put("proxy", ", ".join(names), any(access.environ.get(name) for name in names))
+    return Packaging(**seen.values, sources=seen.sources)
+
+
+def _prefix(access: Access) -> Path:
+    """The prefix whose ``pip.conf`` counts: that of the ``pip`` on PATH."""
+    pip = access.which("pip")
+    return Path(pip).parent.parent if pip else Path("/usr")
+
+
+def _files(access: Access) -> list[str]:
+    pip = pip_config_files(access.environ, home=Path(access.home), prefix=_prefix(access))
+    config = Path(access.environ.get("XDG_CONFIG_HOME") or f"{access.home}/.config")
+    named = access.environ.get("UV_CONFIG_FILE")
+    uv = [Path("/etc/uv/uv.toml"), config / "uv" / "uv.toml", *([Path(named)] if named else [])]
+    return [str(path) for path in dict.fromkeys((*pip, *uv)) if access.is_file(str(path))]
+
+
+def _settings(access: Access) -> IndexSettings:
+    home, cwd, prefix = Path(access.home), Path(access.cwd), _prefix(access)
+    if access.root == Path("/"):
+        return read_settings(access.environ, home=home, cwd=cwd, prefix=prefix)
+    paths = map(str, pip_config_files(access.environ, home=home, prefix=prefix))
+    texts = [(path, text) for path in paths if (text := access.peek(path)) is not None]
+    own, pip, uv = environment_layers(access.environ)
+    return merge_layers((own, pip, parse_pip_config(texts), uv), home=home, cwd=cwd)
+
+
+def _options(access: Access, files: list[str]) -> dict[str, str]:
+    """Settings by the name that a variable has, or ``pip.conf: NAME`` of a file; variables win, so both are told."""
+    found: dict[str, str] = {}
+    for path in files:
+        if not path.endswith(("pip.conf", "pip.ini")) and path != access.environ.get("PIP_CONFIG_FILE"):
+            continue
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read_string(access.peek(path) or "")
+        except configparser.Error:
+            continue
+        for section in parser.sections():
+            for key, value in parser.items(section):
+                if key.replace("_", "-") in _OPTIONS:
+                    found[f"{os.path.basename(path)}: {section}.{key}"] = without_credentials(value)  # noqa: PTH119
+    names = [f"PIP_{name.upper().replace('-', '_')}" for name in _OPTIONS] + [f"UV_{name}" for name in _UV_OPTIONS]
+    found |= {name: without_credentials(access.environ[name]) for name in names if access.environ.get(name)}
+    return found
+
+
+def git_facts(access: Access) -> Git:
+    """git, git-lfs and the settings that change what a checkout holds."""
+    seen = Seen()
+    tool = find_tool(access, "git")
+    if tool is None:
+        seen.put("path", "PATH", "none")
+        return Git(**seen.values, sources=seen.sources)
+    seen.put("path", "PATH", tool.path)
+    seen.put("version", tool.sources.get("version", ""), tool.version)
+    lfs = access.ask(tool.path, "lfs", "version")
+    found = re.search(r"git-lfs/(\d+(?:\.\d+)+)", lfs.out)
+    seen.put("lfs", "git lfs version", found[1] if found else "none")
+    cwd = access.path(access.cwd)
+    listed = access.ask(tool.path, "config", "--list", "-z", cwd=cwd if cwd.is_dir() else None)
+    if listed.code != 0:
+        seen.put("config", f"git config --list: {listed.trouble}", None)
+        return Git(**seen.values, sources=seen.sources)
+    config: dict[str, str] = {}
+    for entry in listed.out.split("\0"):
+        key, _, value = entry.partition("\n")
+        if _GIT.fullmatch(key.lower()) and not is_secret(key):
+            name = without_credentials(key)
+            config[name] = f"{config[name]}, {value}" if key == "safe.directory" and name in config else value
+    seen.put("config", "git config --list", {key: without_credentials(value) for key, value in config.items()})
+    return Git(**seen.values, sources=seen.sources)
