@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.core.units import format_bytes, parse_size
+from axletree.core.units import format_bytes, parse_size, some_of
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,13 @@ def test_format(size: int, text: str) -> None:
 @given(st.integers(0, 10**15))
 def test_there_and_back_is_exact_to_three_digits(size: int) -> None:
     assert parse_size(format_bytes(size)) == pytest.approx(size, rel=0.0051)
+
+
+def test_a_list_shows_its_beginning_and_how_much_is_left() -> None:
+    assert [some_of("abcd", most) for most in (1, 3, 4, 9)] == [
+        "a and 3 more",
+        "a, b, c and 1 more",
+        *["a, b, c, d"] * 2,
+    ]
+    assert some_of(["a b", "c"], 1, separator="; ") == "a b and 1 more"
+    assert some_of([], 3) == ""

@@ -14,6 +14,7 @@ from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.check.cause import root_cause
 from axletree.core.errors import HostError, Problem, StageError, UsageError
+from axletree.core.units import some_of
 from axletree.execute import editable
 from axletree.execute.context import Context
 from axletree.execute.editable import CONFIGURING, Need, Project
@@ -29,7 +30,7 @@ from axletree.recipe.checkouts import repositories
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from typing import BinaryIO
 
     from axletree.app.recipes import LoadedRecipe
@@ -335,15 +336,10 @@ def _said(need: Need, project: Project) -> list[str]:
     if need.killed:
         said.append("the last build was killed")
     if need.files.edited:
-        said.append(f"changed: {_some(need.files.edited)}")
+        said.append(f"changed: {some_of(need.files.edited, _SHOWN)}")
     if need.files.moved and (project.scratch / "files.json").exists():
-        said.append(f"new or gone: {_some(need.files.moved)}")
+        said.append(f"new or gone: {some_of(need.files.moved, _SHOWN)}")
     return said
-
-
-def _some(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more
 
 
 def _build(state: DevState, project: Project, need: Need, log_path: Path) -> tuple[Count, DevState]:

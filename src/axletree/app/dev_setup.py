@@ -18,6 +18,7 @@ from axletree.buildsystem.editable import SPLIT_VARIABLES, settings_of, way_of
 from axletree.buildsystem.era import TELLING_FILES, detect_era
 from axletree.core.errors import HostError, Problem, RecipeError, StageError, UsageError
 from axletree.core.records import Grant, StageRequest
+from axletree.core.units import some_of
 from axletree.core.values import Digest, StageId
 from axletree.execute.environments import UV_CACHE
 from axletree.host import machine
@@ -73,9 +74,8 @@ def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
     """
     found = [variant.id for variant in select(expand(loaded.recipe), [pattern] if pattern is not None else [])]
     if len(found) > 1:
-        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
         asked = f"{pattern!r} matches" if pattern is not None else "the recipe has"
-        raise UsageError(f"{asked} {len(found)} variants: {shown}", hint="name one with -v")
+        raise UsageError(f"{asked} {len(found)} variants: {some_of(found, 5)}", hint="name one with -v")
     return found[0]
 
 

@@ -12,7 +12,8 @@ from axletree.app.recipes import load_recipe
 from axletree.core.errors import AxletreeError, HostError, Problem, UsageError
 from axletree.host.checkout import Synced, sync_checkout, sync_lock
 from axletree.host.indexes import redact
-from axletree.host.worktree import COMMIT, open_worktree
+from axletree.host.worktree import open_worktree
+from axletree.recipe.addresses import COMMIT
 from axletree.recipe.checkouts import Repository, repositories
 from axletree.recipe.faults import suggestion
 

@@ -13,7 +13,7 @@ import msgspec
 
 from axletree.app.source_sync import sync_sources
 from axletree.core.errors import render_problem
-from axletree.host.worktree import COMMIT
+from axletree.recipe.addresses import COMMIT
 from axletree.view.tables import plural, printable, render_table
 
 if TYPE_CHECKING:

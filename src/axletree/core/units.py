@@ -1,8 +1,12 @@
-"""Sizes as people write them."""
+"""Sizes and lists as people write them."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([A-Za-z]{1,3})")
 _UNITS = {
@@ -17,6 +21,12 @@ _UNITS = {
     "GiB": 1024**3,
     "TiB": 1024**4,
 }
+
+
+def some_of(items: Sequence[str], most: int, *, separator: str = ", ") -> str:
+    """The first of several things, and how many more there are: ``a, b and 7 more``."""
+    more = len(items) - most
+    return separator.join(items[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def format_bytes(size: int) -> str:

@@ -21,7 +21,8 @@ import msgspec
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.indexes import redact
 from axletree.host.obstacles import SYNCED, WANTED, find_obstacles, populated
-from axletree.host.worktree import COMMIT, links, open_worktree, same_repository, submodules_of
+from axletree.host.worktree import links, open_worktree, same_repository, submodules_of
+from axletree.recipe.addresses import COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

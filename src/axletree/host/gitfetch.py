@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import filelock
 import msgspec
@@ -23,13 +22,13 @@ import msgspec
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.core.trees import is_safe_path
 from axletree.core.values import digest_of
+from axletree.host.gitoutput import GITLINK, module_address, modules_listing, parse_modules, parse_tree, tree_listing
 from axletree.host.indexes import redact
-from axletree.recipe.addresses import GIT_PROTOCOLS
+from axletree.recipe.addresses import COMMIT, GIT_PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-_COMMIT = re.compile(r"^[0-9a-f]{40}([0-9a-f]{24})?$")
 _MISLEADING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"})
 """Variables that would point git at another repository, as they do inside a hook."""
 _DEPTH_LIMIT = 16
@@ -147,7 +146,7 @@ def _obtain(git: _Git, ref: str, *, offline: bool) -> GitCommit:
     """Have a ref's commit in the bare repository: from there, else by a shallow fetch, else by a full one."""
     if ref.startswith("-") or not ref:
         raise UsageError(f"not a git ref: {ref!r}")
-    if _COMMIT.match(ref) and (known := _describe(git, ref)) is not None:
+    if COMMIT.fullmatch(ref) and (known := _describe(git, ref)) is not None:
         return known
     if offline:
         hint = "run once without --offline"
@@ -168,7 +167,7 @@ def _fetch(git: _Git, ref: str) -> GitCommit | None:
         git.run(*fetch, "--depth=1", "--", git.url, ref, network=True)
         return _describe(git, "FETCH_HEAD")
     except HostError:
-        if not _COMMIT.match(ref):
+        if not COMMIT.fullmatch(ref):
             raise
     # Not every server gives a commit by its digest; then only the whole history has it.
     if git.run("rev-parse", "--is-shallow-repository").strip() == "true":
@@ -196,7 +195,8 @@ def _export(git: _Git, commit: str, dest: Path, *, scratch: Path) -> None:
 
 def _submodules(git: _Git, commit: str, dest: Path, *, cache: Path, offline: bool, depth: int) -> None:
     """Write the submodules of a commit into its files, and theirs into them."""
-    links = _links(git, commit)
+    tree = parse_tree(git.run(*tree_listing(commit)))
+    links = {path: item.digest for path, item in tree.items() if item.mode == GITLINK}
     if not links:
         return
     if depth >= _DEPTH_LIMIT:
@@ -214,29 +214,8 @@ def _submodules(git: _Git, commit: str, dest: Path, *, cache: Path, offline: boo
         _submodules(inner, found.commit, folder, cache=cache, offline=offline, depth=depth + 1)
 
 
-def _links(git: _Git, commit: str) -> dict[str, str]:
-    """Path -> commit of the submodules in a commit's tree."""
-    found = {}
-    for entry in git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
-        head, _, path = entry.partition("\t")
-        if head.startswith("160000 "):
-            found[path] = head.split()[2]
-    return found
-
-
 def _submodule_urls(git: _Git, commit: str) -> dict[str, str]:
     """Path -> address of the submodules that a commit's ``.gitmodules`` names; relative ones resolved as git does."""
-    pattern = r"^submodule\..*\.(path|url)$"
-    listing = git.run("config", f"--blob={commit}:.gitmodules", "--no-includes", "-z", "--get-regexp", pattern)
-    sections: dict[str, dict[str, str]] = {}
-    for entry in listing.split("\0"):
-        key, _, value = entry.partition("\n")
-        section, _, name = key.rpartition(".")
-        sections.setdefault(section, {})[name] = value
-    urls = {}
-    for values in sections.values():
-        path, url = values.get("path"), values.get("url")
-        if path and url:
-            relative = url.startswith(("./", "../"))
-            urls[path] = urljoin(f"{git.url.rstrip('/')}/", url).rstrip("/") if relative else url
-    return urls
+    said = parse_modules(git.run(*modules_listing(commit))).values()
+    named = ((values.get("path"), values.get("url")) for values in said)
+    return {path: module_address(git.url, address) for path, address in named if path and address}

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import Problem
+from axletree.core.units import some_of
 from axletree.host.worktree import files, links
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
         changed = _not_ours(git, changed, head, target)
     if changed:
         hint = f"commit them (`git -C {place} switch -c NAME && git commit -a`), stash them, or throw them away"
-        yield Problem(file=place, message=f"changed files: {_some(changed)}", hint=hint)
+        yield Problem(file=place, message=f"changed files: {some_of(changed, _SHOWN)}", hint=hint)
     if head is not None and head != target:
         yield from _commits(git, head, target)
     known = target if target is not None and git.has(target) else None
@@ -73,7 +74,8 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
         if killed:
             in_the_way = [path for path in in_the_way if not _begun(git, path, known)]
         if in_the_way:
-            message = f"files that git does not track and that {known[:12]} would write over: {_some(in_the_way)}"
+            shown = some_of(in_the_way, _SHOWN)
+            message = f"files that git does not track and that {known[:12]} would write over: {shown}"
             yield Problem(file=place, message=message, hint="move them elsewhere, or remove them")
     if submodules:
         wanted = links(git, known) if known is not None else {}
@@ -112,7 +114,7 @@ def _commits(git: Worktree, head: str, target: str | None) -> Iterator[Problem]:
     found = git.run("log", "--format=%h %s", f"--max-count={_SHOWN + 1}", head, "--not", *seen, *excluded).splitlines()
     if found:
         place = str(git.folder)
-        message = f"commits that no remote has: {_some(found, separator='; ')}"
+        message = f"commits that no remote has: {some_of(found, _SHOWN, separator='; ')}"
         hint = f"push them, or name them and leave: `git -C {place} tag mine` (a tag keeps them)"
         yield Problem(file=place, message=message, hint=hint)
 
@@ -180,7 +182,7 @@ def _not_ours(git: Worktree, changed: Sequence[str], head: str | None, target: s
     digests = dict(zip(plain, listed.split(), strict=True))
     found = []
     for path in changed:
-        known = {tree[path][2] for tree in (before, after) if path in tree}
+        known = {tree[path].digest for tree in (before, after) if path in tree}
         if path in staged and staged[path] not in known:
             found.append(path)
         elif (git.folder / path).is_symlink():
@@ -201,8 +203,3 @@ def _begun(git: Worktree, path: str, target: str) -> bool:
         return False
     content = (git.folder / path).read_bytes()
     return whole.stdout.encode("utf-8", "surrogateescape").startswith(content)
-
-
-def _some(items: Sequence[str], separator: str = ", ") -> str:
-    more = len(items) - _SHOWN
-    return separator.join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.core.trees import is_safe_path
+from axletree.core.units import some_of
+from axletree.host.gitoutput import GITLINK
 from axletree.host.indexes import redact
-from axletree.host.worktree import COMMIT, Worktree, files
+from axletree.host.worktree import Worktree, files, said_of_modules
 from axletree.package.drift.tree import SourceFacts, copy_of, is_wanted
 from axletree.package.drift.vendored import Submodule
+from axletree.recipe.addresses import COMMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 _LARGEST = 1 << 20
@@ -59,7 +62,7 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
     described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).stdout.strip()
     found, changed = (_from_commit(git, head, headers), ()) if bare else _from_work_tree(git, head, modules, headers)
     copies = {place for path in files(git, head) if (place := copy_of(path)) is not None}
-    notes = [f"changed since the commit, read as they lie there: {_listed(changed)}"] if changed else []
+    notes = [f"changed since the commit, read as they lie there: {some_of(changed, _SHOWN)}"] if changed else []
     notes += ["a bare repository: submodules are known by their commits only"] if bare and modules else []
     return SourceFacts(
         folder=str(folder),
@@ -95,7 +98,7 @@ def _submodules(git: Worktree, commit: str, *, prefix: str, bare: bool, depth: i
     """The submodules of a commit, and those of them that are checked out."""
     said = _gitmodules(git, commit)
     for path, (mode, _, target) in sorted(files(git, commit).items()):
-        if mode != "160000" or not is_safe_path(path) or not COMMIT.fullmatch(target):
+        if mode != GITLINK or not is_safe_path(path) or not COMMIT.fullmatch(target):
             continue
         inner = None if bare else _open_inner(git, path)
         url, branch = said.get(path, ("", ""))
@@ -141,14 +144,7 @@ def _described(git: Worktree, module: Submodule) -> Submodule:
 
 def _gitmodules(git: Worktree, commit: str) -> dict[str, tuple[str, str]]:
     """Path -> address and branch, of the submodules that a commit's ``.gitmodules`` names."""
-    pattern = r"^submodule\..*\.(path|url|branch)$"
-    done = git.attempt("config", f"--blob={commit}:.gitmodules", "--no-includes", "-z", "--get-regexp", pattern)
-    sections: dict[str, dict[str, str]] = {}
-    for entry in done.stdout.split("\0") if done.returncode == 0 else ():
-        key, _, value = entry.partition("\n")
-        section, _, name = key.rpartition(".")
-        sections.setdefault(section, {})[name] = value
-    named = (values for values in sections.values() if "path" in values)
+    named = (values for values in said_of_modules(git, commit).values() if "path" in values)
     return {values["path"]: (values.get("url", ""), values.get("branch", "")) for values in named}
 
 
@@ -162,12 +158,12 @@ def _from_work_tree(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """The tracked files that may tell, as they lie in the work tree and its submodules; and which of them changed."""
     folders = {module.path for module in modules}
-    digests = {path: entry[2] for path, entry in files(git, head).items() if entry[0].startswith("100")}
+    digests = {path: entry.digest for path, entry in files(git, head).items() if entry.mode.startswith("100")}
     for module in modules:
         if module.here:
             inner = files(git.at(module.path), module.commit)
             digests |= {
-                f"{module.path}/{path}": entry[2] for path, entry in inner.items() if entry[0].startswith("100")
+                f"{module.path}/{path}": entry.digest for path, entry in inner.items() if entry.mode.startswith("100")
             }
     wanted = [path for path in digests if is_wanted(path, modules=folders, headers=headers)]
     found = dict(_read(git.folder, wanted))
@@ -183,19 +179,15 @@ def _blob(data: bytes, like: str) -> str:
     return digest.hexdigest()
 
 
-def _listed(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:_SHOWN]) + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
-
-
 def _from_commit(git: Worktree, head: str, headers: frozenset[str]) -> dict[str, str]:
     """The same out of a commit."""
     entries = files(git, head)
     wanted = [
-        path for path, entry in entries.items() if entry[0].startswith("100") and is_wanted(path, headers=headers)
+        path for path, entry in entries.items() if entry.mode.startswith("100") and is_wanted(path, headers=headers)
     ]
     found: dict[str, str] = {}
     for path in wanted[:_MOST_FILES]:
-        done = git.attempt("cat-file", "blob", entries[path][2])
+        done = git.attempt("cat-file", "blob", entries[path].digest)
         if done.returncode == 0 and len(done.stdout) <= _LARGEST:
             found[path] = _text(done.stdout.encode("utf-8", "surrogateescape"))
     return found

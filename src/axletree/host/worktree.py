@@ -12,18 +12,26 @@ import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.host.gitoutput import (
+    GITLINK,
+    TreeItem,
+    module_address,
+    modules_listing,
+    parse_modules,
+    parse_tree,
+    tree_listing,
+)
 from axletree.host.indexes import redact
 from axletree.recipe.addresses import GIT_PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MISLEADING = re.compile(r"GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|NAMESPACE|PREFIX|COMMON_DIR|CONFIG.*)")
 """Variables that would point git at another repository, as they do inside a hook, or configure it behind our back."""
 _SETTINGS = (
@@ -156,22 +164,16 @@ def links(git: Worktree, commit: str) -> dict[str, str]:
     Raises:
         HostError: git failed.
     """
-    return {path: entry[2] for path, entry in files(git, commit).items() if entry[0] == "160000"}
+    return {path: item.digest for path, item in files(git, commit).items() if item.mode == GITLINK}
 
 
-def files(git: Worktree, commit: str) -> dict[str, tuple[str, str, str]]:
-    """Path -> mode, type and digest of everything in a commit's tree.
+def files(git: Worktree, commit: str) -> dict[str, TreeItem]:
+    """Path -> what lies there, of everything in a commit's tree.
 
     Raises:
         HostError: git failed.
     """
-    found = {}
-    for entry in git.run("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
-        head, tab, path = entry.partition("\t")
-        if tab:
-            mode, kind, digest = head.split()
-            found[path] = (mode, kind, digest)
-    return found
+    return parse_tree(git.run(*tree_listing(commit)))
 
 
 class Submodule(NamedTuple):
@@ -193,22 +195,20 @@ def submodules_of(git: Worktree, commit: str, *, url: str) -> dict[str, Submodul
         HostError: git failed.
         IntegrityError: an address with a protocol that is not allowed, such as ``ext::``.
     """
-    pattern = r"^submodule\..*\.(path|url)$"
-    listing = git.attempt("config", f"--blob={commit}:.gitmodules", "--no-includes", "-z", "--get-regexp", pattern)
-    sections: dict[str, dict[str, str]] = {}
-    for entry in listing.stdout.split("\0") if listing.returncode == 0 else ():
-        key, _, value = entry.partition("\n")
-        section, _, name = key.rpartition(".")
-        sections.setdefault(section.removeprefix("submodule."), {})[name] = value
     found = {}
-    for section, values in sections.items():
+    for name, values in said_of_modules(git, commit).items():
         path, address = values.get("path"), values.get("url")
         if path and address:
-            relative = address.startswith(("./", "../"))
-            whole = urljoin(f"{url.rstrip('/')}/", address).rstrip("/") if relative else address
+            whole = module_address(url, address)
             _require_protocol(whole, git.protocols, path, git.folder)
-            found[path] = Submodule(section, whole)
+            found[path] = Submodule(name, whole)
     return found
+
+
+def said_of_modules(git: Worktree, commit: str) -> dict[str, dict[str, str]]:
+    """Name -> path, address and branch, of the submodules that a commit's ``.gitmodules`` names; none without one."""
+    done = git.attempt(*modules_listing(commit))
+    return parse_modules(done.stdout) if done.returncode == 0 else {}
 
 
 def _require_protocol(url: str, protocols: Collection[str], path: str, folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError
+from axletree.core.units import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,8 +73,7 @@ def glob_matches(pattern: str, paths: Iterable[str]) -> bool:
 
 def some_paths(paths: Sequence[str]) -> str:
     """The first of several paths, and how many more there are: what a message can show."""
-    more = len(paths) - _SHOWN
-    return ", ".join(paths[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return some_of(paths, _SHOWN)
 
 
 def _takes(claim: Claim, path: str) -> bool:

@@ -6,7 +6,8 @@ import re
 
 GIT_PROTOCOLS = {"https": ("https",), "file": ("https", "file")}
 """Protocol of a git repository -> those that its submodules may have. One of a network names none of this machine."""
-
+COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""A commit's whole digest, SHA-1 or SHA-256."""
 _GIT_ADDRESS = re.compile(rf"({'|'.join(GIT_PROTOCOLS)})://\S+")
 _LOGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*@")
 

@@ -16,7 +16,7 @@ from axletree.package.cmake.syntax import parse_cmake
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Evidence
 from axletree.package.drift.names import look_up, own_version
-from axletree.package.drift.tags import COMMIT
+from axletree.recipe.addresses import COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

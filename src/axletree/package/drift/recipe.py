@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import InvalidVersion, Version
 
+from axletree.core.units import some_of
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Evidence
 from axletree.package.drift.names import is_known, look_up, own_version
@@ -75,8 +76,7 @@ def _variants(where: Sequence[Mapping[str, str]], axes: Mapping[str, set[str]]) 
     for axis, every in axes.items():
         values = sorted({each[axis] for each in where})
         if len(values) < len(every):
-            more = f" and {len(values) - _SHOWN_VALUES} more" if len(values) > _SHOWN_VALUES else ""
-            parts.append(f"{axis} {', '.join(values[:_SHOWN_VALUES])}{more}")
+            parts.append(f"{axis} {some_of(values, _SHOWN_VALUES)}")
     return "; ".join(parts)
 
 

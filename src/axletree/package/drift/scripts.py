@@ -15,7 +15,7 @@ from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Evidence, cuda_label
 from axletree.package.drift.names import look_up, own_version
 from axletree.package.drift.requirements import Origin, of_cuda, of_requirement
-from axletree.package.drift.tags import COMMIT
+from axletree.recipe.addresses import COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,6 @@ _DESCRIBED = re.compile(r"(?P<tag>.+)-(?P<commits>\d+)-g(?P<commit>[0-9a-f]{4,64
 _CONTAINED = re.compile(r"(?P<tag>[^~^]+)(?P<way>(?:[~^]\d*)*)")
 _PREFIX = re.compile(r"(?:[A-Za-z][A-Za-z0-9+]*[-_.])*?(?:v|ver|version|r|n|rel|release)?[-_.]?(?=\d)", re.IGNORECASE)
 _LONGEST = 200
-COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""A whole digest of a commit, of SHA-1 or SHA-256."""
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):

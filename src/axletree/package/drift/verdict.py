@@ -10,6 +10,7 @@ import msgspec
 from packaging.version import Version
 
 from axletree.core.findings import Finding
+from axletree.core.units import some_of
 from axletree.package.drift import ranges
 from axletree.package.drift.channel import Offer
 from axletree.package.drift.evidence import UPSTREAM, Evidence, place, share_gpu, share_worlds
@@ -308,7 +309,7 @@ def _said_all(others: Sequence[Evidence]) -> str:
 
 def _places(evidence: Sequence[Evidence]) -> str:
     places = list(dict.fromkeys(_place(each) for each in evidence))
-    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+    return some_of(places, 3)
 
 
 def contradictions(evidence: Iterable[Evidence]) -> tuple[Finding, ...]:

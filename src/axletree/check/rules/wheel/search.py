@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.rules.wheel.sample import CORE, library, plain_library, sample
+from axletree.core.units import some_of
 from axletree.package.libraries.linkage import installed_path, search_path
 from axletree.package.libraries.providers import find_providers
 
@@ -69,8 +70,7 @@ def _one_for_all(files: dict[str, list[str]], more: str = "") -> Iterator[Found]
     paths = list(dict.fromkeys(path for users in files.values() for path in users))
     if paths:
         names = [text or "the current folder (an empty entry)" for text in files]
-        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        message = f"{subject(paths, 'searches', 'search')} {', '.join(names[:_SHOWN])}{rest}{more}"
+        message = f"{subject(paths, 'searches', 'search')} {some_of(names, _SHOWN)}{more}"
         same = len({tuple(users) for users in files.values()}) == 1
         evidence = paths if same else [f"{path} searches {text!r}" for text, users in files.items() for path in users]
         yield Found(where=paths[0], message=message, evidence=listing(evidence))
