@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError
-from axletree.core.values import Digest, canonical_json, digest_of
+from axletree.core.values import Digest, canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -187,8 +187,3 @@ def decode_tree(data: bytes) -> Tree:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(f"not a tree listing: {error}") from error
     return make_tree(tree.entries)
-
-
-def tree_digest(tree: Tree) -> Digest:
-    """What names a tree."""
-    return digest_of(encode_tree(tree))

@@ -1,4 +1,4 @@
-"""What the tables of a recipe are made of: names, conditions, combinations of axis values."""
+"""What the tables of a recipe, and of the files beside it, are made of: names, conditions, combinations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Properties = dict[AxisName, dict[str, dict[PropertyName, str]]]
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """A table of a recipe: unknown keys are errors, underscores are written as dashes."""
+    """A table of a file that people write, or read: unknown keys are errors, underscores are written as dashes."""
 
 
 class Matrix(Table, frozen=True, kw_only=True):

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
+from axletree.recipe.base import Table
 from axletree.recipe.placeholders import render
 
 if TYPE_CHECKING:
     from axletree.recipe.model import Recipe
 
 
-class Checkout(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+class Checkout(Table, frozen=True, kw_only=True):
     """A git repository beside the source, at a ref of its own or at the one that the main checkout asks for.
 
     The main checkout is the recipe's git source, or the first of these tables where the source is of another kind.

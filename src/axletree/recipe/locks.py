@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel
 from packaging.version import Version
 
 from axletree.core.errors import Problem, RecipeError
-from axletree.recipe.base import Sha256
+from axletree.recipe.base import Sha256, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,10 +32,6 @@ _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 _Bytes = Annotated[int, msgspec.Meta(ge=0)]
 REMAKE = "run `axletree lock RECIPE`"
 """The hint of all problems that a new lock solves. Whoever knows the recipe's path gives the command with it."""
-
-
-class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """A table of a lock file: unknown keys are errors."""
 
 
 class LockedWheel(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +64,7 @@ class PyLock(msgspec.Struct, frozen=True, kw_only=True):
         return sum(wheel.size for wheel in self.wheels)
 
 
-class SourceLock(_Strict, frozen=True, kw_only=True, omit_defaults=True):
+class SourceLock(Table, frozen=True, kw_only=True, omit_defaults=True):
     """What the source is, exactly: a file by its digest, or a commit. A ``path`` source has no lock."""
 
     kind: Literal["pypi", "url", "wheel", "git"]
@@ -86,33 +82,33 @@ class SourceLock(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     """Git's own digest of the files; those of submodules follow from it."""
 
 
-class _Hashes(_Strict, frozen=True, kw_only=True):
+class _Hashes(Table, frozen=True, kw_only=True):
     sha256: Sha256
 
 
-class _WheelTable(_Strict, frozen=True, kw_only=True):
+class _WheelTable(Table, frozen=True, kw_only=True):
     path: str
     size: _Bytes
     hashes: _Hashes
 
 
-class _PackageTable(_Strict, frozen=True, kw_only=True):
+class _PackageTable(Table, frozen=True, kw_only=True):
     name: str
     version: str
     wheels: list[_WheelTable]
 
 
-class _Made(_Strict, frozen=True, kw_only=True):
+class _Made(Table, frozen=True, kw_only=True):
     requires: list[str]
     python: str
     platform: str
 
 
-class _Tool(_Strict, frozen=True, kw_only=True):
+class _Tool(Table, frozen=True, kw_only=True):
     axletree: _Made
 
 
-class _File(_Strict, frozen=True, kw_only=True):
+class _File(Table, frozen=True, kw_only=True):
     lock_version: Literal["1.0"]
     environments: list[str]
     requires_python: str

@@ -203,15 +203,6 @@ class Reader:
         return entries
 
 
-def read_layout(reader: Reader) -> Layout:
-    """Read the header and the tables of segments and sections.
-
-    Raises:
-        IntegrityError: no ELF file, or one whose tables do not fit into it.
-    """
-    return read_sections(reader, read_head(reader))
-
-
 def read_head(reader: Reader) -> Layout:
     """Read the header and the table of segments; sections, which usually lie at the end, are left out.
 

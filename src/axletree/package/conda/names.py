@@ -1,4 +1,4 @@
-"""Build strings, the hash in them, and pins (conda-build's conventions)."""
+"""File names, and what stands in build strings and exact pins (conda-build's conventions)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.recipe.conda import build_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from axletree.package.conda.model import CondaPackage
-
-
-def build_string(*parts: str, variant: Mapping[str, str], number: int) -> str:
-    """A build string: ``cuda129_mkl_py311_h1234567_300`` from ``("cuda129", "mkl", "py311")``."""
-    return "_".join([*filter(None, parts), build_hash(variant), str(number)])
 
 
 def python_tag(python: str) -> str:
@@ -27,14 +19,6 @@ def python_tag(python: str) -> str:
 def pin_exact(package: CondaPackage) -> str:
     """The dependency that only this very package meets: name, version and build string."""
     return f"{package.name} {package.version} {package.build}"
-
-
-def pin_build(package: CondaPackage, *parts: str) -> str:
-    """The dependency on a version and a build string that begins with these parts, whatever its hash.
-
-    For siblings whose own hash depends on this package's.
-    """
-    return f"{package.name} {package.version} {'_'.join([*filter(None, parts), '*'])}_{package.build_number}"
 
 
 _STEM = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)")

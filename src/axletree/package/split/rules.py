@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from axletree.core.errors import RecipeError
 from axletree.core.trees import is_safe_path
+from axletree.recipe.base import Table
 from axletree.recipe.faults import Fault, suggestion
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults
@@ -43,11 +44,7 @@ _TAKES = re.compile(r"[a-z0-9*?-]+(\[[a-z0-9-]+(,[a-z0-9-]+)*\])?")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """A table of a rules file: unknown keys are errors, underscores are written as dashes."""
-
-
-class Package(_Table, frozen=True, kw_only=True):
+class Package(Table, frozen=True, kw_only=True):
     """A distribution that comes out. One of them has the name of what is split and keeps its metadata."""
 
     name: Name
@@ -64,7 +61,7 @@ class Package(_Table, frozen=True, kw_only=True):
     """Holds no files and requires all others."""
 
 
-class Rule(_Table, frozen=True, kw_only=True):
+class Rule(Table, frozen=True, kw_only=True):
     """Takes the files that one of its matchers names, for one package or for none."""
 
     to: str | None = None
@@ -89,7 +86,7 @@ class Rule(_Table, frozen=True, kw_only=True):
     """Whether it is an error if it takes no file."""
 
 
-class TextEdit(_Table, frozen=True, kw_only=True):
+class TextEdit(Table, frozen=True, kw_only=True):
     """A text in a file that knows where others lie, to be replaced."""
 
     file: str
@@ -102,7 +99,7 @@ class TextEdit(_Table, frozen=True, kw_only=True):
     """Glob: the edit is made only where the wheel has such a file."""
 
 
-class Check(_Table, frozen=True, kw_only=True):
+class Check(Table, frozen=True, kw_only=True):
     """At import, see that all packages are there and of the same split."""
 
     file: str
@@ -115,7 +112,7 @@ Opens = dict[str, tuple[str, ...]]
 """SONAME, file name or path in the original of a file -> names of the libraries that it opens at run time."""
 
 
-class SplitRules(_Table, frozen=True, kw_only=True):
+class SplitRules(Table, frozen=True, kw_only=True):
     """A rules file."""
 
     name: Name
