@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dev": ("dev", "Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR]."),
     "drift": ("drift", "Compare a recipe's dependencies with upstream's, and with what can be had."),
     "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),
+    "facts": ("facts", "Print all facts of this host that builds depend on, as JSON."),
     "ledger": (
         "ledger",
         "Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from axletree.check.host.part import Tool
+from axletree.check.host.part import Part, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -183,6 +183,12 @@ class Seen:
             self.values[field] = value
         return value
 
+    def rest(self, kind: type[Part], why: str) -> None:
+        """Say of every field that nothing was said of why it isn't known."""
+        for field in kind.__struct_fields__:
+            if field != "sources":
+                self.sources.setdefault(field, why)
+
     def attempt(self, field: str, source: str, find: Callable[[], T | None]) -> T | None:
         """Find a value out; what goes wrong becomes part of the source."""
         try:
@@ -263,7 +269,9 @@ def find_tool(access: Access, name: str, *options: str) -> Tool | None:
     line, version = read_version(f"{answer.out}\n{answer.err}") if answer.code == 0 else (None, None)
     said = " ".join([path.rpartition("/")[2], *(options or ("--version",))])
     source = said if version else f"{said}: {answer.trouble if answer.code != 0 else 'tells no version'}"
-    return Tool(name=name.rpartition("/")[2], path=path, version=version, release=line, sources={"version": source})
+    sources = {"name": "what was looked for", "path": "PATH" if "/" not in name else "where it was looked for"}
+    sources |= {"version": source, "release": source}
+    return Tool(name=name.rpartition("/")[2], path=path, version=version, release=line, sources=sources)
 
 
 def read_version(text: str) -> tuple[str | None, str | None]:

@@ -118,6 +118,10 @@ def _ask(access: Access, candidate: Candidate) -> Compiler:
     if version is not None:
         ask_driver(access, seen, command, candidate.language)
         _try(access, seen, command, candidate.language)
+    for field in ("name", "path", "language"):
+        seen.sources[field] = f"what was looked for: {candidate.origin}"
+    unasked = "C++ compilers are asked, and nvcc for its host compiler" if version is not None else "it does not start"
+    seen.rest(Compiler, unasked)
     values = {**seen.values, "name": candidate.name, "language": candidate.language, "path": command[0]}
     return Compiler(**values, sources=seen.sources)
 

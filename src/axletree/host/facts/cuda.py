@@ -133,6 +133,7 @@ def _toolkit(access: Access, root: str, real: str, found_by: tuple[str, ...]) ->
     seen.put("stub", "stubs/libcuda.so", stub)
     missing = [part for part, name in _PARTS.items() if not any(access.is_file(f"{each}/{name}") for each in includes)]
     seen.put("missing", "a header of each part", tuple(missing))
+    seen.rest(CudaToolkit, "there is no nvcc to ask")
     return CudaToolkit(**seen.values, sources=seen.sources)
 
 
@@ -209,6 +210,10 @@ def _compat(access: Access, toolkits: Iterable[CudaToolkit], libcuda: str | None
             path=folder,
             version=exact[0] if exact else None,
             used=used,
-            sources={"version": "name of libcuda", "used": "the libcuda.so.1 that the loader takes"},
+            sources={
+                "path": "folders named compat",
+                "version": "name of libcuda",
+                "used": "the libcuda.so.1 that the loader takes",
+            },
         )
     return tuple(found.values())

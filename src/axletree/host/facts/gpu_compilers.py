@@ -172,4 +172,7 @@ def _begin(access: Access, seen: Seen, path: str, origin: str, said: Answer) -> 
 
 
 def _compiler(seen: Seen, *, name: str, kind: str, language: str, path: str) -> Compiler:
+    for field in ("name", "path", "kind", "language"):
+        seen.sources[field] = "what was looked for"
+    seen.rest(Compiler, "its host compiler decides, or it does not start")
     return Compiler(**seen.values, name=name, kind=kind, language=language, path=path, sources=seen.sources)

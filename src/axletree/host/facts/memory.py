@@ -42,6 +42,8 @@ def memory_facts(access: Access) -> Memory:
         seen.put("limit_left", f"{groups}, without idle caches", room)
     else:
         seen.put("limit", groups, UNLIMITED)
+        for field in ("limit_used", "limit_left"):
+            seen.put(field, "there is no limit", None)
     seen.put(
         "swap_limit", "memory.swap.max or memory.memsw.limit_in_bytes", min(swap_limits(folders), default=UNLIMITED)
     )

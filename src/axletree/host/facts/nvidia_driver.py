@@ -120,6 +120,7 @@ def driver_facts(access: Access, loader: Loader) -> CudaDriver:
         loaded = access.exists("/sys/module/nvidia/version")
         module = access.peek("/sys/module/nvidia/version") if loaded else "none"
         seen.put("module", "/sys/module/nvidia/version" if loaded else f"{_PROC} is not there", module)
+        seen.put("open_module", f"{_PROC} is not there", None)
     else:
         version = re.search(r"(?:Kernel Module(?: for \S+)?)\s+(\d+(?:\.\d+)+)", text)
         seen.put("module", _PROC, version[1] if version else None)

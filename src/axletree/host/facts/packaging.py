@@ -160,6 +160,7 @@ def git_facts(access: Access) -> Git:
     tool = find_tool(access, "git")
     if tool is None:
         seen.put("path", "PATH", "none")
+        seen.rest(Git, "there is no git")
         return Git(**seen.values, sources=seen.sources)
     seen.put("path", "PATH", tool.path)
     seen.put("version", tool.sources.get("version", ""), tool.version)

@@ -58,6 +58,7 @@ def processor_facts(access: Access) -> Cpu:
     if affinity is not None:
         cores = affinity if quota is None else max(1, min(affinity, math.ceil(quota)))
         seen.put("cores", "the lesser of affinity and quota", cores)
+    seen.rest(Cpu, "affinity is not known")
     siblings = access.peek("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
     seen.attempt(
         "threads_per_core",

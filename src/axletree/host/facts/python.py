@@ -137,6 +137,7 @@ def _interpreter(access: Access, path: str, names: tuple[str, ...]) -> Interpret
         answer = None
     if answer is None:
         seen.put("version", f"{path.rpartition('/')[2]} -I -c ...: {said.trouble}", None)
+        seen.rest(Interpreter, "it does not start")
         return Interpreter(**seen.values, sources=seen.sources)
     for field in ("version", "implementation", "free_threaded", "soabi", "prefix", "base_prefix", "include", "library"):
         seen.put(field, "asked of it: sys, sysconfig", getattr(answer, field))
@@ -231,6 +232,7 @@ def _pyenv(access: Access) -> Pyenv:
     root = access.environ.get("PYENV_ROOT") or f"{access.home}/.pyenv"
     if not access.exists(f"{root}/versions"):
         seen.put("root", "PYENV_ROOT and ~/.pyenv", "none")
+        seen.rest(Pyenv, "there is no pyenv")
         return Pyenv(**seen.values, sources=seen.sources)
     seen.put("root", "PYENV_ROOT or ~/.pyenv", root)
     first = access.which("python3")

@@ -84,7 +84,14 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if (version is None or "." not in version) and "/site-packages/" in path:
             stated = self._wheel_version(stem, path)
             version, source = (stated, "its wheel's metadata") if stated else (version, source)
-        sources = {"path": origin, "real": "links followed", "soname": "the file", "version": source}
+        sources = {
+            "name": "name of the file",
+            "path": origin,
+            "origin": "where it was found",
+            "real": "links followed",
+            "soname": "the file",
+            "version": source,
+        }
         soname = read_soname(self.access.path(real))
         return kind(name=stem, path=path, real=real, soname=soname, version=version, origin=origin, sources=sources)
 

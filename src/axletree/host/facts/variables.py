@@ -72,6 +72,7 @@ _GROUPS = {
 """Group -> patterns of names; the first group that fits counts. PyTorch's are those that its build forwards or reads
 (setup.py, tools/setup_helpers, cmake/)."""
 _PATTERNS = tuple((group, pattern) for group, text in _GROUPS.items() for pattern in text.split())
+_SOURCES = {"name": "the environment", "value": "the environment", "group": "a table of names"}
 _MOST = 4000
 
 
@@ -82,7 +83,7 @@ def variable_facts(environ: Mapping[str, str]) -> tuple[Variable, ...]:
         group = group_of(name)
         if group is not None:
             shown = HIDDEN if is_secret(name) and value else without_credentials(value)[:_MOST]
-            found.append(Variable(name=name, value=shown, group=group, sources={"value": "the environment"}))
+            found.append(Variable(name=name, value=shown, group=group, sources=_SOURCES))
     return tuple(found)
 
 
