@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -15,9 +15,6 @@ from axletree.buildsystem.pytorch.hipified import BREADCRUMB
 from axletree.cli.clean import command
 from axletree.core.errors import UsageError
 from support.repositories import Origin, git
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 SCRIPT = """import pathlib
@@ -121,6 +118,18 @@ def test_all_saves_the_users_changes_as_a_patch_that_applies(tree: Path) -> None
     assert (tree / "b.cpp").read_text() == "hipFree(p); // and mine\n"
     assert (tree / "third_party/inner/mine").read_text() == "2\n"
     assert (tree / "new").read_bytes() == b"\0\1binary"
+
+
+def test_the_patch_is_called_as_the_tree_was(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree.parent)
+    report = run(Path("torch"), "all")
+    assert report.patch is not None
+    assert report.patch.startswith("torch-changes-")
+    (tree / "setup").write_text("changed\n")
+    monkeypatch.chdir(tree)
+    inside = run(Path(), "all").patch
+    assert inside is not None
+    assert inside.startswith(str(tree.parent / "torch-changes-"))
 
 
 def test_what_a_patch_cannot_hold_stays(tree: Path) -> None:

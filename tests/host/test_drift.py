@@ -154,6 +154,9 @@ def test_a_shallow_clone_and_one_without_tags(tree: Tree) -> None:
     missing = vendored(facts, "sleef")
     assert missing.note == "not checked out: only its commit is known"
     assert missing.text == sleef.git("rev-parse", "HEAD")
+    told = "submodules that are not checked out are known by their commits only: third_party/sleef; "
+    assert facts.notes == (f"{told}`git submodule update --init --recursive` brings them",)
+    assert tree.read().notes == ()
     assert "its clone has no tags" in vendored(tree.read(), "sleef").note
 
 
@@ -344,6 +347,14 @@ def test_the_command(project: Tree) -> None:
     _, told = run(*arguments, "--evidence", "--only", "nccl")
     assert ".ci/docker/ci_commit_pins/nccl-cu12.txt:1" in told
     assert "setuptools" not in told.partition("dependencies:")[0]
+
+
+def test_where_nothing_differs_no_empty_lines_are_left(tree: Tree) -> None:
+    tree.vendor(tree.library("sleef"))
+    (tree.root / "engine.toml").write_text(RECIPE)
+    _, output = run(tree.root / "engine.toml", "--source", tree.main.folder, "--only", "sleef")
+    assert "sleef" in output
+    assert "\n\n\n" not in output
 
 
 def test_the_package_index_is_asked_for_what_channels_have_not(

@@ -93,7 +93,14 @@ def clean(folder: Path, what: What, *, environ: Mapping[str, str], really: bool)
         for tree, inner in found.values()
     }
     patch = _carry_out(top, items, restored, really=really)
-    return CleanReport(folder=str(folder), items=items, done=really, patch=None if patch is None else str(patch))
+    shown = None if patch is None else str(_as_given(patch, folder))
+    return CleanReport(folder=str(folder), items=items, done=really, patch=shown)
+
+
+def _as_given(beside: Path, folder: Path) -> Path:
+    """A file beside a folder, called as the folder was, where that leads there."""
+    found = folder.parent / beside.name
+    return found if found.exists() else beside
 
 
 def _trees(git: Worktree, what: What) -> Iterator[Worktree]:

@@ -63,7 +63,7 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
     found, changed = (_from_commit(git, head, headers), ()) if bare else _from_work_tree(git, head, modules, headers)
     copies = {place for path in files(git, head) if (place := copy_of(path)) is not None}
     notes = [f"changed since the commit, read as they lie there: {some_of(changed, _SHOWN)}"] if changed else []
-    notes += ["a bare repository: submodules are known by their commits only"] if bare and modules else []
+    notes += _absent(modules, bare=bare)
     return SourceFacts(
         folder=str(folder),
         files=found,
@@ -73,6 +73,17 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         described=described,
         notes=tuple(notes),
     )
+
+
+def _absent(modules: Iterable[Submodule], *, bare: bool) -> list[str]:
+    """What to say of submodules that nothing but a commit is known of."""
+    absent = [module.path for module in modules if not module.here]
+    if not absent:
+        return []
+    if bare:
+        return ["a bare repository: submodules are known by their commits only"]
+    bring = "`git submodule update --init --recursive` brings them"
+    return [f"submodules that are not checked out are known by their commits only: {some_of(absent, _SHOWN)}; {bring}"]
 
 
 def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:

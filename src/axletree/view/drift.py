@@ -65,11 +65,10 @@ def drift_text(report: Report, *, width: int, evidence: bool, only: Sequence[str
     lines = [printable(f"{report.recipe} {report.version} against {compared}"), ""]
     if rows:
         lines.append(render_table(_HEADERS, [_cells(row) for row in rows], width=width))
-    for row in rows:
-        if evidence:
-            lines += ["", *_evidence(row)]
-        else:
-            lines += _reasons(row, first=row is rows[0])
+    if evidence:
+        lines += [line for row in rows for line in ("", *_evidence(row))]
+    elif reasons := [line for row in rows for line in _reasons(row)]:
+        lines += ["", *reasons]
     if alone:
         lines += [
             "",
@@ -107,9 +106,7 @@ def _spec(each: Evidence) -> str:
     return f"{each.spec} [{each.optional}]" if each.optional else each.spec
 
 
-def _reasons(row: Row, *, first: bool) -> Iterator[str]:
-    if first:
-        yield ""
+def _reasons(row: Row) -> Iterator[str]:
     shown = [each for each in row.judgements if each.verdict != "same"]
     for number, each in enumerate(shown[:_MOST_SPECS]):
         yield printable(f"{row.dependency if number == 0 else '':<18} {each.verdict}: {each.why}")
