@@ -1,0 +1,1 @@
+"""Rules about hosts: can this machine build, or run, what is wanted?"""

@@ -1,0 +1,377 @@
+"""Rules about compilers and the tools of builds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.backends.bounds import numbers
+from axletree.check.engine import Case, Found, Rule
+from axletree.check.rules.host.sample import FOR_CUDA, GCC, HEALTHY, NVCC, RUNTIME, WITH_CUDA, on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.host.examined import Examined
+    from axletree.check.host.toolchain import BuildTool, Compiler
+
+_FIFO = (4, 4)
+
+
+def cxx_compilers(facts: Examined) -> tuple[Compiler, ...]:
+    """Compilers of C++ for the host, in the order in which builds find them."""
+    return tuple(each for each in facts.host.toolchain.compilers or () if each.language == "c++")
+
+
+def build_tool(facts: Examined, name: str) -> BuildTool | None:
+    """A build tool, if it is there."""
+    return next((tool for tool in facts.host.toolchain.build_tools or () if tool.name == name), None)
+
+
+def _no_compiler(facts: Examined) -> Iterator[Found]:
+    if facts.host.toolchain.compilers is not None and not cxx_compilers(facts):
+        yield Found(
+            where="PATH", message="there is no C++ compiler: no c++, g++ or clang++ is on PATH, and CXX names none"
+        )
+
+
+def _broken(facts: Examined) -> Iterator[Found]:
+    for each in facts.host.toolchain.compilers or ():
+        if each.works is False:
+            what = "compile" if each.kind in ("nvcc", "hipcc") else "compile and link"
+            message = f"{each.name} {each.version or ''} does not {what} a small program".replace("  ", " ")
+            yield Found(where=each.path, message=message, evidence=_source(each, "works"))
+
+
+def _source(part: Compiler, field: str) -> tuple[str, ...]:
+    return (part.sources[field],) if part.sources.get(field) else ()
+
+
+def _too_old(facts: Examined) -> Iterator[Found]:
+    bounds = facts.bounds.of_torch(facts.wish.torch) if facts.wish.torch else None
+    for each in cxx_compilers(facts)[:1]:
+        least = bounds.gcc if bounds is not None else ""
+        if each.kind == "gcc" and least and each.version and numbers(each.version) < numbers(least):
+            message = f"GCC {each.version}; PyTorch {facts.wish.torch} is compiled with {least} or later"
+            yield Found(where=each.path, message=message)
+        elif each.standards is not None and "c++17" not in each.standards:
+            message = f"{each.name} {each.version} has no C++17, which PyTorch and its extensions are written in"
+            yield Found(where=each.path, message=message)
+
+
+def _host_compiler(facts: Examined) -> Iterator[Found]:
+    for each in facts.host.toolchain.compilers or ():
+        if each.kind != "nvcc" or not each.host_version or not each.version:
+            continue
+        bound = _bound(facts, each)
+        major = numbers(each.host_version)[0]
+        if bound is not None and not bound[0] <= major < bound[1]:
+            name = "Clang" if each.host_kind == "clang" else "GCC"
+            release = ".".join(each.version.split(".")[:2])
+            message = (
+                f"nvcc {release} takes {name} {bound[0]} to {bound[1] - 1} as host compiler, and "
+                f"{each.host_compiler} is {each.host_version}"
+            )
+            yield Found(where=each.path, message=message, fix=_other_host(name, bound[1] - 1))
+
+
+def _bound(facts: Examined, nvcc: Compiler) -> tuple[int, int] | None:
+    """What an nvcc takes of the compiler that it has: by its own header where that was read, else by the table."""
+    known = facts.bounds.of_cuda(nvcc.version or "")
+    clang = nvcc.host_kind == "clang"
+    listed = (known.clang if clang else known.gcc) if known is not None else None
+    own = next((each for each in facts.host.cuda.toolkits or () if each.nvcc == nvcc.path), None)
+    most = None if own is None else own.clang_most if clang else own.gcc_most
+    if most is None:
+        return listed
+    return (listed[0] if listed is not None else 0, most + 1)
+
+
+def _other_host(name: str, most: int) -> str:
+    program, package = ("g++", f"g++-{most}") if name == "GCC" else ("clang++", f"clang-{most}")
+    return (
+        f"install an older one and name it for nvcc:\n$ apt-get install {package}\n"
+        f"$ export CUDAHOSTCXX=/usr/bin/{program}-{most} NVCC_PREPEND_FLAGS='-ccbin /usr/bin/{program}-{most}'"
+    )
+
+
+def _tool_missing(facts: Examined) -> Iterator[Found]:
+    toolchain = facts.host.toolchain
+    if toolchain.compilers is None or toolchain.build_tools is None:
+        return
+    there = {
+        tool.name for tools in (toolchain.compilers, toolchain.build_tools, toolchain.tools or ()) for tool in tools
+    }
+    for name in facts.wish.tools:
+        if name not in there and toolchain.tools is not None:
+            yield Found(where="PATH", message=f"{name} is not on PATH, and {facts.wish.what or 'the build'} needs it")
+
+
+def _cmake(facts: Examined) -> Iterator[Found]:
+    bounds = facts.bounds.of_torch(facts.wish.torch) if facts.wish.torch else None
+    cmake = build_tool(facts, "cmake")
+    if bounds is None or cmake is None or cmake.version is None:
+        return
+    least, below = bounds.cmake
+    if numbers(cmake.version) < numbers(least):
+        message = f"CMake {cmake.version}; PyTorch {facts.wish.torch} needs {least} or later"
+        fix = f"$ pip install 'cmake>={least}'\nin the build's environment, whose folder comes first on PATH"
+        yield Found(where=cmake.path, message=message, fix=fix)
+    elif below and numbers(cmake.version) >= numbers(below):
+        message = (
+            f"CMake {cmake.version}; parts of PyTorch {facts.wish.torch} ask for policies that CMake {below} dropped"
+        )
+        fix = f"$ pip install 'cmake<{below}'\nor\n$ export CMAKE_POLICY_VERSION_MINIMUM=3.5"
+        yield Found(where=cmake.path, message=message, fix=fix)
+
+
+def _cmake_trap(facts: Examined) -> Iterator[Found]:
+    cmake = build_tool(facts, "cmake")
+    if cmake is not None and cmake.version == "3.23.0" and facts.host.cuda.toolkits:
+        message = "CMake 3.23.0 loses a variable of its CUDA language where FindCUDA is used too, as in PyTorch"
+        yield Found(where=cmake.path, message=message)
+
+
+def _jobserver(facts: Examined) -> Iterator[Found]:
+    make, ninja = build_tool(facts, "make"), build_tool(facts, "ninja")
+    if make is not None and make.jobserver_fifo is False and make.version and numbers(make.version) < _FIFO:
+        message = f"make {make.version} stops with an error where a job server is a FIFO; only pipes are used for it"
+        yield Found(where=make.path, message=message)
+    if ninja is not None and ninja.jobserver_fifo is False and ninja.jobserver_pipe is False:
+        message = (
+            f"ninja {ninja.version} takes no tokens of a job server: several builds at once start too many compilers"
+        )
+        yield Found(where=ninja.path, message=message, fix="$ pip install 'ninja>=1.13'")
+
+
+def _old_runtime(facts: Examined) -> Iterator[Found]:
+    loaded = facts.host.toolchain.runtime
+    for each in cxx_compilers(facts)[:1]:
+        linked = each.runtime
+        if linked is None or loaded is None or not linked.glibcxx or not loaded.glibcxx:
+            continue
+        if numbers(loaded.glibcxx) < numbers(linked.glibcxx):
+            message = (
+                f"{each.name} {each.version} links a libstdc++ with GLIBCXX_{linked.glibcxx}, and the loader takes "
+                f"{loaded.path}, which ends at GLIBCXX_{loaded.glibcxx}: what is built here may not start here"
+            )
+            yield Found(where=loaded.path, message=message, evidence=(f"linked: {linked.path}",))
+
+
+def _no_openmp(facts: Examined) -> Iterator[Found]:
+    for each in cxx_compilers(facts)[:1]:
+        if each.openmp is False and each.works is not False:
+            message = f"{each.name} {each.version} links nothing with -fopenmp: ATen would run on one core"
+            yield Found(where=each.path, message=message, evidence=_source(each, "openmp"))
+
+
+def _changed(compiler: Compiler, **fields: object) -> Compiler:
+    return msgspec.structs.replace(compiler, **fields)
+
+
+def _with_tool(name: str, **fields: object) -> dict[str, object]:
+    tools = HEALTHY.toolchain.build_tools or ()
+    return {
+        "build_tools": tuple(msgspec.structs.replace(tool, **fields) if tool.name == name else tool for tool in tools)
+    }
+
+
+_TORCH = msgspec.structs.replace(FOR_CUDA, torch="2.13.0")
+_OLD_TORCH = msgspec.structs.replace(FOR_CUDA, torch="2.5.1")
+
+COMPILER_RULES: tuple[Rule[Examined], ...] = (
+    Rule(
+        id="host/compiler-missing",
+        severity="error",
+        title="No C++ compiler",
+        why="Extension modules and libraries can't be compiled.",
+        fix="$ apt-get install g++\nor, without root, in a conda environment\n$ conda install -c conda-forge gxx",
+        check=_no_compiler,
+        cases=lambda: (
+            Case(title="none", facts=on(toolchain={"compilers": ()}), fires=True),
+            Case(title="g++", facts=on(), fires=False),
+            Case(title="not looked for", facts=on(toolchain={"compilers": None}), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/compiler-broken",
+        severity="error",
+        title="A compiler does not work",
+        why="Each build stops at its first file, or at CMake's check of the compiler.",
+        fix="compile a small file with it by hand; mostly its headers (libc6-dev), its linker or its sysroot "
+        "are missing",
+        check=_broken,
+        cases=lambda: (
+            Case(
+                title="g++ without the C library's headers",
+                facts=on(toolchain={"compilers": (_changed(GCC, works=False),)}),
+                fires=True,
+            ),
+            Case(title="g++ that works", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/compiler-too-old",
+        severity="error",
+        title="The C++ compiler is too old",
+        why="The source is written in a newer C++, or its CMake files refuse the compiler.",
+        fix="$ apt-get install g++-13\n$ export CC=gcc-13 CXX=g++-13",
+        check=_too_old,
+        cases=lambda: (
+            Case(
+                title="GCC 8 for PyTorch 2.13",
+                facts=on(wish=_TORCH, toolchain={"compilers": (_changed(GCC, version="8.5.0"),)}),
+                fires=True,
+            ),
+            Case(
+                title="a compiler without C++17",
+                facts=on(toolchain={"compilers": (_changed(GCC, version="4.8.5", standards=()),)}),
+                fires=True,
+            ),
+            Case(title="GCC 13", facts=on(wish=_TORCH), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/nvcc-host-compiler",
+        severity="error",
+        title="nvcc does not take the host compiler",
+        why="nvcc hands host code to GCC or Clang, and stops with `unsupported GNU version` for those that it was not "
+        "tested with; told to go on, it fails inside their headers.",
+        fix="name an older compiler for nvcc",
+        check=_host_compiler,
+        cases=lambda: (
+            Case(
+                title="nvcc 12.2 with GCC 14",
+                facts=on(
+                    WITH_CUDA,
+                    toolchain={"compilers": (GCC, _changed(NVCC, version="12.2.140", host_version="14.2.0"))},
+                    cuda={"toolkits": ()},
+                ),
+                fires=True,
+            ),
+            Case(
+                title="a release that no table has, by its own header",
+                facts=on(
+                    WITH_CUDA,
+                    toolchain={"compilers": (GCC, _changed(NVCC, version="13.9.1", host_version="16.1.0"))},
+                ),
+                fires=True,
+            ),
+            Case(title="nvcc 13.0 with GCC 13", facts=on(WITH_CUDA), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/tool-missing",
+        severity="error",
+        title="A program that the build needs is not there",
+        why="Its stage can't start.",
+        fix="install it, or put its folder on PATH",
+        check=_tool_missing,
+        cases=lambda: (
+            Case(
+                title="flatc, which a stage declares",
+                facts=on(wish=msgspec.structs.replace(FOR_CUDA, tools=("flatc",)), toolchain={"tools": ()}),
+                fires=True,
+            ),
+            Case(
+                title="a compiler that is there",
+                facts=on(wish=msgspec.structs.replace(FOR_CUDA, tools=("c++",)), toolchain={"tools": ()}),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="host/cmake-version",
+        severity="warning",
+        title="CMake is older or newer than PyTorch's source takes",
+        why="Configuring stops at the first line of a CMakeLists.txt. Builds that bring a CMake in their "
+        "environment are "
+        "not touched by it.",
+        fix="use a CMake of the environment",
+        check=_cmake,
+        cases=lambda: (
+            Case(
+                title="3.25 for PyTorch 2.13",
+                facts=on(wish=_TORCH, toolchain=_with_tool("cmake", version="3.25.1")),
+                fires=True,
+            ),
+            Case(
+                title="4.0 for PyTorch 2.5",
+                facts=on(wish=_OLD_TORCH, toolchain=_with_tool("cmake", version="4.0.2")),
+                fires=True,
+            ),
+            Case(title="3.31 for PyTorch 2.13", facts=on(wish=_TORCH), fires=False),
+            Case(title="nobody builds PyTorch", facts=on(toolchain=_with_tool("cmake", version="3.25.1")), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/cmake-3-23-0",
+        severity="warning",
+        title="CMake 3.23.0 can't configure CUDA projects that use FindCUDA",
+        why="It stops with a missing internal variable, CMAKE_CUDA_COMPILE_WHOLE_COMPILATION.",
+        fix="use another release, and remove the build folder",
+        check=_cmake_trap,
+        cases=lambda: (
+            Case(title="3.23.0", facts=on(WITH_CUDA, toolchain=_with_tool("cmake", version="3.23.0")), fires=True),
+            Case(title="3.23.1", facts=on(WITH_CUDA, toolchain=_with_tool("cmake", version="3.23.1")), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/jobserver",
+        severity="info",
+        title="make or ninja shares no job server",
+        why="Builds that run at once share one pool of tokens; a tool that does not take part starts as many processes "
+        "as there are cores.",
+        fix="$ pip install 'ninja>=1.13'\nand make 4.4 or later",
+        check=_jobserver,
+        cases=lambda: (
+            Case(
+                title="make 4.3",
+                facts=on(toolchain=_with_tool("make", version="4.3", jobserver_fifo=False)),
+                fires=True,
+            ),
+            Case(
+                title="ninja 1.11",
+                facts=on(toolchain=_with_tool("ninja", version="1.11.1", jobserver_fifo=False, jobserver_pipe=False)),
+                fires=True,
+            ),
+            Case(title="make 4.4 and ninja 1.13", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/libstdcxx-older",
+        severity="warning",
+        title="The loader takes an older libstdc++ than the compiler links",
+        why="Programs built here end with `GLIBCXX_... not found`, in tests and in build steps that run what "
+        "was built: "
+        "mostly LD_LIBRARY_PATH or a conda environment puts an old library first.",
+        fix="take the folder out of LD_LIBRARY_PATH, or update libstdcxx in the environment",
+        check=_old_runtime,
+        cases=lambda: (
+            Case(
+                title="a conda environment's old library",
+                facts=on(toolchain={"runtime": msgspec.structs.replace(RUNTIME, glibcxx="3.4.26")}),
+                fires=True,
+            ),
+            Case(title="the same library", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/openmp-missing",
+        severity="warning",
+        title="The compiler has no OpenMP",
+        why="Configuring goes on without it, and what is built uses one core where it could use all.",
+        fix="$ apt-get install libgomp1\nor, for Clang,\n$ apt-get install libomp-dev",
+        check=_no_openmp,
+        cases=lambda: (
+            Case(
+                title="clang without libomp",
+                facts=on(toolchain={"compilers": (_changed(GCC, kind="clang", openmp=False),)}),
+                fires=True,
+            ),
+            Case(title="g++ with libgomp", facts=on(), fires=False),
+        ),
+    ),
+)
+"""Rules about :class:`~axletree.check.host.examined.Examined`: compilers and build tools."""

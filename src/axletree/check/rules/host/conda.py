@@ -1,0 +1,213 @@
+"""Rules about conda environments: what is active, in which order, and what it hides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.backends.bounds import numbers
+from axletree.check.engine import Case, Found, Rule
+from axletree.check.host.python import Conda
+from axletree.check.rules.host.sample import GCC, HEALTHY, on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.host.examined import Examined
+
+_ACTIVE = Conda(
+    prefix="~/conda/envs/torch", level=1, stack=(), on_path=("~/conda/envs/torch/bin", "~/conda/condabin"), packages={}
+)
+
+
+def _twice(facts: Examined) -> Iterator[Found]:
+    conda = facts.host.python.conda
+    if conda is None or conda.prefix in (None, "none"):
+        return
+    folders = list(conda.on_path or ())
+    again = sorted({folder for folder in folders if folders.count(folder) > 1})
+    if again or conda.prefix in (conda.stack or ()):
+        message = (
+            f"{(again or [conda.prefix])[0]} was activated twice: its variables are prepended twice, and "
+            "one `conda deactivate` leaves the rest"
+        )
+        yield Found(where="conda", message=message, evidence=tuple(folders))
+
+
+def _nested(facts: Examined) -> Iterator[Found]:
+    conda = facts.host.python.conda
+    if conda is None or conda.prefix in (None, "none") or not conda.on_path:
+        return
+    if conda.on_path[0].removesuffix("/bin") != conda.prefix:
+        message = f"the active conda environment is {conda.prefix}, and PATH finds programs of {conda.on_path[0]} first"
+        yield Found(where="PATH", message=message)
+
+
+def _venv_in_conda(facts: Examined) -> Iterator[Found]:
+    pythons = facts.host.python
+    conda = pythons.conda
+    if conda is not None and conda.prefix not in (None, "none") and pythons.venv not in (None, "none"):
+        message = f"a virtual environment ({pythons.venv}) and a conda environment ({conda.prefix}) are active at once"
+        yield Found(where="VIRTUAL_ENV", message=message)
+
+
+def _conda_library_path(facts: Examined) -> Iterator[Found]:
+    conda, path = facts.host.python.conda, facts.host.libraries.search_path or ()
+    if conda is None or conda.prefix in (None, "none"):
+        return
+    own = f"{conda.prefix}/lib"
+    if own in path:
+        message = (
+            f"LD_LIBRARY_PATH has {own}: programs of the system load libraries of the environment "
+            "(libstdc++, OpenSSL, ncurses)"
+        )
+        yield Found(where="LD_LIBRARY_PATH", message=message)
+
+
+def _foreign_compiler(facts: Examined) -> Iterator[Found]:
+    conda = facts.host.python.conda
+    compiler = next((each for each in facts.host.toolchain.compilers or () if each.language == "c++"), None)
+    if conda is None or conda.prefix in (None, "none") or compiler is None or not conda.packages:
+        return
+    has = next((name for name in conda.packages if name.startswith(("gxx_", "gxx-", "clangxx"))), None)
+    if has is not None and not compiler.path.startswith(f"{conda.prefix}/"):
+        message = f"the environment has its own compiler ({has} {conda.packages[has]}), and builds take {compiler.path}"
+        yield Found(
+            where=compiler.path,
+            message=message,
+            fix="$ conda deactivate && conda activate ENVIRONMENT\nor name it: export CC=... CXX=...",
+        )
+
+
+def _sysroot(facts: Examined) -> Iterator[Found]:
+    conda, system = facts.host.python.conda, facts.host.system
+    version = next(
+        (
+            value
+            for name, value in ((conda.packages or {}) if conda else {}).items()
+            if name.startswith("sysroot_linux")
+        ),
+        "",
+    )
+    if version and system.libc_version and numbers(version) > numbers(system.libc_version):
+        message = (
+            f"the environment's sysroot is of glibc {version.split()[0]}, the system's is "
+            f"{system.libc_version}: what is built there does not start here"
+        )
+        yield Found(where="sysroot", message=message)
+
+
+def _active(fields: dict[str, object] | None = None, **groups: dict[str, object]) -> Examined:
+    """A healthy host in which a conda environment is active."""
+    conda = msgspec.structs.replace(_ACTIVE, **(fields or {}))
+    python: dict[str, object] = {"conda": conda, "venv": "none", "venv_on_path": None}
+    return on(HEALTHY, None, python=python, **groups)
+
+
+CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
+    Rule(
+        id="conda/activated-twice",
+        severity="warning",
+        title="A conda environment was activated twice",
+        why="PATH, LD_LIBRARY_PATH and compiler flags have its folders twice, and deactivating leaves one of them.",
+        fix="open a new shell, and activate it once; scripts that set variables belong into etc/conda/activate.d",
+        check=_twice,
+        cases=lambda: (
+            Case(
+                title="twice on PATH",
+                facts=_active({"on_path": ("~/conda/envs/torch/bin", "~/conda/envs/torch/bin"), "level": 2}),
+                fires=True,
+            ),
+            Case(title="once", facts=_active(), fires=False),
+        ),
+    ),
+    Rule(
+        id="conda/not-first",
+        severity="warning",
+        title="PATH finds another environment's programs first",
+        why="CONDA_PREFIX names one environment and PATH another: headers of one meet the compiler of the other.",
+        fix="activate the environment again, in a new shell",
+        check=_nested,
+        cases=lambda: (
+            Case(title="base first", facts=_active({"on_path": ("~/conda/bin", "~/conda/envs/torch/bin")}), fires=True),
+            Case(title="itself first", facts=_active(), fires=False),
+        ),
+    ),
+    Rule(
+        id="conda/venv-inside",
+        severity="info",
+        title="A virtual environment is active in a conda environment",
+        why="Python's packages come from the one, libraries and headers from the other; it is easily not what "
+        "was meant.",
+        fix="$ deactivate\nor\n$ conda deactivate",
+        check=_venv_in_conda,
+        cases=lambda: (
+            Case(title="both", facts=on(python={"conda": _ACTIVE, "venv": "~/.venv"}), fires=True),
+            Case(title="conda alone", facts=_active(), fires=False),
+        ),
+    ),
+    Rule(
+        id="conda/library-path",
+        severity="warning",
+        title="LD_LIBRARY_PATH has the conda environment's libraries",
+        why="The environment's own programs find them without it, and everything else gets them too: git, cmake and "
+        "compilers of the system end with missing symbols, ROCm and CUDA get another libstdc++.",
+        fix="take the folder out of LD_LIBRARY_PATH; for what is built, search paths in the files do it",
+        check=_conda_library_path,
+        cases=lambda: (
+            Case(
+                title="its lib folder",
+                facts=_active(libraries={"search_path": ("~/conda/envs/torch/lib",)}),
+                fires=True,
+            ),
+            Case(title="not set", facts=_active(), fires=False),
+        ),
+    ),
+    Rule(
+        id="conda/compiler-of-system",
+        severity="warning",
+        title="Builds take the system's compiler, not the environment's",
+        why="The environment's libraries were built against its own sysroot and libstdc++: another compiler may "
+        "link what "
+        "does not load.",
+        fix="activate the environment again, which sets CC and CXX",
+        check=_foreign_compiler,
+        cases=lambda: (
+            Case(
+                title="gxx there, /usr/bin/c++ taken",
+                facts=_active({"packages": {"gxx_linux-64": "13.3.0"}}),
+                fires=True,
+            ),
+            Case(
+                title="gxx taken",
+                facts=_active(
+                    {"packages": {"gxx_linux-64": "13.3.0"}},
+                    toolchain={
+                        "compilers": (
+                            msgspec.structs.replace(GCC, path="~/conda/envs/torch/bin/x86_64-conda-linux-gnu-c++"),
+                        )
+                    },
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="conda/sysroot-newer",
+        severity="warning",
+        title="The environment's sysroot is newer than the system",
+        why="What is linked against it asks for symbols that this system's C library does not have.",
+        fix="$ conda install 'sysroot_linux-64<=SYSTEM'\nwith the system's glibc version",
+        check=_sysroot,
+        cases=lambda: (
+            Case(
+                title="sysroot 2.39 on glibc 2.28",
+                facts=_active({"packages": {"sysroot_linux-64": "2.39"}}, system={"libc_version": "2.28"}),
+                fires=True,
+            ),
+            Case(title="sysroot 2.28", facts=_active({"packages": {"sysroot_linux-64": "2.28"}}), fires=False),
+        ),
+    ),
+)
+"""Rules about :class:`~axletree.check.host.examined.Examined`: conda."""

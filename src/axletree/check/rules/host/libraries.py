@@ -1,0 +1,155 @@
+"""Rules about libraries: several of one kind, and what changes where they are found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.check.engine import Case, Found, Rule
+from axletree.check.host.libraries import Copies
+from axletree.check.host.part import Library
+from axletree.check.rules.host.sample import on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.host.examined import Examined
+
+
+def _openmp(facts: Examined) -> Iterator[Found]:
+    kinds: dict[str, Library] = {}
+    for library in facts.host.libraries.openmp or ():
+        if library.origin in ("conda", "wheel", "LD_LIBRARY_PATH"):
+            kinds.setdefault(library.name, library)
+    if {"iomp5", "omp"} <= set(kinds) or ("iomp5" in kinds and "gomp" in kinds):
+        message = (
+            f"{' and '.join(sorted(kinds))} lie in one environment: a process that loads both ends, or runs slowly"
+        )
+        yield Found(
+            where=next(iter(kinds.values())).path,
+            message=message,
+            evidence=tuple(f"{each.name}: {each.path}" for each in kinds.values()),
+        )
+
+
+def _copies(facts: Examined) -> Iterator[Found]:
+    for each in facts.host.libraries.copies or ():
+        if each.differ:
+            first, *others = each.libraries
+            message = f"{each.soname} is there {len(each.libraries)} times, in different versions: {first.path} wins"
+            yield Found(
+                where=first.path,
+                message=message,
+                evidence=tuple(f"{other.path} {other.version or ''}".strip() for other in others),
+            )
+
+
+def _preload(facts: Examined) -> Iterator[Found]:
+    for path in facts.host.libraries.preload or ():
+        yield Found(where="LD_PRELOAD", message=f"LD_PRELOAD loads {path} into every program, compilers included")
+
+
+def _path_holes(facts: Examined) -> Iterator[Found]:
+    path = facts.host.libraries.search_path or ()
+    if "." in path:
+        yield Found(
+            where="LD_LIBRARY_PATH",
+            message="LD_LIBRARY_PATH has an empty entry: libraries of whatever the current folder is are loaded",
+            fix="$ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}",
+        )
+    if facts.host.libraries.search_path_missing:
+        missing = facts.host.libraries.search_path_missing
+        yield Found(
+            where="LD_LIBRARY_PATH",
+            message=f"LD_LIBRARY_PATH names {len(missing)} folder{'s' if len(missing) > 1 else ''} that "
+            f"{'are' if len(missing) > 1 else 'is'} not there",
+            evidence=missing,
+        )
+
+
+def _lib(name: str, path: str, origin: str = "conda", version: str | None = None) -> Library:
+    return Library(name=name, path=path, origin=origin, version=version)
+
+
+LIBRARY_RULES: tuple[Rule[Examined], ...] = (
+    Rule(
+        id="library/openmp-twice",
+        severity="warning",
+        title="Two OpenMP runtimes in one environment",
+        why="Each keeps its own threads. A process that loads both ends with `OMP: Error #15`, or runs far slower.",
+        fix="keep one: in conda, `conda install _openmp_mutex=*=*_gnu` or `*_llvm`; with pip, leave out intel-openmp",
+        check=_openmp,
+        cases=lambda: (
+            Case(
+                title="iomp5 and omp",
+                facts=on(
+                    libraries={"openmp": (_lib("iomp5", "~/e/lib/libiomp5.so"), _lib("omp", "~/e/lib/libomp.so"))}
+                ),
+                fires=True,
+            ),
+            Case(
+                title="gomp of the system alone",
+                facts=on(libraries={"openmp": (_lib("gomp", "/usr/lib/libgomp.so.1", "loader cache"),)}),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="library/copies-differ",
+        severity="warning",
+        title="A library is there in several versions",
+        why="Which one is loaded depends on the order of folders, and on what is imported first.",
+        fix="remove the others, or put the folder that is meant first in LD_LIBRARY_PATH",
+        check=_copies,
+        cases=lambda: (
+            Case(
+                title="two of cuDNN",
+                facts=on(
+                    libraries={
+                        "copies": (
+                            Copies(
+                                soname="libcudnn.so.9",
+                                differ=True,
+                                libraries=(
+                                    _lib("cudnn", "/usr/lib/libcudnn.so.9", version="9.1.0"),
+                                    _lib("cudnn", "~/e/libcudnn.so.9", version="9.13.0"),
+                                ),
+                            ),
+                        )
+                    }
+                ),
+                fires=True,
+            ),
+            Case(title="one", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="library/preload",
+        severity="info",
+        title="LD_PRELOAD is set",
+        why="Compilers and tests run with another library than they were made for. Axletree's stages do not see it.",
+        fix="$ unset LD_PRELOAD",
+        check=_preload,
+        cases=lambda: (
+            Case(title="jemalloc", facts=on(libraries={"preload": ("/usr/lib/libjemalloc.so.2",)}), fires=True),
+            Case(title="not set", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="library/search-path",
+        severity="warning",
+        title="LD_LIBRARY_PATH has holes",
+        why="An empty entry is the current folder: whoever writes there decides what is loaded. A folder that "
+        "is not there "
+        "mostly was meant to be.",
+        fix="set it anew",
+        check=_path_holes,
+        cases=lambda: (
+            Case(title="an empty entry", facts=on(libraries={"search_path": ("/opt/lib", ".")}), fires=True),
+            Case(
+                title="a folder that is gone", facts=on(libraries={"search_path_missing": ("/opt/gone",)}), fires=True
+            ),
+            Case(title="not set", facts=on(), fires=False),
+        ),
+    ),
+)
+"""Rules about :class:`~axletree.check.host.examined.Examined`: libraries."""

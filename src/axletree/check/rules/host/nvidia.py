@@ -1,0 +1,317 @@
+"""Rules about NVIDIA's driver: does it serve what is built, and do its parts fit?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.backends.bounds import numbers
+from axletree.check.engine import Case, Found, Rule
+from axletree.check.host.gpu import CompatPackage, NvidiaGpu
+from axletree.check.rules.host.cuda import taken_toolkit
+from axletree.check.rules.host.sample import DRIVER, FOR_CUDA, WITH_CUDA, on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.host.examined import Examined
+
+_FORWARD, _MISMATCH = 804, 803
+_CONTAINERS = frozenset({"docker", "podman", "kubernetes", "container", "lxc", "apptainer"})
+_LOAD_AGAIN = (
+    "reboot; or, where nothing uses the GPU,\n$ sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset "
+    "nvidia && sudo modprobe nvidia nvidia_uvm"
+)
+
+
+def _module(facts: Examined) -> str | None:
+    driver = facts.host.cuda.driver
+    return driver.module if driver is not None and driver.module != "none" else None
+
+
+def _too_old(facts: Examined) -> Iterator[Found]:
+    driver, module = facts.host.cuda.driver, _module(facts)
+    toolkit = taken_toolkit(facts)
+    wanted = facts.wish.cuda or (toolkit.version if toolkit is not None else None)
+    bounds = facts.bounds.of_cuda(wanted) if wanted else None
+    if driver is None or module is None or wanted is None or bounds is None:
+        return
+    served = driver.cuda if driver.cuda not in (None, "none") else None
+    by_compat = any(each.used for each in facts.host.cuda.compat or ())
+    if by_compat or numbers(module) >= numbers(bounds.driver):
+        return
+    message = (
+        f"driver {module}{f' serves CUDA {served} and' if served else ''} is older than {bounds.driver}, "
+        f"which CUDA {wanted} needs to run"
+    )
+    message = message.replace(f"{served} and is older", f"{served}, and is older") if served else message
+    yield Found(where="driver", message=message, fix=_newer(facts, bounds.driver))
+
+
+def _newer(facts: Examined, driver: str) -> str:
+    ways = [f"update the driver to {driver} or later", "build and install for a CUDA that it serves"]
+    if any("GeForce" not in (gpu.name or "GeForce") for gpu in (facts.host.cuda.driver or DRIVER).gpus or ()):
+        ways.insert(1, "on data-centre GPUs install cuda-compat, and put its folder into LD_LIBRARY_PATH")
+    return "; or ".join(ways)
+
+
+def _forward(facts: Examined) -> Iterator[Found]:
+    """Error 804 has three causes; what lies on the host tells them apart."""
+    driver = facts.host.cuda.driver
+    if driver is None or driver.init != _FORWARD:
+        return
+    compat = next((each for each in facts.host.cuda.compat or () if each.used), None)
+    library, module = driver.libcuda_version, _module(facts)
+    names = ", ".join(sorted({gpu.name for gpu in driver.gpus or () if gpu.name})) or "this GPU"
+    if compat is not None:
+        message = (
+            f"the loader takes libcuda {compat.version or ''} of {compat.path}, NVIDIA's forward "
+            f"compatibility, which {names} is not made for"
+        )
+        fix = (
+            f"take {compat.path} out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or use an image of an older "
+            "CUDA, or update the driver"
+        )
+    elif library and module and library != module:
+        message = (
+            f"libcuda is of driver {library}, and the kernel still runs {module}: it was updated and not loaded again"
+        )
+        fix = _LOAD_AGAIN
+    else:
+        place = "into the container" if facts.host.system.container in _CONTAINERS else "on this host"
+        message = (
+            f"libcuda ({driver.libcuda or 'not found'}) and the kernel's driver {module or ''} agree, so "
+            f"what was brought {place} is incomplete"
+        )
+        fix = (
+            "install the container toolkit anew on the host, and start the container again:\n"
+            "$ sudo apt-get install --reinstall nvidia-container-toolkit && sudo systemctl restart docker\n"
+            "and look for a libcuda that came with the image:\n$ ldconfig -p | grep libcuda"
+        )
+    yield Found(where=driver.libcuda or "libcuda.so.1", message=message.replace("  ", " "), fix=fix)
+
+
+def _mismatch(facts: Examined) -> Iterator[Found]:
+    driver = facts.host.cuda.driver
+    if driver is None or driver.init == _FORWARD:
+        return
+    library, module = driver.libcuda_version, _module(facts)
+    compat = any(each.used for each in facts.host.cuda.compat or ())
+    if (
+        driver.init == _MISMATCH
+        or "mismatch" in (driver.nvml_error or "")
+        or (library and module and library != module and not compat)
+    ):
+        message = f"the kernel runs driver {module}, and the libraries are of {library}"
+        yield Found(where="driver", message=message, fix=_LOAD_AGAIN)
+
+
+def _no_driver(facts: Examined) -> Iterator[Found]:
+    driver = facts.host.cuda.driver
+    if facts.wish.cuda is None or driver is None or driver.module != "none" or facts.host.system.wsl:
+        return
+    message = "no NVIDIA driver is loaded: what is built for CUDA compiles, and its tests that need a GPU can't run"
+    yield Found(where="driver", message=message)
+
+
+def _nodes(facts: Examined) -> Iterator[Found]:
+    driver = facts.host.cuda.driver
+    closed = [node for node, open_ in (driver.nodes or {}).items() if not open_] if driver is not None else []
+    if closed:
+        yield Found(where=closed[0], message=f"this user may not open {', '.join(closed)}")
+    elif driver is not None and driver.nodes == {} and _module(facts) and facts.host.system.container in _CONTAINERS:
+        message = "the host has a driver, and this container has no /dev/nvidia*: it was started without its GPUs"
+        yield Found(where="/dev/nvidia0", message=message, fix="$ docker run --gpus all ...")
+
+
+def _hidden(facts: Examined) -> Iterator[Found]:
+    value = facts.host.cuda.hidden
+    if value is not None and value.strip() in ("", "-1", "none", "NoDevFiles") and _module(facts):
+        yield Found(where="CUDA_VISIBLE_DEVICES", message=f"CUDA_VISIBLE_DEVICES is {value!r}, which hides every GPU")
+
+
+def _stub(facts: Examined) -> Iterator[Found]:
+    driver = facts.host.cuda.driver
+    if driver is not None and "/stubs/" in f"{driver.libcuda or ''}/":
+        yield Found(where=driver.libcuda or "", message="the loader takes the libcuda that is made for linking only")
+
+
+def _uncovered(facts: Examined) -> Iterator[Found]:
+    driver = facts.host.cuda.driver
+    archs = {arch.rstrip("af") for arch in facts.wish.archs if arch[:1].isdigit()}
+    for gpu in (driver.gpus or ()) if driver is not None and archs else ():
+        if gpu.capability and not any(_runs(arch, gpu.capability) for arch in archs):
+            message = (
+                f"{gpu.name} is of generation {gpu.capability}, and code is made for "
+                f"{', '.join(sorted(archs, key=numbers))}"
+            )
+            yield Found(where=gpu.name or "GPU", message=message, fix=f"add {gpu.capability} to TORCH_CUDA_ARCH_LIST")
+
+
+def _runs(arch: str, capability: str) -> bool:
+    """Code for a generation runs on later ones of the same major number."""
+    return numbers(arch)[:1] == numbers(capability)[:1] and numbers(arch) <= numbers(capability)
+
+
+def _driver(**fields: object) -> dict[str, object]:
+    return {"driver": msgspec.structs.replace(DRIVER, **fields)}
+
+
+_GEFORCE = (NvidiaGpu(name="NVIDIA GeForce RTX 3060", capability="8.6"),)
+_COMPAT = (CompatPackage(path="/usr/local/cuda-13.0/compat", version="580.95.05", used=True),)
+
+NVIDIA_RULES: tuple[Rule[Examined], ...] = (
+    Rule(
+        id="cuda/error-804",
+        severity="error",
+        title="CUDA does not start: error 804, forward compatibility",
+        why="A user-mode driver newer than the kernel's works on data-centre GPUs only. It comes from one of "
+        "three places: "
+        "a compat package in an image, a driver that was updated and not loaded again, or a broken container toolkit.",
+        fix="find out where libcuda.so.1 comes from",
+        check=_forward,
+        cases=lambda: (
+            Case(
+                title="a CUDA image on a GeForce",
+                facts=on(WITH_CUDA, cuda={**_driver(init=804, module="535.86.05", gpus=_GEFORCE), "compat": _COMPAT}),
+                fires=True,
+            ),
+            Case(
+                title="updated, not rebooted",
+                facts=on(WITH_CUDA, cuda=_driver(init=804, module="535.86.05")),
+                fires=True,
+            ),
+            Case(
+                title="a container toolkit that brings half",
+                facts=on(WITH_CUDA, cuda=_driver(init=804), system={"container": "docker"}),
+                fires=True,
+            ),
+            Case(title="a driver that works", facts=on(WITH_CUDA), fires=False),
+        ),
+    ),
+    Rule(
+        id="cuda/driver-mismatch",
+        severity="error",
+        title="The driver's libraries and its kernel module differ",
+        why="Nothing of CUDA starts: `Driver/library version mismatch`, error 803.",
+        fix=_LOAD_AGAIN,
+        check=_mismatch,
+        cases=lambda: (
+            Case(title="another version of libcuda", facts=on(WITH_CUDA, cuda=_driver(module="570.86.15")), fires=True),
+            Case(
+                title="said by NVML",
+                facts=on(WITH_CUDA, cuda=_driver(nvml_error="Driver/library version mismatch")),
+                fires=True,
+            ),
+            Case(
+                title="a compat package that is meant",
+                facts=on(WITH_CUDA, cuda={**_driver(module="535.86.05"), "compat": _COMPAT}),
+                fires=False,
+            ),
+            Case(title="the same version", facts=on(WITH_CUDA), fires=False),
+        ),
+    ),
+    Rule(
+        id="cuda/driver-too-old",
+        severity="warning",
+        title="The driver is too old for the CUDA that is built with",
+        why="It compiles, and ends at the first call: `CUDA driver version is insufficient for CUDA runtime version`.",
+        fix="update the driver",
+        check=_too_old,
+        cases=lambda: (
+            Case(
+                title="a driver of CUDA 11 with toolkit 13",
+                facts=on(
+                    WITH_CUDA, FOR_CUDA, cuda=_driver(module="470.256.02", libcuda_version="470.256.02", cuda="11.4")
+                ),
+                fires=True,
+            ),
+            Case(
+                title="minor releases fit each other",
+                facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="580.65.06")),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="cuda/driver-missing",
+        severity="info",
+        title="No NVIDIA driver",
+        why="Compiling needs none; tests on a GPU, and whatever looks for one while it builds, do.",
+        fix="run the tests on a machine with a GPU; name the architectures, so that no build asks for one",
+        check=_no_driver,
+        cases=lambda: (
+            Case(title="a build machine", facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="none")), fires=True),
+            Case(title="a driver", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
+        ),
+    ),
+    Rule(
+        id="cuda/device-closed",
+        severity="warning",
+        title="The GPU's device files can't be opened",
+        why="CUDA says that there is no device, though there is.",
+        fix="start the container with its GPUs, or join the group that owns the files",
+        check=_nodes,
+        cases=lambda: (
+            Case(title="no permission", facts=on(WITH_CUDA, cuda=_driver(nodes={"/dev/nvidia0": False})), fires=True),
+            Case(
+                title="a container without GPUs",
+                facts=on(WITH_CUDA, cuda=_driver(nodes={}), system={"container": "docker"}),
+                fires=True,
+            ),
+            Case(title="open", facts=on(WITH_CUDA), fires=False),
+        ),
+    ),
+    Rule(
+        id="cuda/devices-hidden",
+        severity="warning",
+        title="CUDA_VISIBLE_DEVICES hides every GPU",
+        why="torch.cuda.is_available() is false, and tests that need a GPU are skipped without a word.",
+        fix="$ unset CUDA_VISIBLE_DEVICES",
+        check=_hidden,
+        cases=lambda: (
+            Case(title="set to nothing", facts=on(WITH_CUDA, cuda={"hidden": ""}), fires=True),
+            Case(title="one GPU", facts=on(WITH_CUDA, cuda={"hidden": "0"}), fires=False),
+        ),
+    ),
+    Rule(
+        id="cuda/stub-loaded",
+        severity="error",
+        title="The loader takes the stub of libcuda",
+        why="The stub has every name and does nothing: error 34, `CUDA driver is a stub library`.",
+        fix="take the stubs folder out of LD_LIBRARY_PATH; it belongs to LIBRARY_PATH, which the linker reads",
+        check=_stub,
+        cases=lambda: (
+            Case(
+                title="stubs in LD_LIBRARY_PATH",
+                facts=on(WITH_CUDA, cuda=_driver(libcuda="/usr/local/cuda/lib64/stubs/libcuda.so.1")),
+                fires=True,
+            ),
+            Case(title="the driver's own", facts=on(WITH_CUDA), fires=False),
+        ),
+    ),
+    Rule(
+        id="cuda/gpu-not-covered",
+        severity="warning",
+        title="No code is made for this machine's GPU",
+        why="What is built does not run here: `no kernel image is available for execution on the device`.",
+        fix="add the GPU's generation to the list",
+        check=_uncovered,
+        cases=lambda: (
+            Case(
+                title="a GeForce 1080 beside code for 8.0 and 9.0",
+                facts=on(
+                    WITH_CUDA,
+                    FOR_CUDA,
+                    cuda=_driver(gpus=(NvidiaGpu(name="NVIDIA GeForce GTX 1080", capability="6.1"),)),
+                ),
+                fires=True,
+            ),
+            Case(
+                title="8.6 runs code for 8.0", facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(gpus=_GEFORCE)), fires=False
+            ),
+        ),
+    ),
+)
+"""Rules about :class:`~axletree.check.host.examined.Examined`: NVIDIA's driver."""

@@ -1,0 +1,215 @@
+"""Rules about Python and what is installed for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.backends.bounds import numbers
+from axletree.check.engine import Case, Found, Rule
+from axletree.check.host.python import Packaging, Pyenv, Torch
+from axletree.check.rules.host.sample import HEALTHY, PYTHON, on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.host.examined import Examined
+    from axletree.check.host.python import Interpreter
+
+_NUMPY_2 = (2, 3)
+"""First torch release whose wheels are built for numpy 2."""
+
+
+def _first(facts: Examined) -> Interpreter | None:
+    return next(iter(facts.host.python.interpreters or ()), None)
+
+
+def _headers(facts: Examined) -> Iterator[Found]:
+    python = _first(facts)
+    if python is not None and python.headers is False:
+        release = ".".join((python.version or "3").split(".")[:2])
+        message = f"Python {python.version} has no Python.h in {python.include or 'its include folder'}"
+        fix = (
+            f"$ apt-get install python{release}-dev\nor use a Python that brings them: `uv python install "
+            f"{release}`, conda"
+        )
+        yield Found(where=python.path, message=message, fix=fix)
+
+
+def _broken(facts: Examined) -> Iterator[Found]:
+    for python in facts.host.python.interpreters or ():
+        if python.version is None and "python3" in python.names:
+            why = python.sources.get("version", "")
+            yield Found(where=python.path, message="python3 does not start", evidence=(why,) if why else ())
+
+
+def _other_pip(facts: Examined) -> Iterator[Found]:
+    python, packaging = _first(facts), facts.host.python.packaging
+    if python is None or packaging is None or not packaging.pip_python or not python.version:
+        return
+    if numbers(packaging.pip_python)[:2] != numbers(python.version)[:2]:
+        message = f"pip installs for Python {packaging.pip_python}, and python3 is {python.version}"
+        yield Found(where=packaging.pip.path if packaging.pip else "pip", message=message)
+
+
+def _managed(facts: Examined) -> Iterator[Found]:
+    python = _first(facts)
+    if python is not None and python.externally_managed:
+        yield Found(
+            where=python.path,
+            message=f"Python {python.version} belongs to the distribution: pip refuses to install into it",
+        )
+
+
+def _venv(facts: Examined) -> Iterator[Found]:
+    pythons = facts.host.python
+    if pythons.venv not in (None, "none") and pythons.venv_on_path is False:
+        message = f"VIRTUAL_ENV is {pythons.venv}, and PATH finds another python first"
+        yield Found(where="PATH", message=message, fix=f"$ . {pythons.venv}/bin/activate")
+
+
+def _pyenv(facts: Examined) -> Iterator[Found]:
+    pyenv = facts.host.python.pyenv
+    if pyenv is not None and pyenv.missing and pyenv.shims_first:
+        message = (
+            f"pyenv is to start {', '.join(pyenv.missing)} ({pyenv.selected_by or 'selected'}), which is not installed"
+        )
+        yield Found(where=pyenv.selected_by or "pyenv", message=message, fix=f"$ pyenv install {pyenv.missing[0]}")
+
+
+def _numpy(facts: Examined) -> Iterator[Found]:
+    for python in (facts.host.python.interpreters or ())[:1]:
+        numpy, torch = (python.packages or {}).get("numpy"), python.torch
+        if (
+            numpy
+            and torch is not None
+            and torch.version
+            and numbers(numpy)[:1] >= (2,)
+            and numbers(torch.version)[:2] < _NUMPY_2
+        ):
+            message = f"torch {torch.version} was built for numpy 1, and numpy {numpy} is installed"
+            yield Found(where=python.path, message=message)
+
+
+def _python(**fields: object) -> dict[str, object]:
+    return {"interpreters": (msgspec.structs.replace(PYTHON, **fields),)}
+
+
+PYTHON_RULES: tuple[Rule[Examined], ...] = (
+    Rule(
+        id="python/headers-missing",
+        severity="warning",
+        title="Python's headers are not there",
+        why="No extension module compiles: `Python.h: No such file or directory`. Environments that bring a "
+        "Python of their "
+        "own, as Axletree's do, are not touched by it.",
+        fix="install them",
+        check=_headers,
+        cases=lambda: (
+            Case(title="Debian without python3-dev", facts=on(python=_python(headers=False)), fires=True),
+            Case(title="there", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="python/broken",
+        severity="error",
+        title="python3 does not start",
+        why="Nearly every build starts it.",
+        fix="repair that installation, or take its folder out of PATH",
+        check=_broken,
+        cases=lambda: (
+            Case(title="a link to nothing", facts=on(python=_python(version=None)), fires=True),
+            Case(title="3.12", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="python/pip-of-another",
+        severity="warning",
+        title="pip belongs to another Python",
+        why="What is installed can't be imported, and what is built carries the other version's tag.",
+        fix="$ python3 -m pip install ...\nwhich asks the Python that is meant",
+        check=_other_pip,
+        cases=lambda: (
+            Case(
+                title="pip of 3.9",
+                facts=on(python={"packaging": Packaging(pip_python="3.9")}),
+                fires=True,
+            ),
+            Case(title="pip of 3.12", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="python/externally-managed",
+        severity="info",
+        title="Python belongs to the distribution",
+        why="pip ends with `externally-managed-environment` (PEP 668), and overriding that breaks the system's "
+        "own programs.",
+        fix="$ python3 -m venv .venv && . .venv/bin/activate",
+        check=_managed,
+        cases=lambda: (
+            Case(title="Debian 12", facts=on(python=_python(externally_managed=True)), fires=True),
+            Case(title="a virtual environment", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="python/venv-not-first",
+        severity="warning",
+        title="The active virtual environment's Python is not the one on PATH",
+        why="`python` runs with other packages than those that were installed.",
+        fix="activate it again",
+        check=_venv,
+        cases=lambda: (
+            Case(title="PATH was changed after activation", facts=on(python={"venv_on_path": False}), fires=True),
+            Case(title="first", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="python/pyenv-missing",
+        severity="error",
+        title="pyenv is told to start a Python that is not installed",
+        why="Each `python` ends with a message of pyenv.",
+        fix="install it, or choose another: pyenv global ...",
+        check=_pyenv,
+        cases=lambda: (
+            Case(
+                title="3.8.1 of a .python-version",
+                facts=on(
+                    python={
+                        "pyenv": Pyenv(
+                            root="~/.pyenv",
+                            shims_first=True,
+                            selected=("3.8.1",),
+                            selected_by=".python-version",
+                            missing=("3.8.1",),
+                        )
+                    }
+                ),
+                fires=True,
+            ),
+            Case(title="no pyenv", facts=on(python={"pyenv": Pyenv(root="none")}), fires=False),
+        ),
+    ),
+    Rule(
+        id="python/numpy-2",
+        severity="error",
+        title="The installed torch was built for numpy 1",
+        why="torch starts with a warning, and each conversion from or to numpy fails: `Numpy is not available`.",
+        fix="$ pip install 'numpy<2'\nor a torch of 2.3 or later",
+        check=_numpy,
+        cases=lambda: (
+            Case(
+                title="torch 2.2 with numpy 2",
+                facts=on(python=_python(torch=Torch(path="~/torch", version="2.2.2"))),
+                fires=True,
+            ),
+            Case(
+                title="torch 2.6 with numpy 2",
+                facts=on(python=_python(torch=Torch(path="~/torch", version="2.6.0"))),
+                fires=False,
+            ),
+            Case(title="no torch", facts=on(HEALTHY), fires=False),
+        ),
+    ),
+)
+"""Rules about :class:`~axletree.check.host.examined.Examined`: Python."""

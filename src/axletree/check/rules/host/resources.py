@@ -1,0 +1,234 @@
+"""Rules about memory and limits: will it run out in the middle?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.check.engine import Case, Found, Rule
+from axletree.check.host.part import UNLIMITED
+from axletree.check.host.system import Limit
+from axletree.check.rules.host.sample import FOR_CUDA, GIB, having, on
+from axletree.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.host.examined import Examined
+
+_JOB = 2 * GIB
+"""What one C++ file of PyTorch or of an extension takes, where nothing better is known."""
+_FEW_FILES = 1024
+_SMALL_STACK = 4 << 20
+
+
+def _jobs_asked(facts: Examined) -> tuple[int | None, str]:
+    """How many compilers a build starts at once, and what says so."""
+    for name in ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL"):
+        value = facts.host.variable(name)
+        if value and value.isdigit() and int(value):
+            return int(value), f"{name}={value}"
+    cores = facts.host.cpu.cores
+    return cores, f"{cores} cores"
+
+
+def _too_little(facts: Examined) -> Iterator[Found]:
+    available, need = facts.host.memory.available, facts.wish.memory_per_job
+    swap = facts.host.memory.swap_free or 0
+    if available is not None and need is not None and available + swap < need:
+        message = f"one compile process takes {format_bytes(need)}, and {format_bytes(available)} are available"
+        yield Found(where="memory", message=message)
+
+
+def _jobs(facts: Examined) -> Iterator[Found]:
+    available, (jobs, asked) = facts.host.memory.available, _jobs_asked(facts)
+    need = facts.wish.memory_per_job or _JOB
+    if available is None or jobs is None or available < need or jobs * need <= available:
+        return
+    fits = max(1, available // need)
+    message = (
+        f"{asked} start {jobs} compilers at {format_bytes(need)} each, and {format_bytes(available)} are available"
+    )
+    fix = f"$ export MAX_JOBS={fits}\n`axletree build` needs no such limit: it starts what memory allows"
+    yield Found(where="memory", message=message, fix=fix)
+
+
+def _limit(facts: Examined) -> Iterator[Found]:
+    memory = facts.host.memory
+    if memory.limit is not None and memory.total is not None and memory.limit < memory.total // 2:
+        message = (
+            f"a control group allows {format_bytes(memory.limit)} of the machine's "
+            f"{format_bytes(memory.total)}; ninja, make and CMake count the machine's cores"
+        )
+        yield Found(where="cgroup", message=message)
+
+
+def _killed(facts: Examined) -> Iterator[Found]:
+    kills = facts.host.memory.oom_kills
+    if kills:
+        where = (
+            "in this control group"
+            if "since boot" not in facts.host.memory.sources.get("oom_kills", "")
+            else "since boot"
+        )
+        yield Found(
+            where="memory",
+            message=f"the kernel killed {kills} process{'es' if kills > 1 else ''} for want of memory {where}",
+        )
+
+
+def _overcommit(facts: Examined) -> Iterator[Found]:
+    if facts.host.memory.overcommit == 2:
+        message = (
+            "vm.overcommit_memory is 2: nvcc, linkers and sanitizers reserve far more than they use, and are refused"
+        )
+        yield Found(where="/proc/sys/vm/overcommit_memory", message=message)
+
+
+def _shm(facts: Examined) -> Iterator[Found]:
+    size = facts.host.memory.shm
+    if size is not None and size < 1 * GIB and facts.host.system.container not in (None, "none"):
+        yield Found(
+            where="shared memory",
+            message=f"shared memory holds {format_bytes(size)}: tests that share tensors between processes end with "
+            "a bus error",
+        )
+
+
+def _limits(facts: Examined) -> Iterator[Found]:
+    system = facts.host.system
+    if system.open_files is not None and system.open_files.soft < _FEW_FILES:
+        yield Found(
+            where="ulimit -n",
+            message=f"{system.open_files.soft} files may be open at once; linkers of large projects open more",
+            fix=f"$ ulimit -n {min(system.open_files.hard, 65536)}",
+        )
+    if system.address_space is not None and system.address_space.soft < 32 * GIB:
+        yield Found(
+            where="ulimit -v",
+            message=f"a process may map {format_bytes(system.address_space.soft)}; compilers of GPU code and "
+            "linkers map more than they use",
+            fix="$ ulimit -v unlimited",
+        )
+    if system.stack is not None and system.stack.soft < _SMALL_STACK:
+        yield Found(
+            where="ulimit -s",
+            message=f"the stack ends at {format_bytes(system.stack.soft)}; compilers recurse deeper in templates",
+            fix="$ ulimit -s 8192",
+        )
+    if system.file_size is not None and system.file_size.soft < 4 * GIB:
+        yield Found(
+            where="ulimit -f",
+            message=f"no file may be larger than {format_bytes(system.file_size.soft)}; GPU libraries are",
+            fix="$ ulimit -f unlimited",
+        )
+
+
+_LARGE = msgspec.structs.replace(FOR_CUDA, memory_per_job=5 * GIB)
+
+RESOURCE_RULES: tuple[Rule[Examined], ...] = (
+    Rule(
+        id="host/memory-too-little",
+        severity="error",
+        title="Not even one compile process fits into memory",
+        why="The kernel kills the compiler, whatever the number of jobs.",
+        fix="free memory, raise the control group's limit, or add swap:\n"
+        "$ sudo fallocate -l 8G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon "
+        "/swapfile",
+        check=_too_little,
+        cases=lambda: (
+            Case(
+                title="5 GB a process, 4 GB there",
+                facts=on(wish=_LARGE, memory={"available": 4 * GIB, "swap_free": 0}),
+                fires=True,
+            ),
+            Case(title="60 GB there", facts=on(wish=_LARGE), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/memory-for-jobs",
+        severity="warning",
+        title="More compilers would start than memory holds",
+        why="The kernel kills one of them, and the log says `Killed signal terminated program cc1plus`, or nothing.",
+        fix="limit the jobs",
+        check=_jobs,
+        cases=lambda: (
+            Case(
+                title="a laptop: 16 GB, 16 cores",
+                facts=on(memory={"total": 16 * GIB, "available": 12 * GIB}),
+                fires=True,
+            ),
+            Case(title="MAX_JOBS above what fits", facts=having(("MAX_JOBS", "64")), fires=True),
+            Case(title="64 GB, 16 cores", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/memory-limit",
+        severity="info",
+        title="A control group limits memory far below the machine's",
+        why="Tools that look at the machine start too much at once. Axletree looks at the limit.",
+        fix="say how many jobs: export MAX_JOBS=..., or raise the limit",
+        check=_limit,
+        cases=lambda: (
+            Case(title="8 of 64 GB", facts=on(memory={"limit": 8 * GIB}), fires=True),
+            Case(title="no limit", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/memory-kills",
+        severity="info",
+        title="Processes were killed for want of memory",
+        why="If a build failed without a message, this may be the reason.",
+        fix="$ dmesg | grep -i 'killed process'\ntells which",
+        check=_killed,
+        cases=lambda: (
+            Case(title="two", facts=on(memory={"oom_kills": 2}), fires=True),
+            Case(title="none", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/overcommit",
+        severity="warning",
+        title="The kernel does not overcommit memory",
+        why="Large reservations fail although memory is free: `cannot allocate memory`.",
+        fix="$ sudo sysctl vm.overcommit_memory=0",
+        check=_overcommit,
+        cases=lambda: (
+            Case(title="mode 2", facts=on(memory={"overcommit": 2}), fires=True),
+            Case(title="mode 1", facts=on(memory={"overcommit": 1}), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/shm-small",
+        severity="info",
+        title="The container's shared memory is small",
+        why="DataLoader workers and multi-process tests pass tensors through it.",
+        fix="$ docker run --ipc=host ...\nor --shm-size=8g",
+        check=_shm,
+        cases=lambda: (
+            Case(
+                title="docker's 64 MB", facts=on(system={"container": "docker"}, memory={"shm": 64 << 20}), fires=True
+            ),
+            Case(title="8 GB", facts=on(system={"container": "docker"}, memory={"shm": 8 * GIB}), fires=False),
+        ),
+    ),
+    Rule(
+        id="host/limits",
+        severity="warning",
+        title="A resource limit is low",
+        why="What exceeds it fails with a message that does not name the limit.",
+        fix="raise the limit",
+        check=_limits,
+        cases=lambda: (
+            Case(title="256 open files", facts=on(system={"open_files": Limit(soft=256, hard=4096)}), fires=True),
+            Case(
+                title="4 GB of address space",
+                facts=on(system={"address_space": Limit(soft=4 * GIB, hard=UNLIMITED)}),
+                fires=True,
+            ),
+            Case(title="usual limits", facts=on(), fires=False),
+        ),
+    ),
+)
+"""Rules about :class:`~axletree.check.host.examined.Examined`: memory, limits."""

@@ -1,0 +1,346 @@
+"""Rules about ROCm: GPUs and their order, access to them, the installation that a build takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.backends.bounds import numbers
+from axletree.check.engine import Case, Found, Rule
+from axletree.check.host.gpu import RocmRoot
+from axletree.check.rules.host.sample import DISCRETE, FOR_ROCM, INTEGRATED, ROCM, WITH_ROCM, having, on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.check.host.examined import Examined
+
+_VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+_OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+
+
+def _root(facts: Examined) -> RocmRoot | None:
+    return next(iter(facts.host.rocm.roots or ()), None)
+
+
+def _missing(facts: Examined) -> Iterator[Found]:
+    roots = facts.host.rocm.roots
+    if facts.wish.rocm is not None and roots is not None and not any(each.hipcc != "none" for each in roots):
+        there = "parts of it are here, without hipcc" if roots else "none is here"
+        yield Found(
+            where="ROCm",
+            message=f"{facts.wish.what or facts.wish.gpu} is compiled with ROCm {facts.wish.rocm}, and {there}",
+        )
+
+
+def _another(facts: Examined) -> Iterator[Found]:
+    root, wanted = _root(facts), facts.wish.rocm
+    if root is None or wanted is None or not root.version or numbers(root.version)[:2] == numbers(wanted)[:2]:
+        return
+    others = [each for each in facts.host.rocm.roots or () if numbers(each.version or "")[:2] == numbers(wanted)[:2]]
+    fix = f"$ export ROCM_PATH={others[0].root} PATH={others[0].root}/bin:$PATH" if others else None
+    yield Found(where=root.root, message=f"a build takes ROCm {root.version}, and {wanted} is wanted", fix=fix)
+
+
+def _mixed(facts: Examined) -> Iterator[Found]:
+    named = {
+        each.real or each.root: each for each in facts.host.rocm.roots or () if set(each.found_by) - {"/opt", "wheel"}
+    }
+    versions = {numbers(each.version or "")[:2] for each in named.values() if each.version}
+    if len(versions) > 1:
+        first = next(iter(named.values()))
+        evidence = tuple(f"{each.root} ({', '.join(each.found_by)}): {each.version}" for each in named.values())
+        message = "variables, PATH and folders lead to different releases of ROCm"
+        yield Found(
+            where=first.root,
+            message=message,
+            evidence=evidence,
+            fix=f"$ export ROCM_PATH={first.root} HIP_PATH={first.root} PATH={first.root}/bin:$PATH",
+        )
+
+
+def _integrated_first(facts: Examined) -> Iterator[Found]:
+    gpus = facts.host.rocm.gpus or ()
+    discrete = [number for number, gpu in enumerate(gpus) if gpu.integrated is False]
+    if not gpus or not gpus[0].integrated or not discrete or any(facts.host.variable(name) for name in _VISIBLE):
+        return
+    message = f"device 0 is {gpus[0].gfx}, the GPU inside the processor; the others come after it"
+    fix = f"$ export HIP_VISIBLE_DEVICES={','.join(map(str, discrete))}"
+    yield Found(
+        where=gpus[0].gfx or "GPU 0",
+        message=message,
+        evidence=tuple(f"{n}: {gpu.gfx}" for n, gpu in enumerate(gpus)),
+        fix=fix,
+    )
+
+
+def _override(facts: Examined) -> Iterator[Found]:
+    value = facts.host.variable(_OVERRIDE)
+    if not value:
+        return
+    pretended = "gfx" + "".join(f"{int(part):x}" if part.isdigit() else part for part in value.split("."))
+    gpus = [gpu.gfx for gpu in facts.host.rocm.gpus or () if gpu.gfx]
+    if pretended in gpus:
+        message = (
+            f"{_OVERRIDE}={value} names {pretended}, which this machine has: it does nothing for that "
+            "GPU, and is wrong for each other one"
+        )
+    else:
+        message = (
+            f"{_OVERRIDE}={value} makes {', '.join(gpus) or 'every GPU'} pass for {pretended}: code of "
+            "another GPU runs, or crashes"
+        )
+    yield Found(where=_OVERRIDE, message=message)
+
+
+def _closed(facts: Examined) -> Iterator[Found]:
+    rocm = facts.host.rocm
+    closed = [
+        *(["/dev/kfd"] if rocm.kfd is False else []),
+        *(node for node, may in (rocm.render_nodes or {}).items() if not may),
+    ]
+    if closed and rocm.gpus:
+        yield Found(where=closed[0], message=f"this user may not open {', '.join(closed)}")
+
+
+def _container(facts: Examined) -> Iterator[Found]:
+    rocm, system = facts.host.rocm, facts.host.system
+    if (
+        system.container not in (None, "none")
+        and rocm.gpus
+        and rocm.kfd is None
+        and not rocm.render_nodes
+        and not system.wsl
+    ):
+        yield Found(
+            where="/dev/kfd", message="the host has AMD GPUs, and this container has neither /dev/kfd nor /dev/dri"
+        )
+
+
+def _wsl(facts: Examined) -> Iterator[Found]:
+    rocm = facts.host.rocm
+    if facts.host.system.wsl and (facts.wish.rocm or rocm.roots) and rocm.kfd is None:
+        more = "" if rocm.dxg else "; /dev/dxg is missing too, so no GPU reaches it"
+        yield Found(where="WSL", message=f"WSL has no /dev/kfd: AMD's GPUs are reached through /dev/dxg{more}")
+
+
+def _uncovered(facts: Examined) -> Iterator[Found]:
+    archs = {arch.partition(":")[0] for arch in facts.wish.archs if arch.startswith("gfx")}
+    for gpu in facts.host.rocm.gpus or ():
+        if (
+            archs
+            and gpu.gfx
+            and not gpu.integrated
+            and gpu.gfx not in archs
+            and not any(_generic(arch, gpu.gfx) for arch in archs)
+        ):
+            message = f"this machine has a {gpu.gfx}, and code is made for {', '.join(sorted(archs))}"
+            yield Found(where=gpu.gfx, message=message, fix=f"add {gpu.gfx} to PYTORCH_ROCM_ARCH")
+
+
+def _generic(arch: str, gfx: str) -> bool:
+    """Whether an architecture such as ``gfx11-generic`` covers a GPU."""
+    return arch.endswith("-generic") and gfx.startswith(arch.removesuffix("-generic").replace("-", ""))
+
+
+def _no_device_code(facts: Examined) -> Iterator[Found]:
+    root = _root(facts)
+    if facts.wish.rocm and root is not None and root.device_libraries == ():
+        yield Found(where=root.root, message="it has no device libraries (ocml.bc): hipcc compiles no GPU code")
+
+
+def _incomplete(facts: Examined) -> Iterator[Found]:
+    root = _root(facts)
+    if facts.wish.rocm and root is not None and root.missing:
+        yield Found(where=root.root, message=f"ROCm lacks {', '.join(root.missing)}, which PyTorch is built with")
+
+
+def _roots(*roots: RocmRoot) -> dict[str, object]:
+    return {"roots": roots}
+
+
+_FIRST = (ROCM.roots or ())[0]
+_OLD = RocmRoot(root="/opt/rocm-6.0.2", real="/opt/rocm-6.0.2", found_by=("ROCM_PATH",), version="6.0.2")
+
+ROCM_RULES: tuple[Rule[Examined], ...] = (
+    Rule(
+        id="rocm/toolkit-missing",
+        severity="error",
+        title="No ROCm to compile with",
+        why="The variant compiles GPU code, and nothing here can.",
+        fix="install ROCm, or name where it is: export ROCM_PATH=...",
+        check=_missing,
+        cases=lambda: (
+            Case(title="none", facts=on(wish=FOR_ROCM), fires=True),
+            Case(title="ROCm 7.1", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/toolkit-another",
+        severity="error",
+        title="The build would take another release of ROCm",
+        why="What is built says in its name that it is for one release, and would be of another.",
+        fix="install that release, and name it by ROCM_PATH and PATH",
+        check=_another,
+        cases=lambda: (
+            Case(title="6.0 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(_OLD, _FIRST)), fires=True),
+            Case(title="7.1 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/mixed",
+        severity="warning",
+        title="Several releases of ROCm are in use at once",
+        why="hipcc takes one, CMake's packages the other: headers of one meet libraries of the other.",
+        fix="let all variables name the same release",
+        check=_mixed,
+        cases=lambda: (
+            Case(
+                title="ROCM_PATH to 6.0, /opt/rocm to 7.1", facts=on(WITH_ROCM, rocm=_roots(_OLD, _FIRST)), fires=True
+            ),
+            Case(title="one", facts=on(WITH_ROCM), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/integrated-first",
+        severity="warning",
+        title="The GPU inside the processor comes first",
+        why="Device 0 is what programs take, and builds that ask which GPU there is compile for it: slow, or a crash.",
+        fix="show the others only, by HIP_VISIBLE_DEVICES",
+        check=_integrated_first,
+        cases=lambda: (
+            Case(
+                title="integrated, then a card", facts=on(WITH_ROCM, rocm={"gpus": (INTEGRATED, DISCRETE)}), fires=True
+            ),
+            Case(
+                title="a card, then integrated", facts=on(WITH_ROCM, rocm={"gpus": (DISCRETE, INTEGRATED)}), fires=False
+            ),
+            Case(
+                title="hidden already",
+                facts=having(
+                    ("HIP_VISIBLE_DEVICES", "1"),
+                    host=msgspec.structs.replace(
+                        WITH_ROCM, rocm=msgspec.structs.replace(ROCM, gpus=(INTEGRATED, DISCRETE))
+                    ),
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="rocm/hsa-override",
+        severity="warning",
+        title="HSA_OVERRIDE_GFX_VERSION is set",
+        why="Each GPU passes for another kind. It gets an unsupported one going, and breaks what was built for "
+        "the right one.",
+        fix="$ unset HSA_OVERRIDE_GFX_VERSION\nand build for the GPU itself, by PYTORCH_ROCM_ARCH",
+        check=_override,
+        cases=lambda: (
+            Case(title="10.3.0 over a gfx1100", facts=having((_OVERRIDE, "10.3.0"), host=WITH_ROCM), fires=True),
+            Case(title="not set", facts=on(WITH_ROCM), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/device-closed",
+        severity="warning",
+        title="The GPU's device files can't be opened",
+        why="HIP says that there is no device, though there is.",
+        fix="$ sudo usermod -aG render,video $USER\nand log in again",
+        check=_closed,
+        cases=lambda: (
+            Case(title="not in group render", facts=on(WITH_ROCM, rocm={"kfd": False}), fires=True),
+            Case(title="open", facts=on(WITH_ROCM), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/container-without-gpu",
+        severity="warning",
+        title="The container was started without its GPUs",
+        why="HIP finds no device.",
+        fix="$ docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render ...",
+        check=_container,
+        cases=lambda: (
+            Case(
+                title="docker",
+                facts=on(WITH_ROCM, system={"container": "docker"}, rocm={"kfd": None, "render_nodes": {}}),
+                fires=True,
+            ),
+            Case(title="docker with devices", facts=on(WITH_ROCM, system={"container": "docker"}), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/wsl",
+        severity="warning",
+        title="ROCm in WSL",
+        why="The kernel of WSL has no KFD: what looks for GPUs there finds none, and only ROCm's build for WSL runs.",
+        fix="install ROCm for WSL (librocdxg, or the hsa-runtime package of that name), and name the "
+        "architectures when building",
+        check=_wsl,
+        cases=lambda: (
+            Case(
+                title="WSL 2",
+                facts=on(WITH_ROCM, system={"wsl": 2}, rocm={"kfd": None, "dxg": True, "gpus": ()}),
+                fires=True,
+            ),
+            Case(title="Linux", facts=on(WITH_ROCM), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/gpu-not-covered",
+        severity="warning",
+        title="No code is made for this machine's GPU",
+        why="What is built does not run here: `invalid device function`, or hipErrorNoBinaryForGpu.",
+        fix="add the GPU to PYTORCH_ROCM_ARCH",
+        check=_uncovered,
+        cases=lambda: (
+            Case(
+                title="a gfx1201",
+                facts=on(WITH_ROCM, FOR_ROCM, rocm={"gpus": (msgspec.structs.replace(DISCRETE, gfx="gfx1201"),)}),
+                fires=True,
+            ),
+            Case(title="a gfx1100", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+        ),
+    ),
+    Rule(
+        id="rocm/device-libraries-missing",
+        severity="error",
+        title="ROCm's device libraries are not there",
+        why="Each GPU file ends with `cannot find ROCm device library`.",
+        fix="$ apt-get install rocm-device-libs",
+        check=_no_device_code,
+        cases=lambda: (
+            Case(
+                title="none",
+                facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(msgspec.structs.replace(_FIRST, device_libraries=()))),
+                fires=True,
+            ),
+            Case(
+                title="there",
+                facts=on(
+                    WITH_ROCM,
+                    FOR_ROCM,
+                    rocm=_roots(msgspec.structs.replace(_FIRST, device_libraries=("/opt/rocm/amdgcn/bitcode",))),
+                ),
+                fires=False,
+            ),
+        ),
+    ),
+    Rule(
+        id="rocm/toolkit-incomplete",
+        severity="warning",
+        title="ROCm lacks parts that PyTorch is built with",
+        why="Configuring stops at the first package that is not found.",
+        fix="install the -dev packages of these parts",
+        check=_incomplete,
+        cases=lambda: (
+            Case(
+                title="no MIOpen",
+                facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(msgspec.structs.replace(_FIRST, missing=("miopen",)))),
+                fires=True,
+            ),
+            Case(title="all there", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+        ),
+    ),
+)
+"""Rules about :class:`~axletree.check.host.examined.Examined`: ROCm."""
