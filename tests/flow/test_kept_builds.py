@@ -204,7 +204,7 @@ def test_a_killed_build_goes_on_where_it_was(generator: str, tmp_path: Path) -> 
     until((tmp_path / "reached").exists, build)
     build.kill()
     build.wait()
-    until(lambda: not running(str(gate)), seconds=10)  # else the next build would wait for its workspace
+    until(lambda: not running(str(gate)))  # else the next build would wait for its workspace
     done = compiled_of(count)
     assert done
     (tmp_path / "open").touch()

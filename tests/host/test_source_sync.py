@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from axletree.host.checkout import sync_lock
 from support.repositories import Origin, Project, git
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -335,30 +335,46 @@ def test_the_command(project: Project, into: Path, capsys: pytest.CaptureFixture
     assert content["repositories"][1]["pin"] == "ci/vision.txt"
 
 
-def _killed(project: Project, into: Path, delay: float, *arguments: str) -> bool:
-    """Start a sync, kill it after a while; whether it was still at work."""
+def _killed(project: Project, into: Path, come: Callable[[], bool], *arguments: str) -> bool:
+    """Start a sync and kill it once it has come somewhere; whether it was still at work then."""
     argv = [sys.executable, "-m", "axletree", "source", "sync", str(project.recipe), "--into", str(into), *arguments]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
-        time.sleep(delay)
-        alive = running.poll() is None
-        running.send_signal(signal.SIGKILL)
+        while (alive := running.poll() is None) and not come():
+            time.sleep(0.001)
+        running.kill()
     return alive
 
 
 def test_killed_clones_and_updates_are_finished_by_the_next(project: Project, into: Path) -> None:
     project.main.commit("v1", **{f"f__{n}": str(n) * 2000 for n in range(300)})
-    killed = [_killed(project, into, delay) for delay in (0.3, 0.45, 0.6)]
+    clone = into / ".torch.axletree-clone"
+    moments: list[Callable[[], bool]] = [
+        (clone / ".git/HEAD").exists,
+        lambda: any((clone / ".git/objects/pack").glob("*")),
+        (clone / ".git/index.lock").exists,
+        (clone / "f/7").exists,
+    ]
+    killed = [_killed(project, into, come) for come in moments]
     assert any(killed)
     assert sync(project, into)["torch"].good
     project.advance()
     project.main.commit("v2", **{f"f__{n}": f"{n}!" * 2000 for n in range(100, 400)})
-    for delay in (0.3, 0.4, 0.5, 0.6):
-        _killed(project, into, delay, "--ref", "v2")
-        assert git(into / "torch", "rev-parse", "--verify", "HEAD")
+    torch = into / "torch"
+    moments = [
+        (torch / ".git/refs/tags/v2").exists,
+        (torch / ".git/index.lock").exists,
+        (torch / "f/399").exists,
+        lambda: (torch / "third_party/middle/code").read_text() == "2",
+    ]
+    killed.clear()
+    for come in moments:
+        killed.append(_killed(project, into, come, "--ref", "v2"))
+        assert git(torch, "rev-parse", "--verify", "HEAD")
+    assert any(killed)
     reports = sync(project, into, ref="v2")
     assert all(report.good for report in reports.values()), reports
-    assert git(into / "torch", "status", "--porcelain") == ""
-    assert (into / "torch/third_party/middle/deps/inner/deep").read_text() == "2"
+    assert git(torch, "status", "--porcelain") == ""
+    assert (torch / "third_party/middle/deps/inner/deep").read_text() == "2"
     assert sorted(path.name for path in into.iterdir()) == ["torch", "torch-vision"]
 
 
