@@ -125,8 +125,8 @@ def _has_lock(source: TargetSource) -> bool:
 
 
 def _distinct(environments: Sequence[TargetEnvironment]) -> list[TargetEnvironment]:
-    """One of each lock; without requirements there is nothing to lock."""
-    return list({each.lock: each for each in environments if each.requires}.values())
+    """One of each lock; without requirements there is nothing to lock, and `env create` locks a conda prefix."""
+    return list({each.lock: each for each in environments if each.requires and each.provider == "venv"}.values())
 
 
 def _lock_environment(

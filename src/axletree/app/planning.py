@@ -280,7 +280,8 @@ def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
 
 
 def _interpreters(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) -> dict[str, Interpreter]:
-    versions = dict.fromkeys(environment.python for target in targets for environment in target.environments)
+    environments = [each for target in targets for each in target.environments if each.provider == "venv"]
+    versions = dict.fromkeys(environment.python for environment in environments)
     cache = store.cache / "interpreters.json"
     return {name: find_interpreter(name, environ=environ, cache=cache) for name in versions}
 
@@ -359,7 +360,7 @@ def _environments(
     for target in targets:
         for environment in target.environments:
             path = loaded.companion / environment.lock
-            if environment.lock in found:
+            if environment.lock in found or environment.provider != "venv":
                 continue
             interpreter = interpreters[environment.python]
             if path.exists():

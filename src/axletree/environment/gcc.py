@@ -17,6 +17,7 @@ _QUOTE = '#include "..." search starts here:'
 _ANGLE = "#include <...> search starts here:"
 _END = "End of search list."
 _HEADER = re.compile(r"(\.+) (?!\.)(.+)")
+_ENTERED = re.compile(r'# \d+ "((?:[^"\\]|\\.)*)" 1\b')
 _DUPLICATE = re.compile(r'ignoring duplicate directory "(.*)"')
 _SYSTEM = "as it is a non-system directory that duplicates a system directory"
 _ABSENT = re.compile(r'ignoring nonexistent directory "(.*)"')
@@ -76,6 +77,17 @@ def headers_read(text: str) -> tuple[Header, ...]:
     """Headers in the order in which they were first opened, of all passes one after the other."""
     found = (_HEADER.fullmatch(line.rstrip()) for line in text.splitlines())
     return tuple(Header(depth=len(each[1]), path=each[2]) for each in found if each is not None)
+
+
+def headers_entered(preprocessed: str) -> tuple[str, ...]:
+    """Headers in the order in which they were entered, by the line markers of ``-E``'s output.
+
+    Unlike ``-H`` this has what is included before the source's first line, as nvcc and hipcc do. See "Preprocessor
+    Output" in the manual of GNU cpp.
+    """
+    found = (_ENTERED.match(line) for line in preprocessed.splitlines() if line.startswith("# "))
+    paths = (each[1].replace('\\"', '"').replace("\\\\", "\\") for each in found if each is not None)
+    return tuple(dict.fromkeys(path for path in paths if not path.startswith("<")))
 
 
 def name_in(path: str, folders: Sequence[str]) -> tuple[str, str] | None:

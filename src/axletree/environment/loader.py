@@ -78,3 +78,9 @@ def why_not_started(errors: str) -> str | None:
     """The loader's own words where it refused a program; ``None`` where it did not."""
     found = (line.strip() for line in errors.splitlines() if _MISSING.search(line))
     return next(found, None)
+
+
+def refused_file(errors: str) -> str | None:
+    """The library that was found, and lacks a version that is needed; ``None`` where that is not the reason."""
+    found = _MISSING.search(errors)
+    return found["file"] if found else None

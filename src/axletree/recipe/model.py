@@ -69,6 +69,22 @@ class Environment(Table, frozen=True, kw_only=True):
     requires: Annotated[tuple[str, ...], Meta(description="Requirements (PEP 508); placeholders allowed.")] = ()
     axes: Annotated[tuple[AxisName, ...], Meta(description="Axes that this environment may see.")] = ("python",)
     python: Annotated[str, Meta(description="Version of the interpreter, such as `3.11` or `3.13t`.")] = "{python}"
+    provider: Annotated[
+        Literal["venv", "conda", "system"],
+        Meta(
+            description="Who makes it: `venv`: a virtual environment of wheels, the only one that stages and tests can use; `conda`: a conda prefix, `requires` are match specs; `system`: nothing is installed. The others are for `axletree env`."
+        ),
+    ] = "venv"
+    channels: Annotated[
+        tuple[str, ...],
+        Meta(description="For `conda`: channels, the first goes first: names, addresses, `file://` folders."),
+    ] = ()
+    toolkit: Annotated[
+        str | None,
+        Meta(
+            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. Default: one in the environment, else what `ROCM_PATH` or `CUDA_HOME` name, else the usual places."
+        ),
+    ] = None
 
 
 class Resources(Table, frozen=True, kw_only=True):

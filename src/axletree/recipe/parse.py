@@ -10,6 +10,7 @@ from axletree.core.errors import RecipeError
 from axletree.recipe.checks.axes import axis_faults
 from axletree.recipe.checks.checkouts import checkout_faults
 from axletree.recipe.checks.compiling import compile_faults
+from axletree.recipe.checks.environments import environment_faults
 from axletree.recipe.checks.graph import graph_faults
 from axletree.recipe.checks.packages import package_faults
 from axletree.recipe.checks.presets import own_preset_faults
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _CHECKS = (
     axis_faults,
     graph_faults,
+    environment_faults,
     compile_faults,
     package_faults,
     relocation_faults,

@@ -73,6 +73,9 @@ class TargetEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     axes: AxisValues
     lock: str
     """File name of its lock in the recipe's companion folder: ``pylock.build-py311-cpu.toml`` (PEP 751)."""
+    provider: Literal["venv", "conda", "system"] = "venv"
+    channels: tuple[str, ...] = ()
+    toolkit: str | None = None
 
 
 class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,6 +277,9 @@ def _environment(recipe: Recipe, name: str, environment: Environment, values: Ax
         requires=text.each(environment.requires),
         axes=text.axes,
         lock=lock_name(name, text.axes, recipe.axes),
+        provider=environment.provider,
+        channels=text.each(environment.channels),
+        toolkit=None if environment.toolkit is None else text.one(environment.toolkit),
     )
 
 

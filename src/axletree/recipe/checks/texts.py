@@ -67,8 +67,12 @@ def slots(recipe: Recipe) -> Iterator[Slot]:
     for name, environment in recipe.environments.items():
         path: Path = ("environments", name)
         seen = seen_by(recipe, "environment", name)
-        yield from _each((*path, "requires"), environment.requires, *seen, check.requirement_message)
+        requirement = check.requirement_message if environment.provider == "venv" else None
+        yield from _each((*path, "requires"), environment.requires, *seen, requirement)
         yield _one((*path, "python"), environment.python, *seen, check.python_message)
+        yield from _each((*path, "channels"), environment.channels, *seen)
+        if environment.toolkit is not None:
+            yield _one((*path, "toolkit"), environment.toolkit, *seen)
     for name, stage in recipe.stages.items():
         yield from _stage_slots(recipe, name, stage)
     for name, package in recipe.packages.items():

@@ -1,0 +1,1 @@
+"""Environments on this machine: made, found, and asked of its compilers, linkers and loader."""

@@ -1,0 +1,43 @@
+"""What providers of environments can do, and who may use which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axletree.recipe.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.recipe.faults import Path
+    from axletree.recipe.model import Environment, Recipe
+
+_FOR_ENV = "stages and tests are run in a venv; `axletree env` makes the others"
+
+
+def environment_faults(recipe: Recipe) -> Iterator[Fault]:
+    """Keys that a provider does not have, and environments that a stage or a test can't be run in."""
+    for name, environment in recipe.environments.items():
+        yield from _provider_faults(("environments", name), environment)
+    users: list[tuple[Path, str | None]] = [
+        *((("stages", name, "environment"), stage.environment) for name, stage in recipe.stages.items()),
+        *((("tests", name, "environment"), test.environment) for name, test in recipe.tests.items()),
+    ]
+    for path, name in users:
+        used = recipe.environments.get(name or "")
+        if used is not None and used.provider != "venv":
+            needs: tuple[Path, ...] = (("environments", str(name), "provider"),)
+            yield Fault(path=path, message=f"environment {name!r} is of {used.provider}", hint=_FOR_ENV, needs=needs)
+
+
+def _provider_faults(path: Path, environment: Environment) -> Iterator[Fault]:
+    provider = environment.provider
+    if provider == "conda" and not environment.channels:
+        yield Fault(path=path, message="a conda environment needs channels", hint='such as channels = ["conda-forge"]')
+    if provider != "conda" and environment.channels:
+        yield Fault(
+            path=(*path, "channels"), message=f"{provider} has no channels", hint='they are of provider = "conda"'
+        )
+    if provider == "system" and environment.requires:
+        message = "the system is taken as it is: nothing can be required of it"
+        yield Fault(path=(*path, "requires"), message=message, hint='provider = "venv" or "conda" installs')
