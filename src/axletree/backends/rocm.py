@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 
 
+def rocm_release(gpu: str) -> str | None:
+    """The ROCm release of a value of the ``gpu`` axis: ``7.1`` of ``rocm7.1``; ``None`` for other GPU worlds."""
+    found = re.fullmatch(r"rocm([0-9]+(?:\.[0-9]+)*)", gpu)
+    return found[1] if found else None
+
+
 class Rocm:
     """ROCm builds. The driver is the kernel's; every user-space library comes from packages."""
 

@@ -25,8 +25,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """``3.12``, ``3.13t``."""
     torch: str | None = None
     """Release of PyTorch that is built from source."""
-    tools: tuple[str, ...] = ()
-    """Programs that its stages need on PATH."""
+    missing: tuple[str, ...] = ()
+    """Programs that its stages need and that are not on PATH."""
     git: bool = False
     """Whether sources are fetched with git."""
     memory_per_job: int | None = None

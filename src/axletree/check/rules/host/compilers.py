@@ -97,15 +97,8 @@ def _other_host(name: str, most: int) -> str:
 
 
 def _tool_missing(facts: Examined) -> Iterator[Found]:
-    toolchain = facts.host.toolchain
-    if toolchain.compilers is None or toolchain.build_tools is None:
-        return
-    there = {
-        tool.name for tools in (toolchain.compilers, toolchain.build_tools, toolchain.tools or ()) for tool in tools
-    }
-    for name in facts.wish.tools:
-        if name not in there and toolchain.tools is not None:
-            yield Found(where="PATH", message=f"{name} is not on PATH, and {facts.wish.what or 'the build'} needs it")
+    for name in facts.wish.missing:
+        yield Found(where="PATH", message=f"{name} is not on PATH, and {facts.wish.what or 'the build'} needs it")
 
 
 def _cmake(facts: Examined) -> Iterator[Found]:
@@ -137,7 +130,7 @@ def _jobserver(facts: Examined) -> Iterator[Found]:
     make, ninja = build_tool(facts, "make"), build_tool(facts, "ninja")
     if make is not None and make.jobserver_fifo is False and make.version and numbers(make.version) < _FIFO:
         message = f"make {make.version} stops with an error where a job server is a FIFO; only pipes are used for it"
-        yield Found(where=make.path, message=message)
+        yield Found(where=make.path, message=message, fix="install make 4.4 or later, if make and ninja build at once")
     if ninja is not None and ninja.jobserver_fifo is False and ninja.jobserver_pipe is False:
         message = (
             f"ninja {ninja.version} takes no tokens of a job server: several builds at once start too many compilers"
@@ -271,14 +264,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         cases=lambda: (
             Case(
                 title="flatc, which a stage declares",
-                facts=on(wish=msgspec.structs.replace(FOR_CUDA, tools=("flatc",)), toolchain={"tools": ()}),
+                facts=on(wish=msgspec.structs.replace(FOR_CUDA, missing=("flatc",))),
                 fires=True,
             ),
-            Case(
-                title="a compiler that is there",
-                facts=on(wish=msgspec.structs.replace(FOR_CUDA, tools=("c++",)), toolchain={"tools": ()}),
-                fires=False,
-            ),
+            Case(title="all there", facts=on(wish=FOR_CUDA), fires=False),
         ),
     ),
     Rule(

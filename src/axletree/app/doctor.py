@@ -1,0 +1,135 @@
+"""Examine a host: can it build what a recipe's variants need, and run it; what is to be changed?"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.app import planning
+from axletree.app.publish import OUT
+from axletree.app.recipes import load_recipe
+from axletree.backends.cuda import cuda_release
+from axletree.backends.rocm import rocm_release
+from axletree.check.engine import apply_rules, worst_first
+from axletree.check.host.examined import Examined, Wish
+from axletree.check.rules.host.all import HOST_RULES
+from axletree.core.errors import AxletreeError
+from axletree.core.findings import Finding
+from axletree.host.bounds import read_bounds
+from axletree.host.tools import find_programs
+from axletree.plan.admission import job_memory
+from axletree.recipe.axes import expand, select
+from axletree.recipe.target import TargetResources, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.check.host.facts import HostFacts
+    from axletree.recipe.target import Target
+    from axletree.store.store import Store
+
+_ARCH_LISTS = ("TORCH_CUDA_ARCH_LIST", "PYTORCH_ROCM_ARCH", "CMAKE_HIP_ARCHITECTURES", "AMDGPU_TARGETS")
+_PYTORCH = frozenset({"pytorch", "torch", "libtorch"})
+
+
+class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to say of a host."""
+
+    variants: tuple[str, ...]
+    """For which it was examined; empty where no recipe was named."""
+    findings: tuple[Finding, ...]
+    """Worst first; what holds for several variants once."""
+
+
+def examine(host: HostFacts, wishes: Sequence[Wish]) -> Diagnosed:
+    """Apply every rule about hosts, for each wish; for none in particular where there are none.
+
+    Raises:
+        HostError: the table of what goes together can't be read.
+    """
+    bounds = read_bounds()
+    found = [
+        finding
+        for wish in wishes or (Wish(),)
+        for finding in apply_rules(HOST_RULES, Examined(host=host, wish=wish, bounds=bounds))
+    ]
+    findings = worst_first(dict.fromkeys(found))
+    return Diagnosed(variants=tuple(wish.what for wish in wishes), findings=findings)
+
+
+def wishes_of(
+    recipe: str, patterns: Sequence[str] = (), *, environ: Mapping[str, str], store: Store | None = None
+) -> tuple[Wish, ...]:
+    """What a recipe's variants need of a host. A program that is missing is no error: it is a finding.
+
+    Args:
+        recipe: name or path.
+        patterns: variants; all where there are none.
+        environ: variables that planning reads, and whose PATH has the programs.
+        store: where earlier runs on this host are known; what they needed counts beside what the recipe declares.
+            ``None`` asks about another host: nothing is looked for on this one.
+
+    Raises:
+        RecipeError: the recipe is wrong.
+        UsageError: there is no such recipe, or no such variant.
+    """
+    loaded = load_recipe(recipe)
+    variants = select(expand(loaded.recipe), patterns, ())
+    measured = {} if store is None else _measured(recipe, patterns, store, environ)
+    wishes: list[Wish] = []
+    for variant in variants:
+        name = variant.id
+        wish = _wish(
+            loaded, resolve(loaded.recipe, variant), name, None if store is None else environ.get("PATH", os.defpath)
+        )
+        per_job = max(wish.memory_per_job or 0, measured.get(name, 0)) or None
+        wishes.append(msgspec.structs.replace(wish, memory_per_job=per_job))
+    return tuple(wishes)
+
+
+def _measured(recipe: str, patterns: Sequence[str], store: Store, environ: Mapping[str, str]) -> dict[str, int]:
+    """Variant -> bytes that one compile process took in the last run of any of its stages, with some headroom."""
+    try:
+        prepared = planning.prepare(recipe, store, patterns=patterns, out=OUT, environ=environ)
+    except AxletreeError:  # no lock, no compiler: what the recipe declares has to do
+        return {}
+    found: dict[str, int] = {}
+    for stage, record in prepared.last.items():
+        if prepared.specs[prepared.plan.stages[stage].action].compiles and record.metrics.peak_process:
+            per_job = job_memory(TargetResources(), record.metrics)
+            found |= {name: max(per_job, found.get(name, 0)) for name in prepared.plan.stages[stage].variants}
+    return found
+
+
+def _wish(loaded: LoadedRecipe, target: Target, name: str, path: str | None) -> Wish:
+    resources = [stage.resources for stage in target.stages]
+    tools = tuple(dict.fromkeys(tool for stage in target.stages for tool in stage.tools))
+    gpu = next((stage.axes["gpu"] for stage in target.stages if "gpu" in stage.axes), None)
+    return Wish(
+        what=f"{loaded.recipe.name} {name}",
+        gpu=gpu,
+        cuda=cuda_release(gpu) if gpu else None,
+        rocm=rocm_release(gpu) if gpu else None,
+        archs=_archs(target),
+        python=next((environment.python for environment in target.environments), None),
+        torch=target.source.version if loaded.recipe.name in _PYTORCH and target.source.kind != "wheel" else None,
+        missing=tuple(tool for tool in tools if tool not in find_programs(tools, path)) if path is not None else (),
+        git=target.source.kind == "git",
+        memory_per_job=max((each.memory_per_job or 0 for each in resources), default=0) or None,
+        memory=max((each.memory or 0 for each in resources), default=0) or None,
+        disk=sum(each.disk or 0 for each in resources) or None,
+    )
+
+
+def _archs(target: Target) -> tuple[str, ...]:
+    """GPU generations that its stages compile for, as variables and CMake variables say."""
+    found: dict[str, None] = {}
+    for stage in target.stages:
+        settings = {**stage.env, **{name.partition(":")[0]: value for name, value in stage.options.items()}}
+        for name in _ARCH_LISTS:
+            words = settings.get(name, "").replace(",", ";").replace(" ", ";").split(";")
+            found |= dict.fromkeys(word.removesuffix("+PTX") for word in words if word)
+    return tuple(found)

@@ -1,0 +1,45 @@
+"""``axletree doctor``: is this host able to build and run that, and what is to be changed?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+import msgspec
+
+from axletree.app.doctor import examine, wishes_of
+from axletree.app.facts import read_facts, take_facts
+from axletree.store.layout import default_root
+from axletree.store.store import Store
+from axletree.view.doctor import doctor_document, render_doctor
+
+
+@click.command()
+@click.argument("recipe", required=False)
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
+    metavar="FILE",
+    help="Examine another host, by the facts that `axletree facts` wrote there.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None, as_json: bool) -> int:
+    """Examine this host: can it build and run a recipe's variants, and what is to be changed?
+
+    Without a recipe, what every build needs. Exit code 1: something would make a build fail.
+    """
+    if patterns and recipe is None:
+        raise click.UsageError("--variant is about a recipe: name one")
+    store = None if facts is not None else Store.open(default_root(os.environ))
+    wishes = () if recipe is None else wishes_of(recipe, patterns, environ=os.environ, store=store)
+    host = take_facts(os.environ) if facts is None else read_facts(facts)
+    answer = examine(host, wishes)
+    if as_json:
+        document = doctor_document(host, answer.variants, answer.findings)
+        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
+    else:
+        for line in render_doctor(host, answer.variants, answer.findings, click.style):
+            click.echo(line)
+    return int(any(finding.severity == "error" for finding in answer.findings))
