@@ -24,9 +24,42 @@ _TOKENS = re.compile(
     r"sk-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
 )
 _COMMON = frozenset(
-    {"root", "user", "conda", "cuda", "rocm", "python", "ubuntu", "debian", "build", "git", "bin", "lib"}
+    {
+        "root",
+        "user",
+        "users",
+        "admin",
+        "conda",
+        "cuda",
+        "rocm",
+        "python",
+        "ubuntu",
+        "debian",
+        "fedora",
+        "linux",
+        "build",
+        "builder",
+    }
+    | {
+        "git",
+        "bin",
+        "lib",
+        "dev",
+        "test",
+        "ml",
+        "gpu",
+        "local",
+        "localhost",
+        "server",
+        "desktop",
+        "laptop",
+        "workstation",
+        "host",
+        "none",
+        "runner",
+    }
 )
-"""Names of users that are words of facts as well: they are taken out below /home alone."""
+"""Names of users and machines that are words of facts as well: they are taken out below /home alone."""
 
 
 def is_secret(name: str) -> bool:
@@ -61,7 +94,7 @@ def scrubber(*, home: str, user: str | None, machine: str | None) -> Callable[[s
         if name.lower() in _COMMON or len(name) < 3:
             steps.append((re.compile(rf"(?<=/home/){word}(?![\w.-])|(?<=/Users/){word}(?![\w.-])"), stands))
         else:
-            steps.append((re.compile(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])"), stands))
+            steps.append((re.compile(rf"(?<![\w.-]){word}(?![\w-]|\.\w)"), stands))
 
     def scrub(text: str) -> str:
         for pattern, stands in steps:
