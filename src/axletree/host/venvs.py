@@ -158,9 +158,7 @@ def install_with_pip(
     return installed(venv)
 
 
-def add_wheels(
-    venv: Path, lock_folder: Path, *, uv_cache: Path, environ: Mapping[str, str], say: Say | None = None
-) -> None:
+def add_wheels(venv: Path, lock_folder: Path, *, uv_cache: Path, environ: Mapping[str, str]) -> None:
     """Install the wheels of a lock, exactly those, into an environment that has others; what else it has stays.
 
     The arguments are those of :func:`create_venv`. Files are copied: the environment may be written to.
@@ -176,7 +174,7 @@ def add_wheels(
         return
     command = [*_uv(uv_cache), "pip", "install", f"--python={_python(venv)}", *_link_mode(share=False)]
     command += ["--no-index", "--no-deps", "--no-progress", *map(str, wheels)]
-    _run(command, environ, what="uv pip install", say=say)
+    _run(command, environ, what="uv pip install", say=None)
 
 
 def editable_command(venv: Path, project: Path, config: Mapping[str, str]) -> list[str]:

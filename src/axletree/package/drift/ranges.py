@@ -103,13 +103,9 @@ def exactly(version: Version | str) -> VersionRange:
     return of_specifiers(f"=={version}")
 
 
-def between(
-    lower: Version | None, upper: Version | None, *, include_lower: bool = True, include_upper: bool = True
-) -> VersionRange:
+def between(lower: Version | None, upper: Version | None, *, include_upper: bool = True) -> VersionRange:
     """All versions between two in plain order."""
-    return VersionRange.from_bounds(
-        lower, upper, include_lower=include_lower, include_upper=include_upper, prereleases=True
-    )
+    return VersionRange.from_bounds(lower, upper, include_upper=include_upper, prereleases=True)
 
 
 def relate(one: VersionRange, other: VersionRange) -> Relation:
