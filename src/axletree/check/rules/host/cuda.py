@@ -91,7 +91,7 @@ def _incomplete(facts: Examined) -> Iterator[Found]:
 
 def _archs(facts: Examined) -> Iterator[Found]:
     toolkit = taken_toolkit(facts)
-    if toolkit is None:
+    if toolkit is None or facts.wish.cuda not in (None, release_of(toolkit.version)):  # another one is to be taken
         return
     known = {arch.removeprefix("compute_") for arch in toolkit.archs or ()}
     bounds = facts.bounds.of_cuda(toolkit.version or "")
