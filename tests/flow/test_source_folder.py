@@ -47,6 +47,14 @@ def test_locks_of_the_recipe_are_no_part_of_its_source_and_all_others_are(
     assert build(project).statuses()["fetch"] == status
 
 
+def test_what_an_editable_install_keeps_in_the_source_folder_is_no_part_of_it(project: Project) -> None:
+    build(project)
+    programs = project.source / ".axletree/venv/bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to("/usr/bin/python3")
+    assert set(build(project).statuses().values()) == {"cached"}
+
+
 def test_hints_name_folders_as_they_are_called(tmp_path: Path) -> None:
     project = make_project(tmp_path / "RECIPE")
     project.edit('path = "src"', 'path = "sources"')

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from axletree.app.recipes import problem_at
 from axletree.core.errors import HostError, Problem, RecipeError
+from axletree.host.devtree import FOLDER
 from axletree.recipe.locks import SOURCE_LOCK, check_source, parse_source
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from axletree.recipe.target import Target, TargetSource
     from axletree.store.store import Store
 
-_NO_SOURCE = (".git", "__pycache__")
-"""What is no part of a source folder."""
+_NO_SOURCE = (".git", "__pycache__", FOLDER)
+"""What is no part of a source folder: also not what `axletree dev` keeps in it, with links out of it."""
 _LOCKS = ("pylock.*.toml", SOURCE_LOCK)
 
 
