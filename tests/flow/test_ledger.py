@@ -65,6 +65,20 @@ def states(project: Project) -> dict[str, str]:
     return {each["variant"]: each["state"] for each in json.loads(ended.out)["variants"]}
 
 
+def test_what_the_index_refuses_failed_and_says_why(project: Project) -> None:
+    assert project.build("-v", "mkl").code == 0
+    project.edit("mkdir $AXLETREE_OUT/lib;", "mkdir $AXLETREE_OUT/lib; echo more > $AXLETREE_OUT/lib/more.txt;")
+    (project.source / "missing-generic").touch()
+    ended = project.build("--keep-going")
+    assert (ended.code, "is in the index with other content" in ended.err) == (2, True), ended.out + ended.err
+    assert states(project) == {"mkl": "failed", "openblas": "failed", "generic": "failed"}
+    causes = {name: entry["outcome"]["cause"] for name, entry in ledger(project).items()}
+    assert causes["mkl"].startswith("not published: small-1.0+mkl-")
+    assert causes["openblas"] == causes["mkl"]
+    assert causes["generic"].startswith("small.cpp:1:10: fatal error: generic.h")
+    assert "None" not in project.run("ledger", "small.toml", "--out", "dist").out
+
+
 def test_a_failure_is_kept_with_cause_and_log_and_the_rest_is_built(project: Project) -> None:
     (project.source / "missing-mkl").touch()
     ended = project.build("--keep-going")

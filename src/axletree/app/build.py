@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sysconfig
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -16,7 +16,7 @@ from axletree.app.ledger import Keeper, skipped
 from axletree.app.link_guard import link_findings
 from axletree.app.planning import Prepared
 from axletree.app.publish import check_writable, install_commands, publish
-from axletree.core.errors import HostError, Problem
+from axletree.core.errors import AxletreeError, HostError, Problem, render_problem
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
 from axletree.execute.driver import Job, Result, execute
@@ -108,6 +108,10 @@ def build(
             except CorruptBlob:  # it is in quarantine now, so what made it runs again
                 if rounds == _MOST_ROUNDS:
                     raise
+            except AxletreeError as error:
+                with suppress(AxletreeError):  # what keeps the ledger from being written is what is told already
+                    keeper.finish(result, refused=render_problem(error.problems[0]).partition("\n")[0])
+                raise
             else:
                 break
     keeper.finish(result, skipped=skipped(prepared.loaded.recipe, skip))

@@ -102,10 +102,11 @@ class Keeper:
 
         return both
 
-    def finish(self, result: Result, *, skipped: Iterable[str] = ()) -> None:
+    def finish(self, result: Result, *, skipped: Iterable[str] = (), refused: str | None = None) -> None:
         """Say how the run ended for each variant, and which were left out by name.
 
-        After a cancellation they stay as begun: nothing was published.
+        After a cancellation they stay as begun: nothing was published. ``refused`` says why nothing was, though all
+        stages of some are done.
         """
         if result.status == "cancelled":
             return
@@ -118,7 +119,12 @@ class Keeper:
             if failure is not None:
                 outcomes[variant] = self._failed(variant, failure)
             elif self._all_good(variant):
-                outcomes[variant] = self._done(variant, before.get(variant, Entry()).outcome)
+                done = self._done(variant, before.get(variant, Entry()).outcome)
+                # One of which nothing ran was published before, and still is.
+                old = refused is None or done.at < self.began_at
+                outcomes[variant] = (
+                    done if old else msgspec.structs.replace(done, status="failed", cause=f"not published: {refused}")
+                )
             else:
                 outcomes[variant] = Outcome(
                     status="not reached", at=time.time(), keys=self.keys[variant], no_share=self.prepared.no_share

@@ -89,7 +89,8 @@ def _about(standing: Standing) -> str:
     entry = standing.entry
     outcome, attempt = entry.outcome, entry.attempt
     if standing.state == "failed" and outcome is not None:
-        return f"{outcome.stage}: {outcome.cause}\n{outcome.log}"
+        where = f"{outcome.stage}: " if outcome.stage is not None else ""
+        return f"{where}{outcome.cause}\n{outcome.log}"
     if standing.state == "running" and attempt is not None:
         return f"by process {attempt.run.pid} on {attempt.run.host}"
     if standing.state == "interrupted" and attempt is not None and attempt.built:
