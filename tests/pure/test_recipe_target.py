@@ -86,6 +86,62 @@ def test_overrides_apply_in_order_to_variants_that_match() -> None:
     assert cpu.packages[1].requires == ("small-lib==1.0+cpu",)
 
 
+CONDITIONAL = """
+[stages.hip]
+action = "run"
+when = { gpu = "cpu" }
+commands = ["true"]
+
+[stages.more]
+action = "run"
+axes = ["gpu"]
+when = { gpu = "cu130" }
+inputs = ["lib"]
+commands = ["true"]
+
+[stages.both]
+action = "run"
+axes = ["gpu"]
+source-from = "hip"
+inputs = ["lib", "more"]
+commands = ["true"]
+
+[packages.more]
+from = "more"
+local = "{gpu}"
+
+[[override]]
+stage = ["lib", "both"]
+env = { ALL = "{gpu}" }
+[[override]]
+when = { gpu = "cu130" }
+stage = ["lib", "both"]
+tools = ["nvcc"]
+pass-env = ["CUDA_HOME"]
+"""
+
+
+def test_a_stage_with_a_condition_is_missed_by_nobody_where_it_is_not() -> None:
+    targets = targets_of(SMALL + CONDITIONAL)
+    cpu, cuda = targets["py311-cpu"], targets["py311-cu130"]
+    assert [stage.name for stage in cpu.stages] == ["lib", "bind", "hip", "both"]
+    assert [stage.name for stage in cuda.stages] == ["lib", "bind", "more", "both"]
+    assert (cpu.stages[-1].inputs, cpu.stages[-1].source_from) == (("lib",), "hip")
+    assert (cuda.stages[-1].inputs, cuda.stages[-1].source_from) == (("lib", "more"), None)
+    assert "more" not in [package.name for package in cpu.packages]
+    assert cuda.packages[-1].chosen_by == {"gpu": "cu130"}, "siblings know that others may not have it"
+
+
+def test_one_override_changes_several_stages() -> None:
+    targets = targets_of(SMALL + CONDITIONAL)
+    for stage in (targets["py311-cpu"].stages[0], targets["py311-cpu"].stages[-1]):
+        assert (stage.env, stage.tools, stage.pass_env) == ({"ALL": "cpu"}, stage.tools, ())
+        assert "nvcc" not in stage.tools
+    for stage in (targets["py311-cu130"].stages[0], targets["py311-cu130"].stages[-1]):
+        assert stage.tools[-1] == "nvcc"
+        assert stage.pass_env == ("CUDA_HOME",)
+
+
 PATCHES = """
 [[patches]]
 file = "fixes/{name}-{version}.patch"

@@ -125,13 +125,25 @@ def axes_of_package(recipe: Recipe, package: Package) -> tuple[str, ...]:
     return in_order(recipe, stage.axes if stage else ())
 
 
+def conditions_of(recipe: Recipe, package: Package) -> tuple[str, ...]:
+    """Axes that decide whether a package is there: those of its condition, and of its stage's."""
+    stage = recipe.stages.get(package.from_ or "")
+    return in_order(recipe, (*package.when, *(stage.when if stage else ())))
+
+
+def has_package(recipe: Recipe, package: Package, values: Mapping[str, str]) -> bool:
+    """Whether a variant has a package: it matches, and so does the stage that it is packed from."""
+    stage = recipe.stages.get(package.from_ or "")
+    return matches(package.when, values) and (stage is None or matches(stage.when, values))
+
+
 def axes_of_test(recipe: Recipe, test: Test) -> tuple[str, ...]:
     """Axes of a test: as declared, else those of its packages and its environment together."""
     if test.axes is not None:
         return in_order(recipe, test.axes)
     environment = recipe.environments.get(test.environment)
     packages = [recipe.packages[name] for name in test.packages if name in recipe.packages]
-    seen = [axis for package in packages for axis in (*axes_of_package(recipe, package), *package.when)]
+    seen = [axis for each in packages for axis in (*axes_of_package(recipe, each), *conditions_of(recipe, each))]
     return in_order(recipe, [*seen, *(environment.axes if environment else ())])
 
 

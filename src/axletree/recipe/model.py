@@ -110,6 +110,12 @@ class Stage(Table, frozen=True, kw_only=True):
     axes: Annotated[
         tuple[AxisName, ...], Meta(description="Axes that the stage may see. Variants that agree on them share it.")
     ] = ()
+    when: Annotated[
+        Condition,
+        Meta(
+            description="Only for variants that match: axis -> value or list of values. Where it is not there, neither are packages of its tree, and stages that name it do without."
+        ),
+    ] = {}
     environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
         None
     )
@@ -288,9 +294,15 @@ class Override(Table, frozen=True, kw_only=True):
     """A change for the variants that match: exactly one of `stage`, `environment` and `package` says of what."""
 
     when: Annotated[
-        Condition, Meta(description="Axis -> value or list of values. Only axes that the changed table may see.")
-    ]
-    stage: Annotated[str | None, Meta(description="Stage that is changed.")] = None
+        Condition,
+        Meta(
+            description="Axis -> value or list of values; default is every variant. Only axes that the changed table may see."
+        ),
+    ] = {}
+    stage: Annotated[
+        str | tuple[str, ...] | None,
+        Meta(description="Stage that is changed; or a list of them, for what several have in common."),
+    ] = None
     environment: Annotated[str | None, Meta(description="Environment that is changed.")] = None
     package: Annotated[str | None, Meta(description="Package that is changed.")] = None
     env: Annotated[dict[str, str], Meta(description="Variables that are added or replaced (stages).")] = {}
@@ -305,7 +317,16 @@ class Override(Table, frozen=True, kw_only=True):
         CondaTable | None,
         Meta(description="Lists that are added to, values that replace those of the package's table."),
     ] = None
+    tools: Annotated[tuple[str, ...], Meta(description="Programs of the host that are added (stages).")] = ()
+    pass_env: Annotated[
+        tuple[str, ...], Meta(description="Variables of your shell that reach the stage too (stages).")
+    ] = ()
     resources: Annotated[Resources | None, Meta(description="Resources instead of the stage's own.")] = None
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages that are changed."""
+        return (self.stage,) if isinstance(self.stage, str) else self.stage or ()
 
 
 class Recipe(Table, frozen=True, kw_only=True):

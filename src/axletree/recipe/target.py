@@ -14,7 +14,15 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from axletree.core.units import parse_size
-from axletree.recipe.axes import axes_of_package, axes_of_test, matches, project, variant_id
+from axletree.recipe.axes import (
+    axes_of_package,
+    axes_of_test,
+    conditions_of,
+    has_package,
+    matches,
+    project,
+    variant_id,
+)
 from axletree.recipe.conda import TargetConda, build_tokens, changed, resolve_conda
 from axletree.recipe.filling import Filler
 from axletree.recipe.relocation import Relocate
@@ -121,7 +129,7 @@ class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
     license: str | None
     axes: AxisValues
     chosen_by: AxisValues
-    """The axes that its condition names: other variants may not have it."""
+    """The axes that its condition or its stage's names: other variants may not have it."""
     files: tuple[str, ...]
     exclude: tuple[str, ...]
     prefix: str
@@ -177,7 +185,8 @@ def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> 
     source = _source(recipe, values)
     recipe = recipe if version is None else replace(recipe, version=version)
     now = _overridden(recipe, values)
-    packages = {name: part for name, part in now.packages.items() if matches(part.when, values)}
+    stages = {name: part for name, part in now.stages.items() if matches(part.when, values)}
+    packages = {name: part for name, part in now.packages.items() if has_package(recipe, part, values)}
     return Target(
         recipe=recipe.name,
         version=recipe.version,
@@ -185,7 +194,7 @@ def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> 
         axes=dict(values),
         source=source,
         environments=tuple(_environment(recipe, name, part, values) for name, part in now.environments.items()),
-        stages=tuple(_stage(recipe, name, part, values) for name, part in now.stages.items()),
+        stages=tuple(_stage(recipe, name, part, values, stages) for name, part in stages.items()),
         packages=tuple(_package(recipe, name, part, values) for name, part in packages.items()),
         tests=tuple(
             _test(recipe, name, part, values, packages)
@@ -217,9 +226,9 @@ def _overridden(recipe: Recipe, values: AxisValues) -> Recipe:
     for override in recipe.override:
         if not matches(override.when, values):
             continue
-        if override.stage is not None:
-            stages[override.stage] = _override_stage(stages[override.stage], override)
-        elif override.environment is not None:
+        for stage in override.stages:
+            stages[stage] = _override_stage(stages[stage], override)
+        if override.environment is not None:
             environment = environments[override.environment]
             requires = (*environment.requires, *override.requires)
             environments[override.environment] = replace(environment, requires=requires)
@@ -238,6 +247,8 @@ def _override_stage(stage: Stage, override: Override) -> Stage:
         options={**stage.options, **override.options},
         expect={**stage.expect, **override.expect},
         commands=stage.commands if override.commands is None else override.commands,
+        tools=(*stage.tools, *override.tools),
+        pass_env=(*stage.pass_env, *override.pass_env),
         resources=stage.resources if override.resources is None else override.resources,
     )
 
@@ -283,16 +294,17 @@ def _environment(recipe: Recipe, name: str, environment: Environment, values: Ax
     )
 
 
-def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> TargetStage:
+def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present: Collection[str]) -> TargetStage:
+    """A stage; of the stages that it names, those that the variant has."""
     text = Filler(recipe, values, stage.axes)
     return TargetStage(
         name=name,
         action=stage.action,
         axes=text.axes,
         environment=stage.environment,
-        inputs=stage.inputs,
+        inputs=tuple(each for each in stage.inputs if each in present),
         source=stage.source and stage.action != "relocate",
-        source_from=stage.source_from,
+        source_from=stage.source_from if stage.source_from in present else None,
         directory=text.one(stage.directory),
         commands=text.each(stage.commands),
         config=text.table(stage.config),
@@ -302,7 +314,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues) -> Targe
         expect=text.table(stage.expect),
         prefix=text.one(stage.prefix),
         files=text.each(stage.files),
-        continues=stage.continues,
+        continues=stage.continues if stage.continues in present else None,
         env=text.table(stage.env),
         pass_env=stage.pass_env,
         tools=stage.tools,
@@ -337,7 +349,7 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
         summary=recipe.summary if package.summary is None else text.one(package.summary),
         license=recipe.license,
         axes=text.axes,
-        chosen_by=project(values, package.when),
+        chosen_by=project(values, conditions_of(recipe, package)),
         files=text.each(package.files),
         exclude=text.each(package.exclude),
         prefix=text.one(package.prefix),

@@ -163,6 +163,8 @@ def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
 def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
     for number, patch in enumerate(recipe.patches):
         yield ("patches", number, "when"), patch.when
+    for name, stage in recipe.stages.items():
+        yield ("stages", name, "when"), stage.when
     for name, package in recipe.packages.items():
         yield ("packages", name, "when"), package.when
     for number, override in enumerate(recipe.override):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import graphlib
 from typing import TYPE_CHECKING
 
-from axletree.recipe.axes import axes_of_package, axes_of_test
+from axletree.recipe.axes import axes_of_package, axes_of_test, conditions_of
 from axletree.recipe.checks.axes import add_hint, missing_axes, twice
 from axletree.recipe.faults import Fault, suggestion
 from axletree.recipe.target import input_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Override, Recipe, Stage, Test
@@ -23,13 +23,13 @@ _UNUSED = {
     "build": ("options",),
     "compile": ("config",),
     "run": ("config", "options", "expect"),
-    "relocate": ("commands", "config", "options", "expect", "env"),
+    "relocate": ("commands", "config", "options", "expect", "env", "tools", "pass_env"),
     "hipify": ("commands", "config", "options", "expect"),
 }
 """What stages of an action have no use for, of what an override may change."""
 _DOES = {"build": "build", "hipify": "run"}
 _CHANGES = {
-    "stage": ("env", "commands", "config", "options", "expect", "resources"),
+    "stage": ("env", "commands", "config", "options", "expect", "tools", "pass_env", "resources"),
     "environment": ("requires",),
     "package": ("requires", "conda"),
 }
@@ -79,7 +79,7 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
         at = (*path, "inputs", number)
         yield from _reference(needed, "stage", recipe, at)
         if needed in recipe.stages:
-            yield from _unseen(recipe, at, f"stage {needed!r}", recipe.stages[needed].axes, path, stage.axes)
+            yield from _unseen(recipe, at, f"stage {needed!r}", _differs_by(recipe.stages[needed]), path, stage.axes)
     yield from _variable_faults(stage, path)
     needs: tuple[Path, ...] = ((*path, "action"),)
     for key, message in _shape_messages(stage):
@@ -94,7 +94,12 @@ def _source_from_faults(recipe: Recipe, stage: Stage, maker: str, path: Path) ->
         return
     yield from _reference(maker, "stage", recipe, at)
     if maker in recipe.stages:
-        yield from _unseen(recipe, at, f"stage {maker!r}", recipe.stages[maker].axes, path, stage.axes)
+        yield from _unseen(recipe, at, f"stage {maker!r}", _differs_by(recipe.stages[maker]), path, stage.axes)
+
+
+def _differs_by(stage: Stage) -> tuple[str, ...]:
+    """Axes by which a stage differs, or is not there at all."""
+    return tuple(dict.fromkeys((*stage.axes, *stage.when)))
 
 
 def _variable_faults(stage: Stage, path: Path) -> Iterator[Fault]:
@@ -177,7 +182,7 @@ def _test_faults(recipe: Recipe, name: str, test: Test) -> Iterator[Fault]:
         yield from _reference(package, "package", recipe, at)
         if package in recipe.packages:
             made = recipe.packages[package]
-            axes = (*axes_of_package(recipe, made), *made.when)
+            axes = (*axes_of_package(recipe, made), *conditions_of(recipe, made))
             yield from _unseen(recipe, at, f"package {package!r}", axes, path, seen)
     at = (*path, "environment")
     yield from _reference(test.environment, "environment", recipe, at)
@@ -190,34 +195,67 @@ def _test_faults(recipe: Recipe, name: str, test: Test) -> Iterator[Fault]:
 
 
 def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator[Fault]:
-    given = [kind for kind in _CHANGES if getattr(override, kind) is not None]
+    given = [kind for kind, names in changed_by(override).items() if names]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
         message = f"exactly one of stage, environment and package must say what is changed, found {found}"
         yield Fault(path=path, message=message)
         return
     kind = given[0]
-    name = getattr(override, kind)
-    yield from _reference(name, kind, recipe, (*path, kind))
-    keys = ("env", "commands", "config", "options", "expect", "requires", "conda", "resources")
+    names = changed_by(override)[kind]
+    yield from twice(names, (*path, kind), kind)
+    for number, name in enumerate(names):
+        yield from _reference(name, kind, recipe, (*path, kind, number) if len(names) > 1 else (*path, kind))
+    keys = ("env", "commands", "config", "options", "expect", "requires", "conda", "tools", "pass_env", "resources")
     changes = [key for key in keys if getattr(override, key)]
     if not changes:
         yield Fault(path=path, message="the override changes nothing", hint=f"give {' or '.join(_CHANGES[kind])}")
     for key in changes:
         if key not in _CHANGES[kind]:
             hint = f"of {'an' if kind == 'environment' else 'a'} {kind} it can change: {', '.join(_CHANGES[kind])}"
-            yield Fault(path=(*path, key), message=f"{key} cannot be changed of {kind} {name!r}", hint=hint)
-    stage = recipe.stages.get(override.stage or "")
+            yield Fault(
+                path=(*path, _key(key)), message=f"{_key(key)} cannot be changed of {kind} {names[0]!r}", hint=hint
+            )
+    for name in names:
+        yield from _change_faults(recipe, path, override, kind, name, changes)
+
+
+def _change_faults(
+    recipe: Recipe, path: Path, override: Override, kind: str, name: str, changes: Sequence[str]
+) -> Iterator[Fault]:
+    """What is wrong with changing one table."""
+    stage = recipe.stages.get(name) if kind == "stage" else None
     if stage is not None:
         for key in _UNUSED[stage.action]:
             if key in changes:
-                message = f"stage {name!r} has no {key}: it is a {stage.action} stage"
-                yield Fault(path=(*path, key), message=message)
+                message = f"stage {name!r} has no {_key(key)}: it is a {stage.action} stage"
+                yield Fault(path=(*path, _key(key)), message=message)
+        for number, variable in enumerate(override.pass_env):
+            if variable in (*stage.env, *override.env):
+                message = f"{variable} is set in env already: it cannot come from the shell too"
+                yield Fault(path=(*path, "pass-env", number), message=message)
     seen, declared_at = seen_by(recipe, kind, name)
     for axis in missing_axes(override.when, seen, recipe) if name in getattr(recipe, f"{kind}s") else ():
         message = f"{kind} {name!r} does not see axis {axis!r}"
         at: Path = (*path, "when", axis)
         yield Fault(path=at, message=message, hint=add_hint([axis], declared_at), needs=(declared_at,))
+
+
+def _key(field: str) -> str:
+    return field.replace("_", "-")
+
+
+def changed_by(override: Override) -> dict[str, tuple[str, ...]]:
+    """Kind of table -> the names of those that an override changes."""
+    single = {"environment": override.environment, "package": override.package}
+    return {"stage": override.stages} | {kind: () if name is None else (name,) for kind, name in single.items()}
+
+
+def seen_by_all(recipe: Recipe, kind: str, names: Sequence[str]) -> tuple[tuple[str, ...], Path]:
+    """Axes that all of some tables see, and the key that declares them for the one that sees fewest."""
+    found = [seen_by(recipe, kind, name) for name in names]
+    common = tuple(axis for axis in found[0][0] if all(axis in axes for axes, _ in found))
+    return common, min(found, key=lambda each: len(each[0]))[1]
 
 
 def seen_by(recipe: Recipe, kind: str, name: str) -> tuple[tuple[str, ...], Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import RecipeError
-from axletree.recipe.axes import axes_of_package, matches, project
+from axletree.recipe.axes import axes_of_package, has_package, project
 from axletree.recipe.checks.axes import add_hint, missing_axes, twice
 from axletree.recipe.checks.texts import has_values, values_at
 from axletree.recipe.conda import CondaTable
@@ -159,7 +159,7 @@ def _installer_faults(recipe: Recipe, test: Test, path: Path) -> Iterator[Fault]
 
 def package_faults_at(recipe: Recipe, name: str, package: Package, variants: Sequence[Variant]) -> Iterator[Fault]:
     """Variants of a package must not meet in one index under one name: clients could not tell them apart."""
-    made = [variant for variant in variants if matches(package.when, variant.values)]
+    made = [variant for variant in variants if has_package(recipe, package, variant.values)]
     if not made:
         message = "no variant has it: its condition matches none"
         yield Fault(path=("packages", name, "when"), message=message)

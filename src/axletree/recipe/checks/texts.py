@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.recipe.axes import axes_of_test, matches
+from axletree.recipe.axes import axes_of_test, has_package, matches
 from axletree.recipe.checks import values as check
 from axletree.recipe.checks.axes import add_hint
-from axletree.recipe.checks.graph import seen_by
+from axletree.recipe.checks.graph import changed_by, seen_by, seen_by_all
 from axletree.recipe.checks.properties import unknown_property
 from axletree.recipe.checks.relocation import absolute_message
 from axletree.recipe.faults import Fault, Path, suggestion
@@ -74,10 +74,11 @@ def slots(recipe: Recipe) -> Iterator[Slot]:
         if environment.toolkit is not None:
             yield _one((*path, "toolkit"), environment.toolkit, *seen)
     for name, stage in recipe.stages.items():
-        yield from _stage_slots(recipe, name, stage)
+        for slot in _stage_slots(recipe, name, stage):
+            yield msgspec.structs.replace(slot, exists_at=partial(matches, stage.when))
     for name, package in recipe.packages.items():
         for slot in _package_slots(recipe, name, package):
-            yield msgspec.structs.replace(slot, exists_at=partial(matches, package.when))
+            yield msgspec.structs.replace(slot, exists_at=partial(has_package, recipe, package))
     for name, test in recipe.tests.items():
         for slot in _test_slots(recipe, name, test):
             yield msgspec.structs.replace(slot, exists_at=partial(_has_test, recipe, test))
@@ -88,12 +89,17 @@ def slots(recipe: Recipe) -> Iterator[Slot]:
 
 def _has_test(recipe: Recipe, test: Test, values: dict[str, str]) -> bool:
     packages = [recipe.packages[name] for name in test.packages if name in recipe.packages]
-    return any(matches(package.when, values) for package in packages)
+    return any(has_package(recipe, package, values) for package in packages)
 
 
 def _overrides(recipe: Recipe, override: Override, values: dict[str, str]) -> bool:
+    if not matches(override.when, values):
+        return False
     package = recipe.packages.get(override.package or "")
-    return matches(override.when, values) and (package is None or matches(package.when, values))
+    stages = [recipe.stages[name] for name in override.stages if name in recipe.stages]
+    if package is not None:
+        return has_package(recipe, package, values)
+    return not stages or any(matches(stage.when, values) for stage in stages)
 
 
 def _one(path: Path, text: str, axes: tuple[str, ...], declared_at: Path | None, check: Check | None = None) -> Slot:
@@ -209,10 +215,9 @@ def _test_slots(recipe: Recipe, name: str, test: Test) -> Iterator[Slot]:
 
 
 def _override_slots(recipe: Recipe, path: Path, override: Override) -> Iterator[Slot]:
-    for kind in ("stage", "environment", "package"):
-        name = getattr(override, kind)
-        if name is not None:
-            seen = seen_by(recipe, kind, name)
+    for kind, names in changed_by(override).items():
+        if names:
+            seen = seen_by_all(recipe, kind, names)
             yield from _each((*path, "env"), override.env, *seen)
             yield from _each((*path, "config"), override.config, *seen)
             yield from _each((*path, "options"), override.options, *seen)

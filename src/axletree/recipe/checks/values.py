@@ -60,6 +60,9 @@ def value_faults(recipe: Recipe) -> Iterator[Fault]:
                 yield Fault(path=at, message=f"{variable} is set in env already: it cannot come from the shell too")
     for number, override in enumerate(recipe.override):
         yield from _variable_faults(("override", number, "env"), override.env)
+        yield from twice(override.pass_env, ("override", number, "pass-env"), "variable")
+        for place, variable in enumerate(override.pass_env):
+            yield from _variable_fault(("override", number, "pass-env", place), variable)
     for name, package in recipe.packages.items():
         if package.glibc is not None and not _GLIBC.fullmatch(package.glibc):
             yield Fault(

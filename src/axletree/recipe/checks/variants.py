@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import RecipeError
-from axletree.recipe.axes import project
+from axletree.recipe.axes import matches, project
 from axletree.recipe.checks.axes import expansion
 from axletree.recipe.checks.packages import package_faults_at
 from axletree.recipe.checks.properties import missing_property
@@ -42,6 +42,7 @@ def variant_faults(recipe: Recipe, known: Sequence[Fault], library: Library) -> 
     for slot in clean:
         yield from _filled(recipe, slot, variants, library)
     yield from _same_locks(recipe, variants)
+    yield from _trees_that_lack(recipe, variants, known)
     in_doubt = [fault.path for fault in known]
     for name, package in recipe.packages.items():
         known_stage = package.from_ is None or package.from_ in recipe.stages
@@ -79,6 +80,23 @@ def _filled(recipe: Recipe, slot: Slot, variants: Sequence[Variant], library: Li
             at = f" (at {variant.id})" if read and len(variants) > 1 else ""
             yield Fault(path=slot.path, message=message + at)
             return
+
+
+def _trees_that_lack(recipe: Recipe, variants: Sequence[Variant], known: Sequence[Fault]) -> Iterator[Fault]:
+    """Stages that are nowhere, and relocations at a variant that does not have the tree."""
+    for name, stage in recipe.stages.items():
+        path: Path = ("stages", name)
+        if any(related(fault.path, path) for fault in known):
+            continue
+        made = [variant for variant in variants if matches(stage.when, variant.values)]
+        if not made:
+            yield Fault(path=(*path, "when"), message="no variant has it: its condition matches none")
+        first = recipe.stages.get(stage.inputs[0]) if stage.action == "relocate" and stage.inputs else None
+        lacking = next((each for each in made if first and not matches(first.when, each.values)), None)
+        if lacking is not None:
+            message = f"variant {lacking.id} does not have stage {stage.inputs[0]!r}, whose tree is relocated"
+            hint = f"give this stage the condition of that one: when = ... of {stage.inputs[0]!r}"
+            yield Fault(path=(*path, "inputs", 0), message=message, hint=hint)
 
 
 def _same_locks(recipe: Recipe, variants: Sequence[Variant]) -> Iterator[Fault]:
