@@ -50,7 +50,7 @@ def toolkit(host: FakeHost, version: str, *, compiler: bool = True) -> str:
     host.write(f"{root}/lib64/libcudart.so.{version}.140")
     host.write(f"{root}/lib64/stubs/libcuda.so")
     if compiler:
-        answers = {
+        answers: dict[str, str | Answer] = {
             "--version": f"Cuda compilation tools, release {version}, V{version}.140\n",
             "--list-gpu-arch": "compute_70\ncompute_90\n",
             "--dryrun": Answer(code=0, err=f"#$ _HERE_={root}/bin\n#$ TOP={root}/bin/..\n"),
@@ -122,7 +122,7 @@ def driver(host: FakeHost, nvml: str | Answer, cuda: str | Answer) -> CudaDriver
     class Driven(FakeHost):
         """The scripts are told apart by the library that they load."""
 
-        def run(self, command: object, **options: object) -> Answer:  # type: ignore[override]
+        def run(self, command: object, **options: object) -> Answer:
             del options
             text = str(command)
             return answers["libcuda.so.1" in text] if "ctypes" in text else Answer(code=None, why="gone")
@@ -309,3 +309,13 @@ def test_the_scripts_that_ask_the_driver_run_without_one() -> None:
         done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert isinstance(json.loads(done.stdout), dict)
+
+
+def test_stubs_are_no_copies_but_where_the_loader_would_take_them(several: FakeHost) -> None:
+    shutil.copytree(several.root / "opt/lib", several.root / "opt/stubs", symlinks=True)
+    del several.environ["LD_LIBRARY_PATH"]
+    place = Place(folder="/opt/stubs", origin="compiler")
+    assert library_facts(several.access, Loader(access=several.access), survey(several, place), ()).copies == ()
+    several.environ["LD_LIBRARY_PATH"] = "/opt/stubs"
+    (copies,) = library_facts(several.access, Loader(access=several.access), survey(several), ()).copies or ()
+    assert copies.libraries[0].path == "/opt/stubs/libgomp.so.1"

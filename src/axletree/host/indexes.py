@@ -226,11 +226,11 @@ def uv_program() -> str:
     Raises:
         HostError: it is not installed.
     """
-    import uv  # noqa: PLC0415 (only where it is used: start-up time)
-
     try:
+        import uv  # noqa: PLC0415 (only where it is used: start-up time)
+
         return uv.find_uv_bin()
-    except FileNotFoundError as error:
+    except (ImportError, FileNotFoundError) as error:
         raise HostError(f"uv is not installed: {error}", hint="install axletree anew, or `pip install uv`") from error
 
 

@@ -55,6 +55,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         everywhere = [(path, origin) for path, origin in self.loader.names().values()]
         folders = [Place(folder=folder, origin="default folder") for folder in DEFAULT]
         for place in dict.fromkeys((*folders, *self.places)):
+            if place.folder.rstrip("/").endswith("/stubs"):
+                continue  # for links without a driver: no program is to load them
             names = self.access.names(place.folder)
             everywhere += [(f"{place.folder.rstrip('/')}/{name}", place.origin) for name in names if ".so" in name]
         for path, origin in everywhere:
@@ -64,7 +66,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(found.values())
 
     def find(self, stems: re.Pattern[str], kind: type[L]) -> tuple[L, ...]:
-        """Libraries whose stem (``cudnn`` of ``libcudnn.so.9``) a pattern fits; each file once, by its most exact name.
+        """Libraries whose stem (``cudnn`` of ``libcudnn.so.9``) a pattern fits; each file once, called by its SONAME.
 
         Args:
             stems: fits the whole stem.
@@ -74,8 +76,11 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for stem, path, origin in self.files:
             if stems.fullmatch(stem) and self.access.is_file(path):
                 real = self.access.real(path)
-                if real not in found:
+                first = found.get(real)
+                if first is None:
                     found[real] = self._library(stem, path, real, origin, kind)
+                elif first.path.rpartition("/")[2] != first.soname == path.rpartition("/")[2]:
+                    found[real] = msgspec.structs.replace(first, path=path)
         return tuple(found.values())
 
     def _library(self, stem: str, path: str, real: str, origin: str, kind: type[L]) -> L:
