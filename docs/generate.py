@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 import msgspec
 
+from axletree.app.rules import RULES
 from axletree.check.document import render_rules
-from axletree.check.rules.archive import ARCHIVE_RULES
-from axletree.check.rules.build import BUILD_RULES
-from axletree.check.rules.conda import CONDA_RULES
-from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.cli.main import COMMANDS
 from axletree.core import events
 from axletree.core.findings import Finding
@@ -230,7 +227,7 @@ def pages() -> dict[str, str]:
         "cli.md": cli_page(),
         "events.md": events_page(),
         "events.schema.json": schema_text(event_schema()),
-        "rules.md": render_rules([*BUILD_RULES, *ARCHIVE_RULES, *DIST_RULES, *CONDA_RULES]),
+        "rules.md": render_rules(RULES),
     }
 
 

@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 _HEAD = """\
 # Rules
 
-What `axletree audit` and the audit of every build check. A finding of severity **error** makes the command exit with 1
-and keeps a built wheel out of the index; a **warning** does not; an **info** is a hint. This page is made from the
-rules; their cases, listed below each, are run as tests.
+What `axletree audit`, the audit of every build and `axletree doctor` check. A finding of severity **error** makes the
+command exit with 1 and keeps a built wheel out of the index; a **warning** does not; an **info** is a hint. This page
+is made from the rules; their cases, listed below each, are run as tests. `axletree rules` prints the same.
 """
 
 
-def render_rules(rules: Sequence[Rule[Any]]) -> str:
-    """The page in Markdown."""
-    return "\n".join([_HEAD, *_table(rules), *(line for rule in rules for line in _section(rule))])
+def render_rules(groups: Sequence[tuple[str, Sequence[Rule[Any]]]]) -> str:
+    """The page in Markdown: a table for each group, then a section for each rule."""
+    tables = [line for title, rules in groups for line in (f"## {title}", "", *_table(rules))]
+    return "\n".join([_HEAD, *tables, *(line for _, rules in groups for rule in rules for line in _section(rule))])
 
 
 def _table(rules: Iterable[Rule[Any]]) -> list[str]:
@@ -38,12 +39,23 @@ def _section(rule: Rule[Any]) -> list[str]:
         "",
         rule.why,
         "",
-        f"What to do: {rule.fix}",
+        *_what_to_do(rule.fix),
         "",
         *(f"- fires: {title}" for title in fires),
         *(f"- silent: {title}" for title in silent),
         "",
     ]
+
+
+def _what_to_do(fix: str) -> list[str]:
+    """Advice; commands in blocks of their own."""
+    lines: list[str] = []
+    for number, line in enumerate(fix.splitlines()):
+        head = "What to do: " if number == 0 else ""
+        lines += (
+            [*([head.strip(), ""] * bool(head)), "```console", line, "```"] if line[:2] == "$ " else [head + line, ""]
+        )
+    return lines
 
 
 def _anchor(rule: Rule[Any]) -> str:

@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recipes": ("recipes", "List the recipes that ship with Axletree."),
     "repair": ("repair", "Take missing libraries into wheels, leave what others bring, retag them."),
     "retag": ("retag", "Give wheels other tags, another build tag or another local version."),
+    "rules": ("rules", "List the rules of audits, builds and the doctor; of those that are named, why and what to do."),
     "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
     "schema": ("schema", "Print the JSON schema of recipes, of their data files or of the event stream."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),

@@ -1,0 +1,34 @@
+"""``axletree rules`` prints what the rules themselves say."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+
+from axletree.app.rules import RULES
+from axletree.cli.rules import command
+from axletree.core.errors import UsageError
+
+
+def test_all_rules_are_listed_once() -> None:
+    done = CliRunner().invoke(command, ["--json"])
+    document = json.loads(done.stdout)
+    assert document["schema"] == 1
+    listed = [rule["rule"] for rule in document["rules"]]
+    assert listed == [rule.id for _, rules in RULES for rule in rules]
+    assert len(set(listed)) == len(listed)
+
+
+def test_a_named_rule_is_explained_a_named_subject_is_listed() -> None:
+    done = CliRunner().invoke(command, ["rocm/wsl", "conda"])
+    assert "why: The kernel of WSL has no KFD" in done.stdout
+    assert "- fires: WSL 2" in done.stdout
+    assert "conda/activated-twice" in done.stdout
+    assert "rocm/mixed" not in done.stdout
+
+
+def test_an_unknown_rule_is_told_with_the_nearest() -> None:
+    error = CliRunner().invoke(command, ["cuda/error-803"]).exception
+    assert isinstance(error, UsageError)
+    assert "did you mean cuda/error-804?" in str(error)
