@@ -104,14 +104,10 @@ def build(
                 continue
             listings = publishable(prepared, result)
             try:
-                files = _publish(out, listings, store, result, final=rounds == _MOST_ROUNDS, tell=tell)
+                files = _publish(keeper, listings, result, final=rounds == _MOST_ROUNDS, tell=tell)
             except CorruptBlob:  # it is in quarantine now, so what made it runs again
                 if rounds == _MOST_ROUNDS:
                     raise
-            except AxletreeError as error:
-                with suppress(AxletreeError):  # what keeps the ledger from being written is what is told already
-                    keeper.finish(result, refused=render_problem(error.problems[0]).partition("\n")[0])
-                raise
             else:
                 break
     keeper.finish(result, skipped=skipped(prepared.loaded.recipe, skip))
@@ -139,9 +135,8 @@ def _room(prepared: Prepared, store: Store, out: Path) -> Budget:
 
 
 def _publish(
-    out: Path,
+    keeper: Keeper,
     listings: Sequence[tuple[PlannedStage, StageRecord]],
-    store: Store,
     result: Result,
     *,
     final: bool,
@@ -156,10 +151,13 @@ def _publish(
 
     try:
         refuse_collisions(listings)
-        files = publish(out, [record for _, record in listings], store)
+        files = publish(keeper.out, [record for _, record in listings], keeper.store)
     except BaseException as error:
         if final or not isinstance(error, CorruptBlob):
             close("cancelled" if isinstance(error, KeyboardInterrupt) else "failed")
+            if isinstance(error, AxletreeError):
+                with suppress(AxletreeError):  # what keeps the ledger from being written is told already
+                    keeper.finish(result, refused=render_problem(error.problems[0]).partition("\n")[0])
         raise
     for file in files:
         tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
