@@ -94,9 +94,9 @@ class _Steps:
 
 
 def _lines(done: Developed) -> Iterator[str]:
-    steps = f" {done.steps:,}" if done.steps else ""
     if done.state == "current":
-        yield f"nothing to do:{f' all{steps} steps are' if steps else ' it is'} up to date ({done.variant})"
+        what = f"all {done.steps:,} steps are" if done.steps > 1 else "it is"
+        yield f"nothing to do: {what} up to date ({done.variant})"
         return
     counted = f"{done.ran:,} of {plural(done.steps, 'step')}" if done.steps else "done"
     yield f"{counted} in {format_duration(done.seconds)} ({done.variant}, {done.way})"
