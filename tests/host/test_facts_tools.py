@@ -225,6 +225,12 @@ def test_torch_is_read_not_imported(host: FakeHost) -> None:
     assert found.torch is not None
     assert (found.torch.version, found.torch.cuda, found.torch.hip) == ("2.8.0+cu128", "12.8", "none")
     assert (found.torch.debug, found.torch.cxx11_abi) == (False, True)
+    host.write(f"{site}/torch/share/cmake/Torch/TorchConfig.cmake")
+    text = 'def compiled_with_cxx11_abi() -> builtins.bool:\n    r"""Returns whether."""\n    return True\n'
+    host.write(f"{site}/torch/__init__.py", f"import sys\n{text}")
+    (found,) = python_facts(host.access).interpreters or ()
+    assert found.torch is not None
+    assert found.torch.cxx11_abi is True
     assert found.packages == {"nvidia-cudnn-cu12": "9.10.2.21", "pyyaml": "6.0.1"}
     assert (found.externally_managed, found.headers, found.isolated) == (True, False, False)
 

@@ -73,7 +73,8 @@ def _with_headers(access: Access, library: MathLibrary, folders: tuple[str, ...]
     names = next((names for stem, names in _HEADERS.items() if library.name.startswith(stem)), ())
     folder = library.path.rpartition("/")[0]
     near = tuple(f"{folder}{up}/include" for up in ("/..", "/../..", "/../../.."))
-    found = next((each for each in (*near, *folders) for name in names if access.is_file(f"{each}/{name}")), None)
+    where = near if library.origin == "wheel" else (*near, *folders)  # nothing is built with what a wheel took in
+    found = next((each for each in where for name in names if access.is_file(f"{each}/{name}")), None)
     static = access.is_file(f"{folder}/lib{library.name}.a")
     sources = {**library.sources, "headers": "beside it, and the compiler's folders", "static": "an archive beside it"}
     place = access.real(found) if found else "none"

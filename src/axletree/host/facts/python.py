@@ -113,7 +113,9 @@ def _programs(access: Access) -> dict[str, tuple[str, ...]]:
             )
             found.setdefault(same, []).append(name)
     if access.root == Path("/"):
-        found.setdefault(sys.executable, []).append("axletree")
+        folder = str(Path(sys.executable).parent)
+        beside = (each for each in found if each.rpartition("/")[0] == folder and _one(access, each, sys.executable))
+        found.setdefault(next(beside, sys.executable), []).append("axletree")
     return {path: tuple(names) for path, names in found.items()}
 
 
@@ -192,10 +194,24 @@ def _torch(access: Access, folder: str) -> Torch | None:
         seen.put(field, "torch/version.py", "none" if value == "None" else value)
     debug = stated("debug")
     seen.put("debug", "torch/version.py", None if debug is None else debug == "True")
-    config = access.peek(f"{folder}/torch/share/cmake/Torch/TorchConfig.cmake") or ""
-    abi = re.search(r"_GLIBCXX_USE_CXX11_ABI=([01])", config)
-    seen.put("cxx11_abi", "share/cmake/Torch/TorchConfig.cmake", None if abi is None else abi[1] == "1")
+    seen.put("cxx11_abi", *_abi(access, f"{folder}/torch"))
     return Torch(**seen.values, sources=seen.sources)
+
+
+def _abi(access: Access, folder: str) -> tuple[str, bool | None]:
+    """Where a torch says which ABI of libstdc++ it has, and whether it is the new one; later ones know no other."""
+    abi = re.search(
+        r"_GLIBCXX_USE_CXX11_ABI=([01])", access.peek(f"{folder}/share/cmake/Torch/TorchConfig.cmake") or ""
+    )
+    if abi is not None:
+        return "share/cmake/Torch/TorchConfig.cmake", abi[1] == "1"
+    text = access.peek(f"{folder}/__init__.py") or ""
+    always = re.search(
+        r"^def compiled_with_cxx11_abi\(\)[^\n]*:\n(?:\s+r?\"\"\"[^\"]*\"\"\"\n)?\s+return True$", text, re.MULTILINE
+    )
+    if always:
+        return "compiled_with_cxx11_abi in torch/__init__.py", True
+    return "neither TorchConfig.cmake nor torch/__init__.py says it", None
 
 
 def _conda(access: Access) -> Conda:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=Library)
 _FILE = re.compile(r"lib(?P<stem>.+?)\.so(?:\.(?P<version>\d[\w.]*))?")
-_HASHED = re.compile(r"-[0-9a-f]{8}$")
+_HASHED = re.compile(r"-[0-9a-f]{8}(?:\.[\d.]+)?$")
 """What auditwheel adds to names of libraries that it takes into a wheel."""
 _DISTRIBUTIONS = {
     "cudart": "cuda_runtime",
