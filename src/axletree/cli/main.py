@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "Examine this host: can it build and run a recipe's variants, and what is to be changed?"),
     "drift": ("drift", "Compare a recipe's dependencies with upstream's, and with what can be had."),
     "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),
+    "env": ("env", "Make environments with the search order that a variant needs, activate them, and prove the order."),
     "facts": ("facts", "Print all facts of this host that builds depend on, as JSON."),
     "ledger": (
         "ledger",

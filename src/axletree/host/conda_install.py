@@ -1,4 +1,4 @@
-"""Solve and install conda packages by py-rattler, from channels of this machine alone.
+"""Solve and install conda packages by py-rattler, from folders of this machine or what else is named.
 
 In a process of its own: a damaged package can take the whole interpreter down, and its threads need not end.
 """
@@ -48,7 +48,8 @@ async def run():
         )
     return [
         {"name": record.name.normalized, "version": str(record.version), "build": str(record.build),
-         "channel": record.channel}
+         "channel": record.channel, "url": str(record.url),
+         "sha256": record.sha256.hex() if record.sha256 else "", "md5": record.md5.hex() if record.md5 else ""}
         for record in records
     ]
 try:
@@ -69,13 +70,18 @@ class Solved(msgspec.Struct, frozen=True, kw_only=True):
     build: str
     channel: str
     """Address of its channel."""
+    url: str = ""
+    """Address of its file."""
+    sha256: str = ""
+    """Digests of the file, in hex, as the channel tells them; empty where it does not."""
+    md5: str = ""
 
 
 def solve_and_install(
     prefix: Path | None,
     specs: Sequence[str],
     *,
-    channels: Sequence[Path],
+    channels: Sequence[Path | str],
     subdir: str,
     cache: Path,
     virtual: Mapping[str, str] | None = None,
@@ -87,8 +93,8 @@ def solve_and_install(
     Args:
         prefix: a fresh environment; ``None``: only choose.
         specs: what is wanted.
-        channels: folders; where several have a package that is wanted, the first of them brings it, whatever its
-            version.
+        channels: folders, addresses or names; where several have a package that is wanted, the first of them brings
+            it, whatever its version.
         subdir: platform, ``linux-64`` ...
         cache: where packages are unpacked; on the file system of the prefix.
         virtual: packages of the system that are taken to be there (``__cuda`` -> version), beside this machine's own.
@@ -101,7 +107,7 @@ def solve_and_install(
     asked = {
         "prefix": str(prefix) if prefix is not None else None,
         "specs": list(specs),
-        "channels": [folder.as_uri() for folder in channels],
+        "channels": [each if isinstance(each, str) else each.as_uri() for each in channels],
         "subdir": subdir,
         "cache": str(cache),
         "virtual": dict(virtual or {}),

@@ -17,7 +17,6 @@ from axletree.host.archive import map_file
 from axletree.host.environment.asking import (
     SEARCHES,
     build_probe,
-    call,
     find_compilers,
     library_folders,
     look,
@@ -161,11 +160,13 @@ class _Asking:
     def _chosen(self, name: str) -> str | None:
         """The folder, by its real name, whose header the compiler takes."""
         folders, headers, _ = look(self.compiler, (name,), self.tools, self.scratch)
-        for header in headers if folders is not None else ():
-            # As printed: a folder of headers inside may be a link to somewhere else.
-            place = name_in(header, folders.angle) if folders is not None else None
+        # Compilers print a folder as it was given, or by a shorter name of it; a folder inside may be a link elsewhere.
+        given = folders.angle if folders is not None else ()
+        spellings = {each: os.path.realpath(path) for path in given for each in (path, os.path.realpath(path))}
+        for header in headers:
+            place = name_in(header, tuple(spellings))
             if place is not None and place[1] == name:
-                return os.path.realpath(place[0])
+                return spellings[place[0]]
         return None
 
     def _origin(self, path: str, own: Sequence[str], way: str) -> str:

@@ -23,11 +23,11 @@ def environment_faults(recipe: Recipe) -> Iterator[Fault]:
         *((("stages", name, "environment"), stage.environment) for name, stage in recipe.stages.items()),
         *((("tests", name, "environment"), test.environment) for name, test in recipe.tests.items()),
     ]
-    for path, name in users:
-        used = recipe.environments.get(name or "")
+    for path, named in users:
+        used = recipe.environments.get(named or "")
         if used is not None and used.provider != "venv":
-            needs: tuple[Path, ...] = (("environments", str(name), "provider"),)
-            yield Fault(path=path, message=f"environment {name!r} is of {used.provider}", hint=_FOR_ENV, needs=needs)
+            needs: tuple[Path, ...] = (("environments", str(named), "provider"),)
+            yield Fault(path=path, message=f"environment {named!r} is of {used.provider}", hint=_FOR_ENV, needs=needs)
 
 
 def _provider_faults(path: Path, environment: Environment) -> Iterator[Fault]:

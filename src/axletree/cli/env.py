@@ -1,0 +1,223 @@
+"""``axletree env``: environments that put headers and libraries in the order that a variant needs, and prove it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+import msgspec
+
+from axletree.app import environments
+from axletree.app.environments import Wanted
+from axletree.core.errors import UsageError
+from axletree.core.findings import worst
+from axletree.environment.apply import ENV
+from axletree.environment.export import FORMATS
+from axletree.environment.shells import SHELLS, activation_text, undoing_text
+from axletree.store.layout import default_root
+from axletree.store.store import Store
+from axletree.view.environment import created_text, verified_document, verified_text
+from axletree.view.tables import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from axletree.environment.description import Description
+    from axletree.environment.export import Format
+    from axletree.environment.shells import Shell
+
+_NOT_FOUND, _NOT_RUNNABLE = 127, 126
+"""How shells say that a command is not there, or can't be run."""
+
+
+def _choosing(command: Callable[..., object]) -> Callable[..., object]:
+    """The options that say which environment of a recipe is meant."""
+    for option in (
+        click.option("--environment", metavar="NAME", help="Environment of the recipe, where it has several."),
+        click.option("--stage", metavar="NAME", help="The environment of this stage."),
+        click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one."),
+    ):
+        command = option(command)
+    return command
+
+
+def _shell_option(command: Callable[..., object]) -> Callable[..., object]:
+    return click.option(
+        "--shell", type=click.Choice(SHELLS), help="Whose text is printed; default is that of your login shell."
+    )(command)
+
+
+@click.group(help="Make environments with the search order that a variant needs, activate them, and prove the order.")
+def command() -> None:
+    """Make, activate, run, verify and export environments."""
+
+
+@command.command()
+@click.argument("recipe")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+@_choosing
+@click.option("--toolkit", metavar="DIR", help="Root of the GPU toolkit, instead of the one that is found.")
+@click.option("--upgrade", is_flag=True, help="Choose conda packages anew instead of keeping the lock.")
+def create(
+    *,
+    recipe: str,
+    folder: Path | None,
+    variant: str | None,
+    stage: str | None,
+    environment: str | None,
+    toolkit: str | None,
+    upgrade: bool,
+) -> None:
+    """Make an environment of a recipe's variant; what was there of it is made anew.
+
+    DIR is .axletree/env/NAME-VARIANT if it is not named.
+    """
+    description = environments.create(
+        Wanted(recipe=recipe, variant=variant, stage=stage, environment=environment),
+        folder,
+        store=Store.open(default_root(os.environ)),
+        environ=environments.without_activation(os.environ),
+        toolkit=toolkit,
+        upgrade=upgrade,
+        say=lambda line: click.echo(printable(line), err=True),
+    )
+    click.echo(created_text(description))
+
+
+@command.command()
+@click.argument("place", metavar="[DIR|RECIPE]", required=False)
+@_choosing
+@_shell_option
+def activate(
+    *, place: str | None, variant: str | None, stage: str | None, environment: str | None, shell: str | None
+) -> None:
+    """Print what activates an environment: eval "$(axletree env activate ...)".
+
+    In fish: axletree env activate ... --shell fish | source
+    """
+    environ = {name: value for name, value in os.environ.items() if name != ENV}
+    description = _find(place, variant, stage, environment, environ=environ)
+    _write(activation_text(description.activation, _shell(shell)))
+
+
+@command.command()
+@_shell_option
+def deactivate(*, shell: str | None) -> None:
+    """Print what undoes the last activation: eval "$(axletree env deactivate)"."""
+    _write(undoing_text(environments.deactivate(os.environ), _shell(shell)))
+
+
+@command.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
+@click.argument("place", metavar="[DIR|RECIPE]", required=False)
+@_choosing
+@click.argument("argv", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    ctx: click.Context,
+    *,
+    place: str | None,
+    argv: tuple[str, ...],
+    variant: str | None,
+    stage: str | None,
+    environment: str | None,
+) -> None:
+    """Run a command in an environment, and exit as it exits: env run [DIR|RECIPE] -- COMMAND."""
+    del ctx
+    if not argv:
+        raise UsageError("no command to run", hint="axletree env run DIR -- COMMAND")
+    description = _find(place, variant, stage, environment)
+    variables = environments.variables(description, os.environ)
+    sys.stdout.flush()
+    try:
+        os.execvpe(argv[0], argv, variables)  # noqa: S606 (the user's own command)
+    except OSError as error:
+        click.echo(f"axletree: {printable(argv[0])}: {error.strerror}", err=True)
+        sys.exit(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_RUNNABLE)
+
+
+@command.command()
+@click.argument("place", metavar="[DIR|RECIPE]", required=False)
+@_choosing
+@click.option("--system", is_flag=True, help="Without any environment: as this shell is.")
+@click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Ask only this one. Repeatable.")
+@click.option("--all", "everything", is_flag=True, help="Show every folder, header and library.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def verify(
+    *,
+    place: str | None,
+    variant: str | None,
+    stage: str | None,
+    environment: str | None,
+    system: bool,
+    compilers: tuple[str, ...],
+    everything: bool,
+    as_json: bool,
+) -> int:
+    """Prove the order: compile, link and run a probe with each compiler, and see what is really taken.
+
+    Exit code 1: something else than the environment wants is taken, or a probe fails.
+    """
+    if system and place is not None:
+        raise UsageError(f"--system is without any environment, and {place} is one")
+    description = None if system else _find(place, variant, stage, environment)
+    report = environments.verify(
+        description,
+        os.environ,
+        compilers=compilers,
+        note=lambda line: None if as_json else click.echo(line, err=True),
+    )
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(verified_document(report)), indent=1))
+    else:
+        click.echo(verified_text(report, everything=everything))
+    return int(worst(report.findings) == "error")
+
+
+@command.command()
+@click.argument("place", metavar="[DIR|RECIPE]", required=False)
+@_choosing
+@click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
+@click.option("--unlocked", is_flag=True, help="What the recipe requires, instead of the versions that are installed.")
+def export(
+    *,
+    place: str | None,
+    variant: str | None,
+    stage: str | None,
+    environment: str | None,
+    form: str,
+    unlocked: bool,
+) -> None:
+    """Print the environment as a file of conda or pixi."""
+    description = _find(place, variant, stage, environment)
+    click.echo(environments.export(description, cast("Format", form), locked=not unlocked), nl=False)
+
+
+def _find(
+    place: str | None,
+    variant: str | None,
+    stage: str | None,
+    environment: str | None,
+    *,
+    environ: dict[str, str] | None = None,
+) -> Description:
+    wanted = Wanted(recipe=place or "", variant=variant, stage=stage, environment=environment)
+    if place is None and (variant or stage or environment):
+        raise UsageError("-v, --stage and --environment are of a recipe, and none is named")
+    return environments.find(place, wanted, os.environ if environ is None else environ)
+
+
+def _shell(given: str | None) -> Shell:
+    name = given or Path(os.environ.get("SHELL", "")).name
+    if name not in SHELLS:
+        raise UsageError(f"which shell? {name or 'SHELL is not set'}", hint=f"--shell {', '.join(SHELLS)}")
+    return name
+
+
+def _write(text: str) -> None:
+    """Print bytes as they are: values need be no UTF-8."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(text))
+    sys.stdout.buffer.flush()

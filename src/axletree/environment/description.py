@@ -1,0 +1,81 @@
+"""What an environment is, as it lies in its folder: ``axletree-env.json``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.environment.delta import Activation, Delta, Order, checked
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
+
+FILE = "axletree-env.json"
+PREFIX = "prefix"
+"""Folder of an environment with what was installed."""
+Provider = Literal["venv", "conda", "system"]
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """What was installed."""
+
+    name: str
+    version: str
+    build: str = ""
+    """Conda's build string."""
+    url: str = ""
+    sha256: str = ""
+    md5: str = ""
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment."""
+
+    schema: Literal[1] = 1
+    folder: str
+    """Where it was made; it can't be moved."""
+    recipe: str
+    variant: str
+    name: str
+    """Its name in the recipe."""
+    provider: Provider
+    python: str
+    requires: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    toolkit: str | None = None
+    """Root of the GPU toolkit that is used."""
+    packages: tuple[Package, ...] = ()
+    order: Order
+    deltas: tuple[Delta, ...]
+    notes: tuple[str, ...] = ()
+    """What was found while it was made, such as a fault of a compiler that is worked around."""
+
+    @property
+    def activation(self) -> Activation:
+        """What activating it does.
+
+        Raises:
+            IntegrityError: the file was edited into what shells can't do.
+        """
+        return checked(Activation(folder=self.folder, deltas=self.deltas))
+
+
+def decode_description(data: bytes, folder: PurePath) -> Description:
+    """Read a description.
+
+    Raises:
+        IntegrityError: it is none of this version, or of another folder.
+    """
+    file = str(folder / FILE)
+    try:
+        description = msgspec.json.decode(data, type=Description)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        hint = "make it again: axletree env create"
+        raise IntegrityError(Problem(file=file, message=f"is no environment: {error}", hint=hint)) from error
+    if description.folder != str(folder):
+        message = f"was made at {description.folder}, and paths in it say so"
+        hint = f"make it again here: axletree env create {description.recipe} -v {description.variant} {folder}"
+        raise IntegrityError(Problem(file=str(folder), message=message, hint=hint))
+    return description

@@ -1,0 +1,169 @@
+"""An environment for other tools: ``environment.yml`` (conda, mamba) and ``pixi.toml`` (pixi)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.environment.delta import Delta
+    from axletree.environment.description import Description, Package
+
+Format = Literal["environment.yml", "pixi.toml"]
+FORMATS: tuple[Format, ...] = ("environment.yml", "pixi.toml")
+
+
+def exported(description: Description, form: Format, *, platform: str, locked: bool = True) -> str:
+    """The text of a file that makes the same environment.
+
+    Args:
+        description: the environment.
+        form: which file.
+        platform: conda's name of this machine, ``linux-64``.
+        locked: the very versions that are installed; else what the recipe requires.
+    """
+    lines = _environment_yml(description, locked=locked) if form == "environment.yml" else None
+    if lines is None:
+        lines = _pixi_toml(description, platform=platform, locked=locked)
+    return "\n".join([*lines, ""])
+
+
+def _head(description: Description) -> Iterator[str]:
+    yield f"# Environment {description.name} of {description.recipe}, variant {description.variant}."
+    paths = [delta for delta in description.deltas if delta.operation in {"prepend", "append"}]
+    if paths:
+        yield "# Its search orders are not a part of this; with Axletree they are: axletree env activate"
+
+
+def _variables(description: Description) -> dict[str, str]:
+    """What does not name a place in the environment's own folder: its activation sets that anyway."""
+    kept: dict[str, str] = {}
+    for delta in description.deltas:
+        if delta.operation == "set" and not _is_local(delta, description):
+            kept[delta.variable] = delta.value
+    return kept
+
+
+def _is_local(delta: Delta, description: Description) -> bool:
+    own = delta.variable.startswith(("CONDA_", "VIRTUAL_ENV"))
+    return own or description.folder in delta.value or ".sh" in delta.origin
+
+
+def _environment_yml(description: Description, *, locked: bool) -> Iterator[str]:
+    yield from _head(description)
+    yield f"name: {_word(f'{description.name}-{description.variant}')}"
+    yield "channels:"
+    for channel in _channels(description):
+        yield f"  - {_word(channel)}"
+    if description.provider == "conda":
+        yield "dependencies:"
+        for spec in _conda_specs(description, locked=locked):
+            yield f"  - {_word(spec)}"
+    else:
+        yield "dependencies:"
+        yield f"  - {_word(_python_spec(description))}"
+        wheels = list(_wheel_specs(description, locked=locked))
+        if wheels:
+            yield "  - pip"
+            yield "  - pip:"
+            yield from (f"    - {_word(spec)}" for spec in wheels)
+    if variables := _variables(description):
+        yield "variables:"
+        for name, value in variables.items():
+            yield f"  {name}: {json.dumps(value)}"
+
+
+def _channels(description: Description) -> tuple[str, ...]:
+    return description.channels or ("conda-forge",)
+
+
+def _conda_specs(description: Description, *, locked: bool) -> Iterator[str]:
+    if locked:
+        yield from (f"{each.name}={each.version}={each.build}" for each in description.packages)
+    else:
+        yield from description.requires
+
+
+def _wheel_specs(description: Description, *, locked: bool) -> Iterator[str]:
+    if locked:
+        yield from (f"{each.name}=={each.version}" for each in description.packages)
+    else:
+        yield from description.requires
+
+
+def _python_spec(description: Description) -> str:
+    if description.python.endswith("t"):
+        return f"python-freethreading={description.python[:-1]}"
+    return f"python={description.python}"
+
+
+def _pixi_toml(description: Description, *, platform: str, locked: bool) -> Iterator[str]:
+    yield from _head(description)
+    yield "[workspace]"
+    yield f"name = {_text(f'{description.name}-{description.variant}')}"
+    channels = ", ".join(_text(channel) for channel in _channels(description))
+    yield f"channels = [{channels}]"
+    yield f"platforms = [{_text(platform)}]"
+    yield ""
+    yield "[dependencies]"
+    if description.provider == "conda":
+        yield from (
+            (_pixi_conda(each) for each in description.packages) if locked else map(_pixi_spec, description.requires)
+        )
+    else:
+        name, _, version = _python_spec(description).partition("=")
+        yield f"{name} = {_text(f'{version}.*')}"
+        wheels = [_pixi_wheel(spec) for spec in _wheel_specs(description, locked=locked)]
+        if wheels:
+            yield ""
+            yield "[pypi-dependencies]"
+            yield from wheels
+    if variables := _variables(description):
+        yield ""
+        yield "[activation.env]"
+        yield from (f"{name} = {_text(value)}" for name, value in variables.items())
+
+
+def _pixi_conda(package: Package) -> str:
+    return f"{_key(package.name)} = {{ version = {_text(f'=={package.version}')}, build = {_text(package.build)} }}"
+
+
+def _pixi_spec(spec: str) -> str:
+    """A match spec of three parts: name, version, build."""
+    words = spec.replace("=", " =", 1).split(maxsplit=1) if " " not in spec else spec.split(maxsplit=1)
+    name = words[0].rpartition("::")[2]
+    rest = words[1].split() if len(words) > 1 else ["*"]
+    if len(rest) == 2:
+        return f"{_key(name)} = {{ version = {_text(rest[0])}, build = {_text(rest[1])} }}"
+    return f"{_key(name)} = {_text(rest[0])}"
+
+
+def _pixi_wheel(spec: str) -> str:
+    try:
+        requirement = Requirement(spec)
+    except InvalidRequirement:  # a lock's own name and version: never
+        return f"# {spec}"
+    version = str(requirement.specifier) or "*"
+    if not requirement.extras:
+        return f"{_key(requirement.name)} = {_text(version)}"
+    extras = ", ".join(_text(extra) for extra in sorted(requirement.extras))
+    return f"{_key(requirement.name)} = {{ version = {_text(version)}, extras = [{extras}] }}"
+
+
+def _key(name: str) -> str:
+    plain = name.replace("-", "").replace("_", "")
+    return name if plain.isascii() and plain.isalnum() else _text(name)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _word(text: str) -> str:
+    """A scalar of YAML: plain where nothing in it means something."""
+    plain = text and all(char.isalnum() or char in "-_.=/+<>~" for char in text) and text[0].isalpha()
+    return text if plain and text.lower() not in {"true", "false", "yes", "no", "on", "off", "null"} else _text(text)

@@ -1,0 +1,153 @@
+"""What an installed prefix brings: a virtual environment with its wheels of compilers and libraries, a conda prefix."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axletree.core.errors import StageError
+from axletree.environment.delta import Delta
+from axletree.environment.layers import Layer, cuda_layer, setting
+from axletree.host.tools import SYSTEM_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SCRIPTS = "etc/conda/activate.d"
+_ASK = """
+for __script in "$@"; do . "$__script" >&2 || exit 1; done
+unset __script
+exec env -0
+"""
+_SHELL_OWN = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
+
+
+def venv_layers(prefix: Path, links: Path) -> tuple[Layer, ...]:
+    """A virtual environment, and NVIDIA's wheels in it as the toolkit that they are.
+
+    Those wheels have libraries under their SONAMEs only (``libcudart.so.13``); what links by ``-lcudart`` wants the
+    name without a number, so ``links`` gets links of such names.
+    """
+    origin = "virtual environment"
+    own = Layer(
+        origin=origin,
+        bin=(str(prefix / "bin"),),
+        include=_there(prefix / "include", "**/*.h*"),
+        link=_there(prefix / "lib", "lib*.so*"),
+        run=_there(prefix / "lib", "lib*.so*"),
+        cmake=(str(prefix),),
+        settings=(
+            setting("VIRTUAL_ENV", str(prefix), origin),
+            Delta(variable="PYTHONHOME", operation="unset", origin=origin),
+        ),
+    )
+    return (own, *_nvidia(prefix, links))
+
+
+def _nvidia(prefix: Path, links: Path) -> Iterator[Layer]:
+    roots = sorted(prefix.glob("lib/python*/site-packages/nvidia/*"))
+    compiler = next((root for root in roots if (root / "bin" / "nvcc").exists()), None)
+    if compiler is None:
+        return
+    libraries = [folder for root in roots for folder in (root / "lib", root / "lib64") if folder.is_dir()]
+    links.mkdir(parents=True, exist_ok=True)
+    for folder in libraries:
+        for library in sorted(folder.glob("lib*.so.*")):
+            name = links / f"{library.name.partition('.so.')[0]}.so"
+            if not (folder / name.name).exists() and not name.is_symlink():
+                name.symlink_to(library)
+    names = tuple(map(str, libraries))
+    include = tuple(str(root / "include") for root in roots if (root / "include").is_dir())
+    origin = "CUDA wheels"
+    yield cuda_layer(str(compiler), include=include, link=(*names, str(links)), run=names, origin=origin)
+
+
+def conda_layers(prefix: Path) -> tuple[Layer, ...]:
+    """A conda prefix, with what the scripts of its packages set.
+
+    Raises:
+        StageError: a script fails.
+    """
+    origin = "conda environment"
+    targets = sorted(prefix.glob("targets/*-linux"))
+    include = [str(prefix / "include"), *(str(target / "include") for target in targets)]
+    lib = [str(prefix / "lib"), *(str(target / "lib") for target in targets)]
+    return (
+        Layer(
+            origin=origin,
+            bin=(str(prefix / "bin"),),
+            include=tuple(folder for folder in include if Path(folder).is_dir()),
+            link=tuple(folder for folder in lib if Path(folder).is_dir()),
+            run=tuple(folder for folder in lib if Path(folder).is_dir()),
+            cmake=(str(prefix),),
+            settings=(
+                setting("CONDA_PREFIX", str(prefix), origin),
+                setting("CONDA_DEFAULT_ENV", str(prefix), origin),
+                Delta(variable="PYTHONHOME", operation="unset", origin=origin),
+                *_compiler(prefix, origin),
+                *_scripted(prefix),
+            ),
+        ),
+    )
+
+
+def _compiler(prefix: Path, origin: str) -> Iterator[Delta]:
+    """Where CUDA is, for who looks by variables, if it is in the prefix."""
+    if (prefix / "bin" / "nvcc").exists():
+        yield setting("CUDA_HOME", str(prefix), origin)
+        yield setting("CUDA_PATH", str(prefix), origin)
+
+
+def _scripted(prefix: Path) -> Iterator[Delta]:
+    """What activation scripts and variables of packages set, found by running them once in a clean shell.
+
+    The scripts are those of conda ("Managing environments: saving environment variables" and activate.d); so their
+    effect is a table like everything else, and can be undone in any shell.
+    """
+    for file in sorted((prefix / "etc/conda/env_vars.d").glob("*.json")):
+        origin = f"env_vars.d/{file.name}"
+        for name, value in json.loads(file.read_text(encoding="utf-8")).items():
+            yield setting(name, str(value), origin)
+    before = {
+        "PATH": ":".join([str(prefix / "bin"), *SYSTEM_PATH]),
+        "HOME": os.environ.get("HOME", "/"),
+        "LC_ALL": "C.UTF-8",
+        "CONDA_PREFIX": str(prefix),
+        "CONDA_DEFAULT_ENV": str(prefix),
+        "CONDA_SHLVL": "1",
+    }
+    for script in sorted((prefix / _SCRIPTS).glob("*.sh")):
+        after = _after(script, before)
+        for name in sorted(after.keys() | before.keys()):
+            if name in _SHELL_OWN or after.get(name) == before.get(name):
+                continue
+            yield _change(name, before.get(name), after.get(name), f"{_SCRIPTS}/{script.name}")
+        before = {name: value for name, value in after.items() if name not in _SHELL_OWN}
+
+
+def _after(script: Path, before: Mapping[str, str]) -> dict[str, str]:
+    command = ["bash", "--norc", "--noprofile", "-c", _ASK, "bash", str(script)]
+    done = subprocess.run(command, env=dict(before), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip().splitlines()
+        raise StageError(f"{script} fails: {words[-1] if words else f'exit code {done.returncode}'}")
+    pairs = (entry.partition(b"=") for entry in done.stdout.split(b"\0") if entry)
+    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+
+
+def _change(name: str, before: str | None, after: str | None, origin: str) -> Delta:
+    if after is None:
+        return Delta(variable=name, operation="unset", origin=origin)
+    if before and after.endswith(f":{before}"):
+        return Delta(variable=name, operation="prepend", value=after.removesuffix(f":{before}"), origin=origin)
+    if before and after.startswith(f"{before}:"):
+        return Delta(variable=name, operation="append", value=after.removeprefix(f"{before}:"), origin=origin)
+    return setting(name, after, origin)
+
+
+def _there(folder: Path, pattern: str) -> tuple[str, ...]:
+    """A folder, where it holds something of the kind."""
+    return (str(folder),) if next(folder.glob(pattern), None) is not None else ()
