@@ -134,3 +134,12 @@ def test_later_than_a_version_means_each_of_a_set(text: str, version: Version) -
     found = ranges.of_specifiers(text)
     if ranges.is_above(found, version):
         assert all(each > version for each in members(found))
+
+
+@pytest.mark.parametrize(
+    ("own", "specifiers"),
+    [("2.30.7", "==2.30.7"), ("20230802.*", "==20230802.*"), (">=2022", ">=2022"), ("!=1.2", "!=1.2"), ("a b", None)],
+)
+def test_a_version_in_the_tables_form_is_a_set(own: str, specifiers: str | None) -> None:
+    expected = None if specifiers is None else ranges.of_specifiers(specifiers)
+    assert ranges.of_own(own) == expected

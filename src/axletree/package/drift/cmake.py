@@ -9,7 +9,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from axletree.core.errors import IntegrityError
 from axletree.package.cmake.syntax import parse_cmake
@@ -167,12 +167,5 @@ def _version(tag: str | None, url: str | None, dependency: str, table: Table) ->
     for text in texts:
         version = own_version(table, dependency, "tag", text) if "$" not in text else None
         if version is not None:
-            return version, _exact(version)
+            return version, ranges.of_own(version)
     return None, None
-
-
-def _exact(version: str) -> VersionRange | None:
-    try:
-        return ranges.exactly(version)
-    except (ValueError, InvalidVersion):
-        return None

@@ -67,7 +67,7 @@ def _of_soname(soname: str, path: str, file: str, table: Table, gpus: tuple[str,
     name = look_up(table, "soname", parts["name"])
     version = parts["version"] or parts["inside"]
     own = None if version is None else own_version(table, name, "soname", version)
-    found = None if own is None else ranges.parse_specifiers(own if own[0] in "<>=!~" else f"=={own}")
+    found = None if own is None else ranges.of_own(own)
     return Evidence(
         dependency=name,
         column="linked",

@@ -150,6 +150,11 @@ def _at(bound: str) -> str:
     return bound.partition("[")[0].removesuffix(".dev0")
 
 
+def of_own(own: str) -> VersionRange | None:
+    """What :func:`~axletree.package.drift.names.own_version` gives, as versions: one, a beginning, or a bound."""
+    return parse_specifiers(own if own[0] in "<>=!~" else f"=={own}")
+
+
 def parse_specifiers(text: str) -> VersionRange | None:
     """As :func:`of_specifiers`; ``None`` for what is no specifier set."""
     try:

@@ -173,7 +173,7 @@ def _conda_range(version: str, dependency: str, table: Table) -> VersionRange | 
         own_version(table, dependency, "conda", plain) if plain[:1].isdigit() and not set("*,|") & set(plain) else None
     )
     if own is not None:
-        return ranges.exactly(own)
+        return ranges.of_own(own)
     try:
         return ranges.of_conda(version)
     except ValueError:
@@ -199,7 +199,7 @@ def _of_properties(
                 line=lines.get(value),
                 text=f'{axis}.{value}: {name} = "{text}"',
                 spec=own,
-                range=ranges.exactly(own),
+                range=ranges.of_own(own),
                 gpus=(value,) if axis == "gpu" else (),
             )
 

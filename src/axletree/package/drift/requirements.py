@@ -227,7 +227,7 @@ def of_cuda(version: str, *, file: str, line: int, gpus: tuple[str, ...], table:
             line=line,
             text=version,
             spec=version,
-            range=ranges.exactly(own),
+            range=ranges.of_own(own),
             phase="build",
             gpus=gpus,
         ),

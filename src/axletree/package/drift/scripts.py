@@ -102,7 +102,7 @@ def _pin(table: Table, name: str, kind: Kind, version: str, line: str, file: str
             line=number,
             text=line.strip()[:200],
             spec=own,
-            range=ranges.parse_specifiers(own if own[0] in "<>=!~" else f"=={own}"),
+            range=ranges.of_own(own),
             confidence="likely",
         )
 
@@ -133,7 +133,7 @@ def of_pin_file(text: str, *, file: str, table: Table) -> tuple[Evidence, ...]:
             line=number,
             text=pinned,
             spec=own or pinned,
-            range=None if own is None else ranges.exactly(own),
+            range=None if own is None else ranges.of_own(own),
             gpus=() if gpu is None else (gpu[1],),
             note="" if own is not None else "a commit; it names no version",
         ),
