@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -212,6 +213,31 @@ def test_a_probe_that_breaks_takes_only_itself_away(tmp_path: Path, monkeypatch:
     assert facts.sources["memory"] == "the probe failed: ZeroDivisionError: a surprise"
     assert facts.memory.total is None
     assert facts.cuda.toolkits == ()
+
+
+def test_a_probe_that_never_answers_takes_only_itself_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a network disk whose server is gone."""
+    until = threading.Event()
+    monkeypatch.setattr(gather, "disk_facts", lambda _: until.wait())
+    monkeypatch.setattr(gather, "_SECONDS", 5.0)
+    try:
+        facts = gather_facts(FakeHost(tmp_path / "root").access, taken=NOW, version="1")
+    finally:
+        until.set()
+    assert facts.sources["disks"] == "the probe failed: no answer in 5 s"
+    assert facts.disks is None
+    assert facts.toolchain.compilers == ()
+
+
+def test_a_working_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    script = f"import os; os.chdir({str(folder)!r}); os.rmdir({str(folder)!r}); from axletree.cli.main import main; "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}main(['facts'])"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "the working folder was removed" in done.stderr
 
 
 def test_a_file_that_holds_no_facts_is_told(tmp_path: Path) -> None:

@@ -93,6 +93,20 @@ def test_a_toolkit_without_compiler_and_one_of_wheels(host: FakeHost) -> None:
     assert (second.version, second.found_by) == ("13.0", ("wheel",))
 
 
+def test_a_distributions_toolkit_has_its_headers_among_all_others(host: FakeHost) -> None:
+    root = "/usr/lib/nvidia-cuda-toolkit"
+    host.program("/usr/bin/nvcc", {"--dryrun": Answer(code=0, err=f"#$ TOP={root}/bin/..\n")})
+    host.program(f"{root}/bin/nvcc", {"--version": "Cuda compilation tools, release 12.0, V12.0.140\n"})
+    for name in ("cuda_runtime.h", "cublas_v2.h", "cufft.h"):
+        host.write(f"/usr/include/{name}")
+    host.write("/usr/include/cuda.h", "#define CUDA_VERSION 12000\n")
+    host.write("/usr/lib/x86_64-linux-gnu/libcudart.so.12")
+    host.write("/usr/lib/x86_64-linux-gnu/stubs/libcuda.so")
+    (found,) = find_toolkits(host.access, ())
+    assert (found.version, found.header_version, found.cudart, found.stub) == ("12.0.140", "12.0", True, True)
+    assert not {"cudart", "cublas", "cufft"} & set(found.missing or ())
+
+
 def test_libraries_and_headers_tell_versions(host: FakeHost) -> None:
     toolkit(host, "12.4")
     host.write("/usr/local/cuda-12.4/lib64/libcudnn.so.9.1.0")

@@ -82,13 +82,19 @@ def _roots(access: Access, site_folders: Iterable[str]) -> Iterator[tuple[str, s
 
 
 def include_folders(access: Access, root: str) -> tuple[str, ...]:
-    """Folders of a toolkit's headers."""
+    """Folders of a toolkit's headers; a distribution's own toolkit has them among all others."""
     folders = (f"{root}/include", *access.glob(root, "targets/*/include"), f"{root}/include/cccl")
+    if _of_distribution(root):
+        folders = (*folders, "/usr/include", "/usr/include/cuda")
     return tuple(folder for folder in folders if access.exists(folder))
 
 
 def library_folders(access: Access, root: str) -> tuple[str, ...]:
     """Folders of a toolkit's libraries."""
+    if _of_distribution(root):
+        return tuple(
+            folder for folder in (*access.glob("/usr/lib", "*-linux-gnu"), "/usr/lib64") if access.exists(folder)
+        )
     folders = (
         f"{root}/lib64",
         f"{root}/lib",
@@ -96,6 +102,11 @@ def library_folders(access: Access, root: str) -> tuple[str, ...]:
         *access.glob(root, "extras/CUPTI/lib64"),
     )
     return tuple(folder for folder in folders if access.exists(folder))
+
+
+def _of_distribution(root: str) -> bool:
+    """Whether it was installed beside the system's own files: Debian's lies in /usr/lib/nvidia-cuda-toolkit."""
+    return root == "/usr" or root.startswith("/usr/lib")
 
 
 def _toolkit(access: Access, root: str, real: str, found_by: tuple[str, ...]) -> CudaToolkit:

@@ -81,7 +81,9 @@ def find_mount(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
 
 def _disk(access: Access, uses: dict[str, str], mount: Mount | None) -> Disk:
     seen = Seen()
-    seen.put("uses", "HOME, TMPDIR, the store's and the working folder", uses)
+    absent = [use for use, name in uses.items() if not access.exists(name)]
+    more = f"; not there, so what is above is meant: {', '.join(absent)}" if absent else ""
+    seen.put("uses", f"HOME, TMPDIR, the store's and the working folder{more}", uses)
     if mount is None:
         seen.put("mount", f"{_MOUNTS} lists none for it", None)
         seen.put("filesystem", f"{_MOUNTS} lists none for it", None)

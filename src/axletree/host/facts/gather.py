@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from axletree.check.host.facts import HostFacts
@@ -41,28 +41,39 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 _INTEL = ("/opt/intel/oneapi/mkl/latest", "/opt/intel/mkl", "/opt/intel")
 _ROOTS = ("MKLROOT", "MAGMA_HOME", "OpenBLAS_HOME")
-_THREADS = 8
+_SECONDS = 180.0
+"""How long a probe may take in all; each program that it runs has its own, shorter limit."""
 
 
 class _Asked:
-    """Probes in threads. One that fails in a way that nobody thought of takes only itself away."""
+    """Probes in threads of their own. One that fails in a way that nobody thought of takes only itself away.
 
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
-        self._pool = pool
+    So does one that waits for ever, as a folder on a dead network disk makes it: its thread is left behind, and ends
+    with the process.
+    """
+
+    def __init__(self) -> None:
         self.sources: dict[str, str] = {}
 
     def __call__(self, name: str, probe: Callable[[], P]) -> Callable[[], P | None]:
         """Start a probe; what comes back waits for it."""
-        part = self._pool.submit(probe)
+        found: list[P] = []
+        trouble: list[str] = []
+
+        def work() -> None:
+            try:
+                found.append(probe())
+            except Exception as error:  # noqa: BLE001 (a host that surprises a probe must still tell all else)
+                trouble.append(f"the probe failed: {type(error).__name__}: {error}"[:300])
+
+        thread = threading.Thread(target=work, name=f"facts of {name}", daemon=True)
+        thread.start()
 
         def result() -> P | None:
-            try:
-                found = part.result()
-            except Exception as error:  # noqa: BLE001 (a host that surprises a probe must still tell all else)
-                self.sources[name] = f"the probe failed: {type(error).__name__}: {error}"[:300]
-                return None
-            self.sources[name] = "see there"
-            return found
+            thread.join(_SECONDS)
+            silent = f"the probe failed: no answer in {_SECONDS:g} s"
+            self.sources[name] = "see there" if found else next(iter(trouble), silent)
+            return next(iter(found), None)
 
         return result
 
@@ -76,45 +87,44 @@ def gather_facts(access: Access, *, taken: dt.datetime, version: str) -> HostFac
         version: Axletree's.
     """
     loader = Loader(access=access)
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        asked = _Asked(pool)
-        toolchain = asked("toolchain", lambda: toolchain_facts(access, loader))
-        python = asked("python", lambda: python_facts(access))
-        system = asked("system", lambda: system_facts(access))
-        cpu = asked("cpu", lambda: processor_facts(access))
-        memory = asked("memory", lambda: memory_facts(access))
-        disks = asked("disks", lambda: disk_facts(access))
-        git = asked("git", lambda: git_facts(access))
-        sites = _site_folders(python())
-        kits = asked("cuda", lambda: find_toolkits(access, sites))() or ()
-        roots = asked("rocm", lambda: find_roots(access, sites))() or ()
-        includes = _includes(access, toolchain())
-        survey = Survey(access=access, loader=loader, places=_places(access, toolchain(), kits, roots, sites))
-        cuda = asked("cuda", lambda: cuda_facts(access, loader, survey, kits, includes))
-        rocm = asked("rocm", lambda: rocm_facts(access, survey, roots))
-        libraries = asked("libraries", lambda: library_facts(access, loader, survey, includes))
-        facts = HostFacts(
-            taken=taken.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            axletree=version,
-            system=system() or System(),
-            cpu=cpu() or Cpu(),
-            memory=memory() or Memory(),
-            disks=disks(),
-            toolchain=toolchain() or Toolchain(),
-            python=python() or Pythons(),
-            git=git() or Git(),
-            cuda=cuda() or Cuda(),
-            rocm=rocm() or Rocm(),
-            libraries=libraries() or Libraries(),
-            variables=variable_facts(access.environ),
-            sources=asked.sources
-            | {
-                "schema": "this program",
-                "axletree": "this program",
-                "taken": "the clock",
-                "variables": "the environment",
-            },
-        )
+    asked = _Asked()
+    toolchain = asked("toolchain", lambda: toolchain_facts(access, loader))
+    python = asked("python", lambda: python_facts(access))
+    system = asked("system", lambda: system_facts(access))
+    cpu = asked("cpu", lambda: processor_facts(access))
+    memory = asked("memory", lambda: memory_facts(access))
+    disks = asked("disks", lambda: disk_facts(access))
+    git = asked("git", lambda: git_facts(access))
+    sites = _site_folders(python())
+    kits = asked("cuda", lambda: find_toolkits(access, sites))() or ()
+    roots = asked("rocm", lambda: find_roots(access, sites))() or ()
+    includes = _includes(access, toolchain())
+    survey = Survey(access=access, loader=loader, places=_places(access, toolchain(), kits, roots, sites))
+    cuda = asked("cuda", lambda: cuda_facts(access, loader, survey, kits, includes))
+    rocm = asked("rocm", lambda: rocm_facts(access, survey, roots))
+    libraries = asked("libraries", lambda: library_facts(access, loader, survey, includes))
+    facts = HostFacts(
+        taken=taken.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        axletree=version,
+        system=system() or System(),
+        cpu=cpu() or Cpu(),
+        memory=memory() or Memory(),
+        disks=disks(),
+        toolchain=toolchain() or Toolchain(),
+        python=python() or Pythons(),
+        git=git() or Git(),
+        cuda=cuda() or Cuda(),
+        rocm=rocm() or Rocm(),
+        libraries=libraries() or Libraries(),
+        variables=variable_facts(access.environ),
+        sources=asked.sources
+        | {
+            "schema": "this program",
+            "axletree": "this program",
+            "taken": "the clock",
+            "variables": "the environment",
+        },
+    )
     return scrubbed(facts, scrubber(home=access.home, user=_user(), machine=os.uname().nodename))
 
 
