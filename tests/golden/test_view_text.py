@@ -57,6 +57,12 @@ def test_plain_lines_with_summary(name: str, golden: Callable[[str, str], None])
     golden(f"view/plain-{name}.txt", "\n".join([*plain(RUNS[name]), "", *out]) + "\n")
 
 
+def test_a_summary_shows_some_of_many_commands() -> None:
+    install = [f"pip install small=={n}" for n in range(40)]
+    lines = summary_lines(fold(RUNS["green"]), out="dist", install=install)
+    assert lines[-2:] == ["install with: pip install small==3", "  and 36 more, for other variants: see the report"]
+
+
 def test_progress_is_thinned_by_count_not_by_time() -> None:
     start = events.play(events.GREEN)[:1]
     stage = StageId(events.v("build"))

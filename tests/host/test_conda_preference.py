@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from axletree.app.publish import install_commands, publish
+from axletree.app.publish import publish
 from axletree.core.errors import PublishError, StageError
 from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import key_of
@@ -238,13 +238,3 @@ def test_publishing_again_changes_nothing_and_another_build_of_the_same_name_is_
         publish(out, made.records, made.store)
     assert not list(out.rglob("repodata.json"))
     assert package.read_bytes() == b"something else"
-
-
-def test_commands_for_clients(made: Made) -> None:
-    commands = install_commands(made.out, made.records, {("channel", "."): ["pytorch=2.6.0"]})
-    url = (made.out / "conda").as_uri()
-    assert [command.command for command in commands] == [
-        f"conda install -c {url} 'pytorch=2.6.0'",
-        f"micromamba install -c {url} 'pytorch=2.6.0'",
-        f"pixi workspace channel add {url} && pixi add 'pytorch=2.6.0'",
-    ]

@@ -12,10 +12,11 @@ import msgspec
 
 from axletree.app import planning
 from axletree.app.collisions import refuse_collisions
+from axletree.app.installing import install_commands, wanted
 from axletree.app.ledger import Keeper, skipped
 from axletree.app.link_guard import link_findings
 from axletree.app.planning import Prepared
-from axletree.app.publish import check_writable, install_commands, publish
+from axletree.app.publish import check_writable, publish
 from axletree.core.errors import AxletreeError, HostError, Problem, render_problem
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
@@ -25,7 +26,6 @@ from axletree.host import machine
 from axletree.host.hiding import hide_start
 from axletree.plan.ledger import Standing
 from axletree.plan.packaging import LISTINGS
-from axletree.plan.siblings import conda_called
 from axletree.store.blobs import CorruptBlob
 from axletree.store.layout import STORE_VARIABLE
 from axletree.view.report_data import InstallCommand
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from axletree.app.publish import PublishedFile
     from axletree.core.records import StageRecord
+    from axletree.core.values import StageId
     from axletree.plan.admission import Budget
     from axletree.plan.graph import PlannedStage
     from axletree.store.store import Store
@@ -114,7 +115,7 @@ def build(
     return Built(
         result=result,
         view=folding.view,
-        install=install_commands(out, [record for _, record in listings], _requirements(prepared)),
+        install=_install(prepared, out, [stage.id for stage, _ in listings]),
         prepared=prepared,
         standings=keeper.standings(),
         untouched=_untouched(prepared, files),
@@ -271,14 +272,6 @@ def _root(stage: PlannedStage) -> str:
     return root
 
 
-def _requirements(prepared: Prepared) -> dict[tuple[str, str], list[str]]:
-    """(kind, index root) -> what is in there, as clients are asked for it."""
-    wanted: dict[tuple[str, str], dict[str, None]] = {}
-    for target in prepared.targets:
-        for package in target.packages:
-            if "wheel" in package.formats:
-                wanted.setdefault(("index", package.index), {})[f"{package.name}=={package.version}"] = None
-            if package.conda is not None:
-                spec = f"{conda_called(package, prepared.inputs.conda_names)}={package.conda.version}"
-                wanted.setdefault(("channel", package.index), {})[spec] = None
-    return {place: list(requirements) for place, requirements in wanted.items()}
+def _install(prepared: Prepared, out: Path, published: Sequence[StageId]) -> tuple[InstallCommand, ...]:
+    names = prepared.inputs.conda_names
+    return install_commands(out, wanted(prepared.plan, prepared.targets, published, conda_names=names))

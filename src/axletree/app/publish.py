@@ -17,10 +17,9 @@ from axletree.core.values import Digest
 from axletree.host.files import PART, replace_file, write_beside
 from axletree.store.blobs import CHUNK, copy_hashed, lost_blobs, set_aside
 from axletree.store.disk import sync_folders
-from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from io import FileIO
 
     from axletree.core.records import StageRecord
@@ -245,39 +244,3 @@ def _copy_checked(store: Store, digest: Digest, copy: FileIO) -> None:
     if found != digest:
         set_aside(store, digest)
         raise lost_blobs(store, (digest,))
-
-
-def install_commands(
-    out: Path, records: Sequence[StageRecord], requirements: Mapping[tuple[str, str], Sequence[str]]
-) -> tuple[InstallCommand, ...]:
-    """Command lines that install what was built.
-
-    Args:
-        out: The output folder.
-        records: Records of index stages.
-        requirements: (kind, index root) -> what to install from it: ``name==version``, for conda ``name=version``.
-    """
-    commands: list[InstallCommand] = []
-    for kind, root in dict.fromkeys((_kind(record), record.facts["root"]) for record in records):
-        wanted = " ".join(f"'{requirement}'" for requirement in requirements.get((kind, root), ()))
-        folder = Path(os.path.normpath(out.absolute() / root))
-        for tool, call in _CALLS.get(kind, {}).items():
-            command = call.format(
-                index=(folder / "simple").as_uri(), channel=(folder / "conda").as_uri(), wanted=wanted
-            )
-            commands.append(InstallCommand(tool=tool, what=root, command=command))
-    return tuple(commands)
-
-
-_CALLS = {
-    "index": {
-        "pip": "pip install --extra-index-url {index} {wanted}",
-        "uv": "uv pip install --extra-index-url {index} {wanted}",
-    },
-    "channel": {
-        "conda": "conda install -c {channel} {wanted}",
-        "micromamba": "micromamba install -c {channel} {wanted}",
-        "pixi": "pixi workspace channel add {channel} && pixi add {wanted}",
-    },
-}
-"""Kind of index -> client -> how it is called."""

@@ -19,6 +19,8 @@ MAX_LISTED = 10
 """Wheels, findings and unreached stages that are listed before the rest is only counted."""
 
 _KINDS = {".whl": "wheel", ".conda": "conda package", ".zip": "archive"}
+_COMMANDS = 4
+"""Command lines that install something, at most."""
 LACKING = {
     "network": "could reach the network",
     "processes": "shared the process table with the rest of the machine",
@@ -64,7 +66,9 @@ def summary_lines(
     if report is not None:
         lines += ["", f"report: {report}"]
     if view.status == "done" and install:
-        lines += [f"install with: {command}" for command in install]
+        lines += [f"install with: {command}" for command in install[:_COMMANDS]]
+        if len(install) > _COMMANDS:
+            lines.append(f"  and {len(install) - _COMMANDS} more, for other variants: see the report")
     return lines
 
 
