@@ -333,3 +333,5 @@ def test_stubs_are_no_copies_but_where_the_loader_would_take_them(several: FakeH
     several.environ["LD_LIBRARY_PATH"] = "/opt/stubs"
     (copies,) = library_facts(several.access, Loader(access=several.access), survey(several), ()).copies or ()
     assert copies.libraries[0].path == "/opt/stubs/libgomp.so.1"
+    (several.root / "opt/stubs/libgomp.so.1").rename(several.root / "opt/stubs/libgomp.so")
+    assert library_facts(several.access, Loader(access=several.access), survey(several), ()).copies == ()

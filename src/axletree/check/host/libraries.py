@@ -14,7 +14,12 @@ class MathLibrary(Library, frozen=True, kw_only=True):
 
 
 class Copies(Part, frozen=True, kw_only=True):
-    """A library of which several files lie in the search path: the first wins."""
+    """A library of which several files lie where programs look.
+
+    A program without a search path of its own takes the first. One with such a path, as torch has to what lies in its
+    own folders and in NVIDIA's wheels, takes a file from ``LD_LIBRARY_PATH`` if there is one, else its own, and never
+    one of the loader's cache.
+    """
 
     soname: str
     libraries: tuple[Library, ...]

@@ -41,7 +41,7 @@ _HEADERS = {
     "flexiblas": ("flexiblas/cblas.h",),
     "nvpl_blas_core": ("nvpl_blas.h",),
 }
-_PLAIN = re.compile(r"lib.+\.so\.\d+")
+_PLAIN = re.compile(r"lib.+\.so(?:\.\d+)?")
 
 
 def library_facts(access: Access, loader: Loader, survey: Survey, includes: Iterable[str]) -> Libraries:
@@ -82,10 +82,14 @@ def _with_headers(access: Access, library: MathLibrary, folders: tuple[str, ...]
 
 
 def _copies(access: Access, survey: Survey) -> tuple[Copies, ...]:
-    """Libraries by SONAME of which there are several files for the same machine."""
+    """Libraries by SONAME of which there are several files.
+
+    The loader looks for a file of that name, so one that is called otherwise, as a stub is, can't be taken for another.
+    """
     by_name: dict[str, list[Library]] = {}
     for library in survey.find(_SEVERAL, Library):
-        if library.soname and _PLAIN.fullmatch(library.soname):
+        named = library.soname == library.path.rpartition("/")[2]
+        if library.soname and named and _PLAIN.fullmatch(library.soname):
             by_name.setdefault(library.soname, []).append(library)
     found: list[Copies] = []
     for soname, libraries in sorted(by_name.items()):
