@@ -22,7 +22,7 @@ from axletree.check.host.facts import HostFacts, decode_facts
 from axletree.check.host.part import Part
 from axletree.core.errors import UsageError
 from axletree.host.facts import gather
-from axletree.host.facts.access import this_host
+from axletree.host.facts.access import Answer, this_host
 from axletree.host.facts.gather import gather_facts
 from axletree.host.facts.privacy import is_secret, scrubbed, scrubber, without_credentials
 from axletree.host.facts.variables import group_of, variable_facts
@@ -201,6 +201,47 @@ def test_an_empty_host_has_facts(tmp_path: Path) -> None:
     assert not [source for source in facts.sources.values() if "failed" in source]
     assert facts.toolchain.compilers == ()
     assert facts.taken == "2026-01-02T03:04:05Z"
+
+
+GARBAGE = (
+    "\0\xff no numbers",
+    "1:2\n: - :\n= =\n\n",
+    "x " * 5000,
+    "0-\n-1,,\n",
+    '{"a": [}',
+    "9" * 40,
+    "lib.so => /\n",
+    "a b c d e f - g h i\n",
+    "some avg10=x total=\nflags : \nMemTotal: x kB\n",
+)
+FILES = (
+    "/etc/os-release /etc/pip.conf /proc/1/cgroup /proc/cpuinfo /proc/driver/nvidia/version /proc/meminfo "
+    "/proc/pressure/memory /proc/self/cgroup /proc/self/limits /proc/self/mountinfo /proc/self/status "
+    "/proc/sys/kernel/osrelease /proc/sys/vm/overcommit_memory /proc/vmstat /run/systemd/container "
+    "/sys/class/kfd/kfd/topology/nodes/0/properties /sys/class/kfd/kfd/topology/nodes/0/mem_banks/0/properties "
+    "/sys/devices/system/cpu/online /sys/devices/system/cpu/cpu0/topology/thread_siblings_list "
+    "/sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.stat /sys/fs/cgroup/memory.events "
+    "/opt/rocm/.info/version /opt/rocm/include/hip/hip_version.h /usr/local/cuda/include/cuda.h "
+    "/usr/local/cuda/version.json /usr/local/cuda/include/crt/host_config.h /usr/lib/libcudnn.so.9 "
+    "/work/.python-version /home/someone/.pyenv/versions/x /home/someone/.pyenv/version"
+)
+PROGRAMS = (
+    "gcc g++ clang nvcc hipcc python3 pip git ld cmake ninja make conda ldconfig ldd locale rocm_agent_enumerator"
+)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_garbage_breaks_no_probe(tmp_path: Path, garbage: str) -> None:
+    """Whatever files hold and programs say, also where each comes instead of the other."""
+    host = FakeHost(tmp_path / "root")
+    for name in FILES.split():
+        host.write(name, garbage)
+    for name in PROGRAMS.split():
+        host.program(f"/usr/bin/{name}", {"": Answer(code=0, out=garbage, err=garbage)})
+    host.environ |= {"CONDA_PREFIX": garbage, "CONDA_SHLVL": garbage, "LD_LIBRARY_PATH": garbage, "CC": garbage}
+    facts = gather_facts(host.access, taken=NOW, version="1")
+    assert not [source for source in facts.sources.values() if "failed" in source]
+    assert decode_facts(msgspec.json.encode(facts), file="host.json") == facts
 
 
 def test_a_probe_that_breaks_takes_only_itself_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ def group_folders(root: Path = ROOT) -> list[tuple[Path, str]]:
         return []
     mounts = root / "sys/fs/cgroup"
     for line in lines:
+        if line.count(":") < 2:
+            continue
         _, controllers, path = line.split(":", 2)
         top = mounts / controllers if controllers else _unified(mounts)
         folder = top / path.lstrip("/")

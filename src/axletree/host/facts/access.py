@@ -91,7 +91,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def real(self, name: str) -> str:
         """A path with links followed."""
-        return self.logical(self.path(name).resolve())
+        try:
+            return self.logical(self.path(name).resolve())
+        except (OSError, ValueError):  # a loop, a name that is too long or holds a NUL
+            return name
 
     def read(self, name: str) -> str:
         """The text of a small file.
@@ -110,7 +113,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The text of a small file, stripped; ``None`` where it can't be read."""
         try:
             return self.read(name).strip()
-        except OSError:
+        except (OSError, ValueError):
             return None
 
     def exists(self, name: str) -> bool:
@@ -131,12 +134,12 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Names in a folder, sorted; none where it can't be read."""
         try:
             return tuple(sorted(entry.name for entry in os.scandir(self.path(folder))))
-        except OSError:
+        except (OSError, ValueError):
             return ()
 
     def glob(self, folder: str, pattern: str) -> tuple[str, ...]:
         """Paths below a folder that a pattern fits, sorted."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             return tuple(sorted(self.logical(path) for path in self.path(folder).glob(pattern)))
         return ()
 

@@ -73,7 +73,7 @@ def _size(access: Access, folder: str) -> int:
 
 
 def _pressure(access: Access) -> float:
-    line = next(line for line in access.read(_PSI).splitlines() if line.startswith("some"))
+    line = next((line for line in access.read(_PSI).splitlines() if line.startswith("some")), "")
     return float(dict(word.partition("=")[::2] for word in line.split()[1:])["avg10"])
 
 
