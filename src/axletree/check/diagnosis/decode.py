@@ -1,0 +1,81 @@
+"""Kinds from the text of a TOML file, with everything that is wrong in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.check.diagnosis.kind import MAX_WINDOW, Kind
+from axletree.check.diagnosis.literals import MIN_LENGTH, required_texts
+from axletree.core.errors import IntegrityError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PLACE = re.compile(r"(?<![$\w{])\{([a-z_]+)(?:\|([^{}\n]*))?\}")
+"""A named group in a text. ``${HOME}`` is none, nor is what holds a capital letter."""
+
+
+def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
+    """The kinds of one file, in its order.
+
+    Args:
+        data: TOML: tables ``[[kind]]``.
+        file: Its name, for messages; without its suffix it is the stage of all kinds in it.
+
+    Raises:
+        IntegrityError: it is not in its form; names every kind that is wrong.
+    """
+    try:
+        table = tomllib.loads(data.decode("utf-8"))
+        if table.keys() - {"kind"}:
+            raise IntegrityError(Problem(file=file, message="holds other keys than 'kind'"))
+        kinds = msgspec.convert(table.get("kind", []), tuple[Kind, ...])
+    except (ValueError, msgspec.ValidationError) as error:
+        raise IntegrityError(Problem(file=file, message=f"no list of kinds: {error}")) from error
+    problems = [
+        Problem(file=file, key=kind.id, message=message)
+        for kind in kinds
+        for message in _faults(kind, file.rpartition("/")[2].removesuffix(".toml"))
+    ]
+    names = [kind.id for kind in kinds]
+    problems += [Problem(file=file, key=name, message="is there twice") for name in names if names.count(name) > 1]
+    if problems:
+        raise IntegrityError(*problems)
+    return kinds
+
+
+def _faults(kind: Kind, stage: str) -> Iterator[str]:
+    if kind.stage != stage or not re.fullmatch(rf"{stage}/[a-z0-9]+(-[a-z0-9]+)*", kind.id):
+        yield f"belongs to stage {kind.stage!r}; in this file it must be {stage!r}, as in the id"
+    if not 0 <= kind.specific <= 100:
+        yield "specific must be 0 to 100"
+    if not 0 <= kind.window <= MAX_WINDOW:
+        yield f"window must be 0 to {MAX_WINDOW} lines"
+    if not kind.patterns or not kind.samples:
+        yield "has no patterns or no samples"
+    broken = False
+    for pattern in (*kind.patterns, *kind.needs, *kind.unless):
+        try:
+            re.compile(pattern, re.MULTILINE)
+        except re.error as error:
+            broken = True
+            yield f"{pattern!r} is no regular expression: {error}"
+    if broken:
+        return
+    for pattern in kind.patterns:
+        if not required_texts(pattern):
+            yield f"{pattern!r} has no fixed text of {MIN_LENGTH} characters that every match contains"
+    yield from _unknown_groups(kind)
+
+
+def _unknown_groups(kind: Kind) -> Iterator[str]:
+    groups = [set(re.compile(pattern).groupindex) for pattern in kind.patterns]
+    for name, words in PLACE.findall(kind.cause + "\n" + kind.fix + "\n" + kind.title):
+        if not any(name in named for named in groups):
+            yield f"{{{name}}} is a group of no pattern"
+        elif not words and not all(name in named for named in groups):
+            yield f"{{{name}}} is a group of some patterns only: write {{{name}|words}}"

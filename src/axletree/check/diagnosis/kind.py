@@ -1,0 +1,49 @@
+"""A kind of failure: what its logs say, why it happens, what to do. The values come from TOML files.
+
+The files lie in ``axletree/check/diagnosis/kinds``; :mod:`axletree.host.kinds` reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Stage = Literal["fetch", "configure", "compile", "link", "package", "import", "runtime", "env", "cache"]
+
+GENERIC = 10
+"""How specific a kind is that says no more than what the tool itself says."""
+
+MAX_WINDOW = 200
+"""Lines around a match that a kind may ask about."""
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """One kind of failure, or of a silent downgrade."""
+
+    id: str
+    """``configure/cmake-policy-removed``: the stage in which it shows, and what is wrong."""
+    known_as: str | None = None
+    """Its number in the collection of failures seen in the field."""
+    stage: Stage
+    severity: Literal["error", "warning"] = "error"
+    """``warning``: the build goes on, but without something."""
+    title: str
+    patterns: tuple[str, ...]
+    """Regular expressions (``re.MULTILINE``), any of which may match the normalised log; named groups are kept."""
+    needs: tuple[str, ...] = ()
+    """Regular expressions that must all match within ``window`` lines of the match, too."""
+    unless: tuple[str, ...] = ()
+    """Regular expressions none of which may match within ``window`` lines."""
+    window: int = 40
+    specific: int = 50
+    """0 to 100: of several matches of one place the higher counts."""
+    cause: str
+    """Why; ``{name}`` stands for a named group, ``{name|words}`` has words for when the group took no part."""
+    fix: str
+    """What to do. Commands stand on lines of their own that begin with ``$ ``."""
+    references: tuple[str, ...] = ()
+    samples: tuple[str, ...]
+    """Logs in which it is found."""
+    silent: tuple[str, ...] = ()
+    """Logs that look like it and are not."""

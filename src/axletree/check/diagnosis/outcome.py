@@ -1,0 +1,166 @@
+"""Whether anything failed: what build tools say when they end, as opposed to the words that they print on the way.
+
+Words such as ``error`` are in the logs of successful builds, too: names of files, flags, feature probes. Statements of how
+a process ended are not. They decide; a word never does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Ending = Literal["failed", "succeeded", "unfinished", "unknown"]
+"""``unfinished``: it stops in the middle of the work; ``unknown``: it does not say, as an excerpt does not."""
+
+FAILING: tuple[str, ...] = (
+    r"^(?:\[\d+/\d+\] )?ninja: (?:build stopped|error: |fatal: )",
+    r"^FAILED: (?:\[code=\d+\] )?\S",
+    r"^(?:\S*[/-])?g?make(?:\[\d+\])?: \*\*\* ",
+    r"^-- Configuring incomplete, errors occurred!",
+    r"^\*\*\* CMake (?:build|configuration) failed",
+    r"^[ \t]*(?:[×x] |error: |ERROR: )?(?:subprocess-exited-with-error|metadata-generation-failed)",
+    r"^[ \t]*(?:[×╰─▶> ]*)[^\s].* did not run successfully\.?$",
+    r"^[ \t]*ERROR: (?:Failed building wheel|Failed to build|Could not build wheels|No matching distribution found)",
+    r"^[ \t]*(?:error: )?[×╰─▶ ]*(?:Failed to build `|Build backend failed|No solution found when resolving)",
+    r"\bCalledProcessError: Command ",
+    r"^[ \t]*error: command '[^'\n]*' (?:failed|terminated)",
+    r"\bRuntimeError: Error compiling objects for extension",
+    r"^(?:Error: )?Process completed with exit code [1-9]",
+    r"^ERROR: Job failed",
+    r"^Finished: (?:FAILURE|ABORTED)",
+    r"^Build step '.*' marked build as failure",
+    r"\b(?:did not complete successfully: exit code: [1-9]|returned a non-zero code: [1-9])",
+    r"^ERROR: failed to (?:solve|build)\b",
+    r"^=+ .*\b\d+ (?:failed|errors?)\b.* in [\d.]+s",
+    r"^FAILED \((?:failures|errors|unexpected successes)=",
+    r"^\[  FAILED  \] \d+ tests?",
+    r"^\d+% tests passed, [1-9]\d* tests? failed out of \d+",
+    r"^ERROR Backend (?:subprocess|operation) (?:exited|failed)",
+    r"^\S+: recipe for target '.*' failed",
+    r"^\d+ errors? (?:generated|detected in the compilation)",
+    r"^compilation terminated\b",
+    r"\bld returned [1-9]\d* exit status|linker command failed with exit code",
+    r"^error: could not compile `",
+    r"^[ \t]*(?:\S+: )?line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Illegal instruction|Bus error)\b",
+    r"^(?:Killed|Aborted(?: \(core dumped\))?|Segmentation fault(?: \(core dumped\))?|Illegal instruction(?: \(core .*)?)$",
+    r"^(?:\S+ )?(?:exited|finished|failed|ended) with (?:exit )?(?:code|status) [1-9]",
+    r"^[ \t]*\S+\s+FAILED after [\d.]+ ",
+    r"^\d+ (?:stages? )?failed, ",
+)
+"""Statements that something ended in failure."""
+
+SUCCEEDING: tuple[str, ...] = (
+    r"^[ \t]*Successfully (?:built|installed|created|tagged) \S",
+    r"^ninja: no work to do\.",
+    r"^\[100%\] Built target ",
+    r"^-- Build files have been written to: ",
+    r"^=+ (?:.*, )?\d+ passed\b(?!.*\b(?:failed|errors?)\b).*=*$",
+    r"^\d+ passed\b(?!.*\b(?:failed|errors?)\b).* in [\d.]+s",
+    r"^Ran \d+ tests? in [\d.]+s\n\nOK\b",
+    r"^\[  PASSED  \] \d+ tests?",
+    r"^100% tests passed",
+    r"^Finished: SUCCESS",
+    r"^Job succeeded",
+    r"^Process completed with exit code 0",
+    r"^BUILD SUCCESSFUL",
+    r"^Finished processing dependencies for ",
+    r"^(?: \+ |Installed \d+ packages? in |Prepared \d+ packages? in |Built \S+\.(?:whl|tar\.gz))",
+    r"^[ \t]*Finished `?\w+`? (?:profile|\[)",
+    r"^removing build/bdist\.",
+    r"^#\d+ (?:naming to|exporting to image|DONE )",
+    r"^[ \t]*\S+\s+done in [\d.]+ ",
+)
+"""Statements that something ended well."""
+
+IGNORED: tuple[str, ...] = (r"^(?:\S*[/-])?g?make(?:\[\d+\])?: \[.*\] Error \d+ \(ignored\)",)
+
+_PROGRESS = re.compile(r"^\[ *(\d+)(?:/(\d+)\]|%\])")
+_WORKING = re.compile(
+    r"^\[ *\d+/\d+\] |^\[ *\d+%\] |^-- (?:Performing Test|Looking for|Check|Detecting)|^\s*(?:Compiling|Building|Collecting|Downloading) "
+    r"|^(?:\S*/)?(?:x86_64-linux-gnu-)?(?:g?cc|[cg]\+\+|clang\+*|nvcc|hipcc) -"
+)
+"""Lines that tools print while at work, never last."""
+
+_PROBE = re.compile(
+    r"\b(?:conftest|_configtest|CMakeScratch|CMakeTmp|cmTC_\w+|CheckSymbolExists|CheckFunctionExists|CheckIncludeFiles?"
+    r"|meson-private|sanitycheck\w*|testfile|feature_test)\b|/TryCompile-|^-- |^\s*checking (?:for|whether|if)\b|Performing Test"
+    r"|^fatal: (?:not a git repository|No names found|no tag exactly matches)|\b[Ww]arning: "
+)
+"""What feature probes, and git asked for a version, print whether or not it matters."""
+_FORGIVEN = re.compile(
+    r"\b(?:[Ff]alling back|[Ff]all(?:s|ing)?back|ignor(?:ed|ing)|[Ii]gnor(?:ed|ing)|[Ss]kipp(?:ed|ing)|[Cc]ontinuing|[Rr]etry(?:ing)?|[Nn]on-fatal"
+    r"|not fatal|\(this is (?:ok|fine|harmless)|[Ee]xpected (?:error|failure)|xfail|XFAIL|will be disabled|[Cc]aught|harmless|[Oo]ptional"
+    r"|[Dd]isabl(?:ed|ing))\b|\(ignored\)"
+)
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool said of how something ended."""
+
+    line: int
+    failed: bool
+    text: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a log ends."""
+
+    ending: Ending
+    said: Statement | None
+    """The statement that decides."""
+    lines: int
+    """Lines of the log."""
+
+
+def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> Outcome:
+    """How a log ends.
+
+    Args:
+        statements: What was said, in order.
+        tail: Its last lines.
+        lines: How many it has.
+    """
+    failing = [said for said in statements if said.failed and not _recovered(said, statements)]
+    if failing:
+        return Outcome(ending="failed", said=failing[0], lines=lines)
+    last = next((line for line in reversed(tail) if line.strip()), "")
+    progress = _PROGRESS.match(last)
+    complete = progress is not None and (progress[1] == progress[2] or (not progress[2] and progress[1] == "100"))
+    if complete:
+        return Outcome(ending="succeeded", said=Statement(line=lines, failed=False, text=last), lines=lines)
+    if progress is not None or _WORKING.search(last):
+        return Outcome(ending="unfinished", said=None, lines=lines)
+    if statements and not statements[-1].failed:
+        return Outcome(ending="succeeded", said=statements[-1], lines=lines)
+    return Outcome(ending="unknown", said=None, lines=lines)
+
+
+_PACKAGE = re.compile(r"(?:Failed building wheel for|Failed to build `?) *([\w.-]+)")
+
+
+def _recovered(said: Statement, statements: Iterable[Statement]) -> bool:
+    """Whether the very package that failed was made later, as when pip tries another version."""
+    package = _PACKAGE.search(said.text)
+    if package is None:
+        return False
+    name = re.escape(package[1].partition("==")[0]).replace("_", "[-_]").replace(r"\-", "[-_]")
+    made = re.compile(rf"\b{name}(?:-\d|\b)", re.IGNORECASE)
+    return any(
+        not other.failed and other.line > said.line and made.search(other.text) and "uccessfully" in other.text
+        for other in statements
+    )
+
+
+def is_noise(lines: Sequence[str]) -> bool:
+    """Whether lines of a match are of the sort that successful builds print, too."""
+    return any(_PROBE.search(line) for line in lines)
+
+
+def is_forgiven(lines: Sequence[str]) -> bool:
+    """Whether lines around a match say that the program went on without."""
+    return any(_FORGIVEN.search(line) for line in lines)

@@ -1,0 +1,77 @@
+"""Which of many matches is the root cause: specific before generic at one place, the first place that really failed first."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.check.diagnosis.kind import GENERIC, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.check.diagnosis.outcome import Outcome, Statement
+
+_GAP = 25
+"""Lines between matches of one place, at most."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A match of a kind."""
+
+    kind: Kind
+    line: int
+    excerpt: tuple[tuple[int, str], ...]
+    """Line numbers and texts."""
+    groups: dict[str, str]
+    proven: bool
+    """Whether the words beside it say that a process ended."""
+    forgiven: bool
+    """Whether the words around it say that the program went on."""
+
+
+def rank(candidates: Sequence[Candidate], said: Sequence[Statement], outcome: Outcome) -> list[Candidate]:
+    """The matches that count, the root cause first, each kind once; warnings behind errors."""
+    errors = [found for found in candidates if found.kind.severity == "error" and _counts(found, said, outcome)]
+    errors.sort(key=lambda found: (found.line, -found.kind.specific))
+    places: list[list[Candidate]] = [errors[:1]] if errors else []
+    for before, found in pairwise(errors):
+        if found.line - before.line <= _GAP:
+            places[-1].append(found)
+        else:
+            places.append([found])
+    for place in places:
+        place.sort(key=lambda found: (-found.kind.specific, found.line))
+    places.sort(key=lambda place: (_tier(place, said), min(found.line for found in place)))
+    warnings = sorted((found for found in candidates if found.kind.severity == "warning"), key=lambda found: found.line)
+    chosen: dict[str, Candidate] = {}
+    for found in (*(found for place in places for found in place), *warnings):
+        chosen.setdefault(found.kind.id, found)
+    return list(chosen.values())
+
+
+def _counts(found: Candidate, said: Sequence[Statement], outcome: Outcome) -> bool:
+    """Whether a match may be an error at all, given how the log ends."""
+    if outcome.ending == "succeeded" or _went_on(found, said):
+        return found.proven and not found.forgiven and found.kind.specific > GENERIC
+    return True
+
+
+def _went_on(found: Candidate, said: Sequence[Statement]) -> bool:
+    """Whether nothing failed at or after a match, and something succeeded after it."""
+    after = [statement for statement in said if statement.line >= found.line - 5]
+    return any(not statement.failed for statement in after) and not any(statement.failed for statement in after)
+
+
+def _tier(place: Sequence[Candidate], said: Sequence[Statement]) -> int:
+    """0: a failure is stated after it; 1: its own words say so; 2: neither. Generic answers come behind."""
+    line = min(found.line for found in place)
+    generic = 3 * all(found.kind.specific <= GENERIC for found in place)
+    for statement in said:
+        if statement.line >= line - 5:
+            if statement.failed:
+                return generic
+            break
+    return generic + (1 if any(found.proven for found in place) else 2)

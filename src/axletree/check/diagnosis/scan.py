@@ -1,0 +1,157 @@
+"""Many regular expressions over the blocks of a log: an expression is only tried where its fixed text is."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from axletree.check.diagnosis.literals import ignores_case, required_texts, spans_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from axletree.check.diagnosis.log import Block
+
+K = TypeVar("K")
+
+_REACH = 14
+"""Lines over which a match may reach."""
+
+_MOST = 400
+"""Lines of a block that one text is looked for on: a log that repeats itself says nothing new."""
+
+
+class Hit(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
+    """A match."""
+
+    owner: K
+    at: int
+    """Which of the block's lines it begins on."""
+    end: int
+    """Which of the block's lines it ends on."""
+    groups: dict[str, str]
+
+
+class _Watch(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
+    owner: K
+    regex: re.Pattern[str]
+    reach: int
+    """Lines before and after its fixed text over which a match may reach."""
+    choices: tuple[tuple[bytes, ...], ...]
+    folded: bool
+
+
+class Scanner(Generic[K]):
+    """Expressions, made ready to be looked for together."""
+
+    def __init__(self, patterns: Iterable[tuple[K, str]]) -> None:
+        """Take expressions, each with whom it belongs to.
+
+        Raises:
+            ValueError: one has no fixed text.
+        """
+        self._watches: list[_Watch[K]] = []
+        for owner, pattern in patterns:
+            folded = ignores_case(pattern)
+            choices = required_texts(pattern)
+            if not choices:
+                raise ValueError(pattern)
+            self._watches.append(
+                _Watch(
+                    owner=owner,
+                    regex=re.compile(pattern, re.MULTILINE),
+                    reach=_REACH if spans_lines(pattern) else 0,
+                    choices=tuple(
+                        tuple((text.lower() if folded else text).encode() for text in choice) for choice in choices
+                    ),
+                    folded=folded,
+                )
+            )
+
+    def scan(self, block: Block) -> Iterator[Hit[K]]:
+        """All matches that begin on a line of the block's own; of one expression at most one a line."""
+        plain, folded = _Lines(block.text), _Lines(block.text.lower())
+        for watch in self._watches:
+            places = _places(watch, folded if watch.folded else plain)
+            if places:
+                yield from _matches(watch, block, places)
+
+
+class _Lines:
+    """Which lines of a text hold which words."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._known: dict[bytes, list[int]] = {}
+
+    def holding(self, choice: tuple[bytes, ...]) -> list[int]:
+        """Numbers of the lines, from 0, that hold one of some words."""
+        found = [line for word in choice for line in self._of(word)]
+        return sorted(set(found)) if len(choice) > 1 else found
+
+    def _of(self, word: bytes) -> list[int]:
+        known = self._known.get(word)
+        if known is None:
+            known = self._known[word] = _lines_with(word, self._text)
+        return known
+
+
+def _places(watch: _Watch[K], lines: _Lines) -> list[int]:
+    """Lines on which, or near which, there is all the fixed text of an expression."""
+    places = lines.holding(watch.choices[0])
+    for choice in watch.choices[1:]:
+        if not places:
+            break
+        others = lines.holding(choice)
+        if len(others) < _MOST:
+            near = {other + away for other in others for away in range(-watch.reach, watch.reach + 1)}
+            places = [place for place in places if place in near]
+    return places
+
+
+def _lines_with(word: bytes, text: bytes) -> list[int]:
+    found: list[int] = []
+    line = counted = 0
+    at = text.find(word)
+    while at >= 0 and len(found) < _MOST:
+        line += text.count(b"\n", counted, at)
+        counted = at
+        found.append(line)
+        end = text.find(b"\n", at)
+        at = text.find(word, end) if end >= 0 else -1
+    return found
+
+
+def _matches(watch: _Watch[K], block: Block, places: Sequence[int]) -> Iterator[Hit[K]]:
+    begin = block.own.start
+    for low, high in _merged([begin + place for place in places], watch.reach, len(block.lines)):
+        text = b"\n".join(block.lines[low:high]).decode("utf-8", "replace")
+        line, counted, last = low, 0, -1
+        for match in watch.regex.finditer(text):
+            line += text.count("\n", counted, match.start())
+            counted = match.start()
+            if line == last or line not in block.own:
+                continue
+            last = line
+            yield Hit(
+                owner=watch.owner,
+                at=line,
+                end=line + match[0].rstrip().count("\n"),
+                groups={name: value for name, value in match.groupdict().items() if value is not None},
+            )
+
+
+def _merged(places: Sequence[int], reach: int, length: int) -> Iterator[tuple[int, int]]:
+    """Ranges of lines around places, those that touch put together."""
+    low = high = -1
+    for place in places:
+        if low >= 0 and place - reach <= high:
+            high = min(length, place + reach + 1)
+            continue
+        if low >= 0:
+            yield low, high
+        low, high = max(0, place - reach), min(length, place + reach + 1)
+    if low >= 0:
+        yield low, high

@@ -1,0 +1,56 @@
+"""Every kind of failure: found in its own logs, in the middle of others, and silent where nothing failed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from axletree.check.diagnosis.engine import Diagnosis, Engine
+from axletree.host.kinds import read_kinds
+from support.logs import good_log
+
+KINDS = read_kinds()
+SAMPLES = [(kind.id, number, text) for kind in KINDS for number, text in enumerate(kind.samples)]
+SILENT = [(kind.id, number, text) for kind in KINDS for number, text in enumerate(kind.silent)]
+
+
+@cache
+def engine() -> Engine:
+    return Engine(KINDS)
+
+
+def diagnose(text: str) -> Diagnosis:
+    return engine().diagnose([text.encode()])
+
+
+@pytest.mark.parametrize(("kind", "number", "text"), SAMPLES, ids=[f"{kind}-{number}" for kind, number, _ in SAMPLES])
+def test_found_in_its_sample(kind: str, number: int, text: str) -> None:
+    found = diagnose(text).findings
+    assert found
+    assert found[0].rule == kind, [finding.rule for finding in found]
+
+
+@pytest.mark.parametrize(("kind", "number", "text"), SAMPLES, ids=[f"{kind}-{number}" for kind, number, _ in SAMPLES])
+def test_found_in_the_middle_of_another_log(kind: str, number: int, text: str) -> None:
+    before, after = good_log()
+    lines = text.strip("\n").split("\n")
+    found = diagnose("\n".join([*before, *lines, *after, ""])).findings
+    assert found
+    assert found[0].rule == kind, [finding.rule for finding in found]
+    for evidence in found[0].evidence:
+        assert evidence.text.strip() in lines[evidence.line - len(before) - 1].replace(
+            "\N{RIGHT SINGLE QUOTATION MARK}", "'"
+        )
+
+
+@pytest.mark.parametrize(("kind", "number", "text"), SILENT, ids=[f"{kind}-{number}" for kind, number, _ in SILENT])
+def test_silent(kind: str, number: int, text: str) -> None:
+    assert kind not in [finding.rule for finding in diagnose(text).findings]
+
+
+def test_no_two_kinds_have_one_name() -> None:
+    names = [kind.id for kind in KINDS]
+    assert len(set(names)) == len(names)
+    known = [kind.known_as for kind in KINDS if kind.known_as]
+    assert len(set(known)) == len(known)
