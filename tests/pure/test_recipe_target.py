@@ -132,6 +132,12 @@ def test_a_stage_with_a_condition_is_missed_by_nobody_where_it_is_not() -> None:
     assert cuda.packages[-1].chosen_by == {"gpu": "cu130"}, "siblings know that others may not have it"
 
 
+def test_one_override_changes_several_packages() -> None:
+    text = SMALL + '\n[[override]]\npackage = ["small", "small-lib"]\nrequires = ["numpy"]\n'
+    for target in targets_of(text).values():
+        assert [package.requires[-1] for package in target.packages] == ["numpy", "numpy"]
+
+
 def test_one_override_changes_several_stages() -> None:
     targets = targets_of(SMALL + CONDITIONAL)
     for stage in (targets["py311-cpu"].stages[0], targets["py311-cpu"].stages[-1]):

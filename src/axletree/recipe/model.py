@@ -304,7 +304,9 @@ class Override(Table, frozen=True, kw_only=True):
         Meta(description="Stage that is changed; or a list of them, for what several have in common."),
     ] = None
     environment: Annotated[str | None, Meta(description="Environment that is changed.")] = None
-    package: Annotated[str | None, Meta(description="Package that is changed.")] = None
+    package: Annotated[
+        str | tuple[str, ...] | None, Meta(description="Package that is changed; or a list of them.")
+    ] = None
     env: Annotated[dict[str, str], Meta(description="Variables that are added or replaced (stages).")] = {}
     commands: Annotated[tuple[str, ...] | None, Meta(description="Commands instead of the stage's own.")] = None
     config: Annotated[dict[str, str], Meta(description="Config settings that are added or replaced (stages).")] = {}
@@ -327,6 +329,11 @@ class Override(Table, frozen=True, kw_only=True):
     def stages(self) -> tuple[str, ...]:
         """Names of the stages that are changed."""
         return (self.stage,) if isinstance(self.stage, str) else self.stage or ()
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Names of the packages that are changed."""
+        return (self.package,) if isinstance(self.package, str) else self.package or ()
 
 
 class Recipe(Table, frozen=True, kw_only=True):

@@ -226,16 +226,14 @@ def _overridden(recipe: Recipe, values: AxisValues) -> Recipe:
     for override in recipe.override:
         if not matches(override.when, values):
             continue
-        for stage in override.stages:
-            stages[stage] = _override_stage(stages[stage], override)
+        for name in override.stages:
+            stages[name] = _override_stage(stages[name], override)
+        for name in override.packages:
+            packages[name] = _override_package(packages[name], override)
         if override.environment is not None:
             environment = environments[override.environment]
             requires = (*environment.requires, *override.requires)
             environments[override.environment] = replace(environment, requires=requires)
-        elif override.package is not None:
-            package = packages[override.package]
-            table = package.conda if override.conda is None else changed(package.conda, override.conda)
-            packages[override.package] = replace(package, requires=(*package.requires, *override.requires), conda=table)
     return replace(recipe, stages=stages, environments=environments, packages=packages)
 
 
@@ -251,6 +249,11 @@ def _override_stage(stage: Stage, override: Override) -> Stage:
         pass_env=(*stage.pass_env, *override.pass_env),
         resources=stage.resources if override.resources is None else override.resources,
     )
+
+
+def _override_package(package: Package, override: Override) -> Package:
+    table = package.conda if override.conda is None else changed(package.conda, override.conda)
+    return replace(package, requires=(*package.requires, *override.requires), conda=table)
 
 
 def _source(recipe: Recipe, values: AxisValues) -> TargetSource:

@@ -247,8 +247,8 @@ def _key(field: str) -> str:
 
 def changed_by(override: Override) -> dict[str, tuple[str, ...]]:
     """Kind of table -> the names of those that an override changes."""
-    single = {"environment": override.environment, "package": override.package}
-    return {"stage": override.stages} | {kind: () if name is None else (name,) for kind, name in single.items()}
+    environment = () if override.environment is None else (override.environment,)
+    return {"stage": override.stages, "environment": environment, "package": override.packages}
 
 
 def seen_by_all(recipe: Recipe, kind: str, names: Sequence[str]) -> tuple[tuple[str, ...], Path]:

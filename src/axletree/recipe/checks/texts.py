@@ -95,11 +95,11 @@ def _has_test(recipe: Recipe, test: Test, values: dict[str, str]) -> bool:
 def _overrides(recipe: Recipe, override: Override, values: dict[str, str]) -> bool:
     if not matches(override.when, values):
         return False
-    package = recipe.packages.get(override.package or "")
-    stages = [recipe.stages[name] for name in override.stages if name in recipe.stages]
-    if package is not None:
-        return has_package(recipe, package, values)
-    return not stages or any(matches(stage.when, values) for stage in stages)
+    present = [
+        *(matches(recipe.stages[name].when, values) for name in override.stages if name in recipe.stages),
+        *(has_package(recipe, recipe.packages[name], values) for name in override.packages if name in recipe.packages),
+    ]
+    return any(present) or not present
 
 
 def _one(path: Path, text: str, axes: tuple[str, ...], declared_at: Path | None, check: Check | None = None) -> Slot:
