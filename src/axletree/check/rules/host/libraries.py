@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from axletree.check.host.examined import Examined
 
+_OPEN = ("LD_LIBRARY_PATH", "loader cache")
+"""Where whoever asks for a name finds a library."""
+
 
 def _openmp(facts: Examined) -> Iterator[Found]:
     kinds: dict[str, Library] = {}
@@ -32,15 +35,21 @@ def _openmp(facts: Examined) -> Iterator[Found]:
 
 
 def _copies(facts: Examined) -> Iterator[Found]:
+    """Copies that contend: libraries of wheels and conda packages are found by those beside them before all others.
+
+    LD_LIBRARY_PATH comes before what they say themselves, so a copy there contends with every one.
+    """
     for each in facts.host.libraries.copies or ():
-        if each.differ:
-            first, *others = each.libraries
-            message = f"{each.soname} is there {len(each.libraries)} times, in different versions: {first.path} wins"
-            yield Found(
-                where=first.path,
-                message=message,
-                evidence=tuple(f"{other.path} {other.version or ''}".strip() for other in others),
-            )
+        loadable = [library for library in each.libraries if "/stubs/" not in library.path]  # those are for linking
+        if not loadable:
+            continue
+        first, *others = loadable
+        rivals = [other for other in others if first.origin == "LD_LIBRARY_PATH" or other.origin == "loader cache"]
+        if each.differ and first.origin in _OPEN and any(rival.version != first.version for rival in rivals):
+            message = f"{each.soname} is there several times, in different versions; the loader takes {first.path}"
+            told = (first, *rivals)
+            evidence = tuple(f"{one.path} {one.version or ''}".strip() for one in told)
+            yield Found(where=first.path, message=message, evidence=evidence)
 
 
 def _preload(facts: Examined) -> Iterator[Found]:
@@ -110,7 +119,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
                                 soname="libcudnn.so.9",
                                 differ=True,
                                 libraries=(
-                                    _lib("cudnn", "/usr/lib/libcudnn.so.9", version="9.1.0"),
+                                    _lib("cudnn", "/opt/old/libcudnn.so.9", "LD_LIBRARY_PATH", version="9.1.0"),
                                     _lib("cudnn", "~/e/libcudnn.so.9", version="9.13.0"),
                                 ),
                             ),
@@ -119,7 +128,24 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
                 ),
                 fires=True,
             ),
-            Case(title="one", facts=on(), fires=False),
+            Case(
+                title="the system's beside that of a wheel, which finds its own",
+                facts=on(
+                    libraries={
+                        "copies": (
+                            Copies(
+                                soname="libcudnn.so.9",
+                                differ=True,
+                                libraries=(
+                                    _lib("cudnn", "/usr/lib/libcudnn.so.9", "loader cache", version="9.1.0"),
+                                    _lib("cudnn", "~/e/libcudnn.so.9", "wheel", version="9.13.0"),
+                                ),
+                            ),
+                        )
+                    }
+                ),
+                fires=False,
+            ),
         ),
     ),
     Rule(

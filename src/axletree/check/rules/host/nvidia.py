@@ -97,12 +97,14 @@ def _mismatch(facts: Examined) -> Iterator[Found]:
     if driver is None or driver.init == _FORWARD:
         return
     library, module = driver.libcuda_version, _module(facts)
-    compat = any(each.used for each in facts.host.cuda.compat or ())
-    if (
-        driver.init == _MISMATCH
-        or "mismatch" in (driver.nvml_error or "")
-        or (library and module and library != module and not compat)
-    ):
+    compat = next((each for each in facts.host.cuda.compat or () if each.used), None)
+    refused = driver.init == _MISMATCH or "mismatch" in (driver.nvml_error or "")
+    differ = bool(library and module and library != module)
+    if compat is not None and refused:
+        message = f"the loader takes libcuda {library} of {compat.path}, and the kernel runs driver {module}"
+        fix = f"take {compat.path} out of LD_LIBRARY_PATH: it is for kernels whose driver is older than it"
+        yield Found(where=compat.path, message=message, fix=fix)
+    elif refused or (differ and compat is None):
         message = f"the kernel runs driver {module}, and the libraries are of {library}"
         yield Found(where="driver", message=message, fix=_LOAD_AGAIN)
 
@@ -208,6 +210,17 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
                 title="a compat package that is meant",
                 facts=on(WITH_CUDA, cuda={**_driver(module="535.86.05"), "compat": _COMPAT}),
                 fires=False,
+            ),
+            Case(
+                title="a compat package of an image, older than the driver",
+                facts=on(
+                    WITH_CUDA,
+                    cuda={
+                        **_driver(init=803, module="580.159.04", libcuda_version="580.95.05"),
+                        "compat": _COMPAT,
+                    },
+                ),
+                fires=True,
             ),
             Case(title="the same version", facts=on(WITH_CUDA), fires=False),
         ),

@@ -110,7 +110,7 @@ def _flags(facts: Examined) -> Iterator[Found]:
 def _search(facts: Examined) -> Iterator[Found]:
     for name in _SEARCH:
         value = facts.host.variable(name)
-        if value:
+        if value and any(not folder.endswith("/stubs") for folder in value.split(":")):  # CUDA's images name that one
             empty = ": an empty entry in it is the current folder" if "" in value.split(":") else ""
             yield Found(
                 where=name, message=f"{name}={value} comes before the compiler's own folders in every build{empty}"
