@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from axletree.check.diagnosis.literals import ignores_case, required_texts, spans_lines
+from axletree.check.diagnosis.words import Vocabulary, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +42,8 @@ class _Watch(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     """Lines before and after its fixed text over which a match may reach."""
     choices: tuple[tuple[bytes, ...], ...]
     folded: bool
+    words: tuple[tuple[frozenset[bytes], ...], ...]
+    """Of each text of each choice, the words."""
 
 
 class Scanner(Generic[K]):
@@ -67,13 +70,20 @@ class Scanner(Generic[K]):
                         tuple((text.lower() if folded else text).encode() for text in choice) for choice in choices
                     ),
                     folded=folded,
+                    words=tuple(tuple(words_of(text.lower().encode()) for text in choice) for choice in choices),
                 )
             )
+        self._vocabulary = Vocabulary(
+            word for watch in self._watches for texts in watch.words for words in texts for word in words
+        )
 
     def scan(self, block: Block) -> Iterator[Hit[K]]:
         """All matches that begin on a line of the block's own; of one expression at most one a line."""
+        present = self._vocabulary.parts_in(block.text)
         plain, folded = _Lines(block.text), _Lines(block.text.lower())
         for watch in self._watches:
+            if not all(any(words <= present for words in texts) for texts in watch.words):
+                continue
             places = _places(watch, folded if watch.folded else plain)
             if places:
                 yield from _matches(watch, block, places)
