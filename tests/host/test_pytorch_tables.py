@@ -1,4 +1,4 @@
-"""The tables of CUDA releases say what an official wheel of PyTorch says of itself."""
+"""PyTorch's recipe and its tables of CUDA releases, compared with what official wheels hold and say of themselves."""
 
 from __future__ import annotations
 
@@ -77,3 +77,13 @@ def test_requirements(members: Member, gpus: dict[str, dict[str, str]]) -> None:
         assert f"{pins[f'nvidia-{name}-cu13'].removeprefix('==')} in [2.14.1]" in comments, (
             "what is other there is said"
         )
+
+
+@pytest.mark.parametrize("requirement", ["torch==2.13.0+cpu", "torch==2.14.1"])
+def test_texts_that_the_relocations_replace_are_there(requirement: str) -> None:
+    stages = tomllib.loads((TABLE.parent.with_suffix(".toml")).read_text("utf-8"))["stages"]
+    edits = [edit for stage in ("torch-tree", "torch-prefix") for edit in stages[stage]["relocate"]["edits"]]
+    assert len(edits) == 12
+    with zipfile.ZipFile(wheel(requirement)) as archive:
+        for edit in edits:
+            assert archive.read(edit["file"]).decode().count(edit["find"]) == 1, edit["file"]
