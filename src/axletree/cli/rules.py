@@ -29,8 +29,8 @@ def command(*, names: tuple[str, ...], as_json: bool) -> None:
     """
     found = find_rules(names)
     if as_json:
-        rules = [_document(rule) for _, rules in found for rule in rules]
-        click.echo(msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, "rules": rules}), indent=1))
+        documents = [_document(rule) for _, rules in found for rule in rules]
+        click.echo(msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, "rules": documents}), indent=1))
         return
     width = min(shutil.get_terminal_size().columns, 100)
     for number, (title, rules) in enumerate(found):
