@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from axletree.check.diagnosis.decode import decode_kinds
-from axletree.core.errors import HostError, IntegrityError
+from axletree.core.errors import HostError, IntegrityError, Problem
 
 if TYPE_CHECKING:
     from axletree.check.diagnosis.kind import Kind
@@ -29,7 +29,7 @@ def read_kinds() -> tuple[Kind, ...]:
     if not found:
         raise HostError("the kinds of failure are missing", hint="reinstall axletree")
     kinds: list[Kind] = []
-    problems = []
+    problems: list[Problem] = []
     for name, data in found:
         try:
             kinds += decode_kinds(data, file=name)
