@@ -30,6 +30,7 @@ test: .venv/.ready-dev
 	@scripts/setup compiler
 	@scripts/setup linkers
 	@scripts/setup pytorch
+	@scripts/setup shells
 	@scripts/setup browser
 	$(TEST)
 

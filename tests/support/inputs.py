@@ -91,6 +91,25 @@ def debian_package(package: str, suite: str, component: str = "main", *, only: t
     return folder / "root"
 
 
+def debian_root(name: str, suite: str, packages: tuple[str, ...]) -> Path:
+    """A folder into which Debian packages of a suite were unpacked together, without what they depend on."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        pytest.skip("Debian packages need apt-get and dpkg-deb")
+    folder = CACHE / f"root-{name}-{suite}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "root").exists():
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                # What is installed here is no candidate: the suite's own version is wanted.
+                apt = [*_apt(folder / "apt", "deb", suite, "main"), "-oDir::State::status=/dev/null"]
+                _run_apt([*apt, "download", *packages], scratch, name, suite)
+                for archive in sorted(Path(scratch).glob("*.deb")):
+                    subprocess.run(["dpkg-deb", "-x", archive, f"{scratch}/root"], check=True)
+                Path(scratch, "root").replace(folder / "root")
+    return folder / "root"
+
+
 def _apt(state: Path, kind: str, suite: str, component: str) -> list[str]:
     """An ``apt-get`` that knows one suite only and keeps its state in a folder of its own."""
     for needed in ("lists/partial", "cache/archives/partial"):

@@ -330,9 +330,8 @@ def verify(
     order = description.order if description is not None else Order()
     name = description.folder if description is not None else "system"
     seen = verify_environment(name, order, active, compilers=compilers, note=note)
-    missing = sorted({each for each in compilers if not any(each in {one.compiler, one.path} for one in seen.proofs)})
-    if missing:
-        raise UsageError(f"no compiler {', '.join(missing)} on PATH of {name}")
+    if len(seen.proofs) < len(set(compilers)):
+        raise UsageError(f"not all of {', '.join(compilers)} are compilers on PATH of {name}")
     if not seen.proofs:
         raise HostError("no compiler on PATH", hint="install one (Debian and Ubuntu: apt-get install g++)")
     return Report(seen=seen, findings=apply_rules(ENVIRONMENT_RULES, seen))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from axletree.environment.export import Format
     from axletree.environment.shells import Shell
 
+_BEHIND = "axletree.env.command"
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 """How shells say that a command is not there, or can't be run."""
 
@@ -110,22 +111,31 @@ def deactivate(*, shell: str | None) -> None:
     _write(undoing_text(environments.deactivate(os.environ), _shell(shell)))
 
 
-@command.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
-@click.argument("place", metavar="[DIR|RECIPE]", required=False)
+class _Behind(click.Command):
+    """A command that leaves what is behind ``--`` alone: it belongs to somebody else."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take ours, and note the rest."""
+        if "--" in args:
+            split = args.index("--")
+            args, ctx.meta[_BEHIND] = args[:split], tuple(args[split + 1 :])
+        return super().parse_args(ctx, args)
+
+
+@command.command(cls=_Behind, options_metavar="[OPTIONS]")
+@click.argument("place", metavar="[DIR|RECIPE] -- COMMAND...", required=False)
 @_choosing
-@click.argument("argv", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(
     ctx: click.Context,
     *,
     place: str | None,
-    argv: tuple[str, ...],
     variant: str | None,
     stage: str | None,
     environment: str | None,
 ) -> None:
     """Run a command in an environment, and exit as it exits: env run [DIR|RECIPE] -- COMMAND."""
-    del ctx
+    argv: tuple[str, ...] = ctx.meta.get(_BEHIND, ())
     if not argv:
         raise UsageError("no command to run", hint="axletree env run DIR -- COMMAND")
     description = _find(place, variant, stage, environment)

@@ -121,7 +121,7 @@ def undoing(environ: Mapping[str, str]) -> tuple[Change, ...]:
             changes.append(Change(variable=name, value=was, exported=how != "p"))
         elif value is not None and now is not None and separator:
             changes.append(Change(variable=name, value=without(value, now, was, separator), exported=how != "p"))
-    ours = sorted(name for name in environ if name.startswith(f"{prefix}_"))
+    ours = sorted(name for name in environ if name.startswith(f"{prefix}_") and NAME.fullmatch(name))
     changes += [Change(variable=name, value=None) for name in ours]
     changes.append(Change(variable=ACTIVE, value=str(level - 1) if level > 1 else None))
     return tuple(changes)

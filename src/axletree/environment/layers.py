@@ -39,7 +39,8 @@ _VARIABLES = {"include": "CPATH", "link": "LIBRARY_PATH", "run": "LD_LIBRARY_PAT
 """How gcc and clang, and the linker through them, and glibc's loader are told a list.
 
 gcc, "Environment Variables Affecting GCC"; ld.so(8). They are the only way that also reaches tools which a build system
-calls by itself.
+calls by itself. ``LIBRARY_PATH`` comes after the system's own folders, so what build systems pass on, ``LDFLAGS``, says
+the order for linking too.
 """
 
 
@@ -95,6 +96,10 @@ def _deltas(layers: Sequence[Layer], order: Order) -> Iterator[Delta]:
         entries: tuple[Entry, ...] = getattr(order, way)
         for origin in reversed(list(dict.fromkeys(entry.origin for entry in entries))):
             yield from _prepended(variable, [entry.path for entry in entries if entry.origin == origin], origin)
+    for entry in reversed(order.link):
+        if not any(char in entry.path for char in " \t'\"\\"):  # no word of a list of flags
+            value = f"-L{entry.path}"
+            yield Delta(variable="LDFLAGS", operation="prepend", value=value, origin=entry.origin, separator=" ")
     for layer in reversed(layers):
         yield from _prepended("CMAKE_PREFIX_PATH", layer.cmake, layer.origin)
     for layer in layers:

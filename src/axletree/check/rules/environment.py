@@ -15,6 +15,7 @@ _SHOWN = 5
 _VARIABLES = frozenset({
     "CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD",
     "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND",
+    "CPPFLAGS", "CXXFLAGS", "LDFLAGS",
 })  # fmt: skip
 
 
@@ -190,8 +191,8 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
         severity="error",
         title="The compiler does not put a folder of headers where it is asked to",
         why="gcc and clang drop a folder from where -I put it if they have it as a system folder, and look into it "
-        "last. hipcc has ROCm's include so (ROCm/HIP issue 3587): Thrust and hipCUB then come from the environment or the "
-        "system, in versions that ROCm's other headers don't fit.",
+        "last. hipcc has ROCm's include so (ROCm/HIP issue 3587): Thrust and hipCUB then come from the "
+        "environment or the system, in versions that ROCm's other headers don't fit.",
         fix="put a copy of the folder, under another name, in front",
         check=_moved,
         cases=lambda: (

@@ -25,7 +25,7 @@ Kind = Literal["gcc", "clang", "nvcc", "hipcc"]
 SEARCHES = (
     "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_RUN_PATH",
     "GCC_EXEC_PREFIX", "COMPILER_PATH", "CCC_OVERRIDE_OPTIONS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",
-    "HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND",
+    "HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND", "CPPFLAGS", "CXXFLAGS", "LDFLAGS",
 )  # fmt: skip
 """Variables that change where compilers, linkers and the loader look."""
 _NAMES = ("c++", "g++", "clang++", "nvcc", "hipcc")
@@ -73,9 +73,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     mapped: tuple[str, ...]
 
 
-def find_compilers(environ: Mapping[str, str]) -> tuple[Compiler, ...]:
-    """The compilers that a build would find: ``$CXX``, then the usual names on PATH, each program once."""
-    names = [*shlex.split(environ.get("CXX", ""))[:1], *_NAMES]
+def find_compilers(environ: Mapping[str, str], *, only: Sequence[str] = ()) -> tuple[Compiler, ...]:
+    """The compilers that a build would find: ``$CXX``, then the usual names on PATH, each program once.
+
+    ``only`` are names or paths of those that are wanted instead.
+    """
+    names = only or [*shlex.split(environ.get("CXX", ""))[:1], *_NAMES]
     found: dict[tuple[str, Kind], Compiler] = {}
     for name in names:
         path = shutil.which(name, path=environ.get("PATH", os.defpath))
@@ -130,14 +133,12 @@ def look(
     headers: Iterable[str],
     environ: Mapping[str, str],
     scratch: Path,
-    *,
-    include: Sequence[str] = (),
 ) -> tuple[SearchList | None, tuple[str, ...], Ran]:
     """Preprocess a source that includes these headers: where the compiler looks, and what it reads."""
     source, output = scratch / "look.cpp", scratch / "look.out"
     output.unlink(missing_ok=True)
     source.write_text("".join(f"#include <{name}>\n" for name in headers))
-    asked = [f"-I{folder}" for folder in include]
+    asked = _flags(environ, ("CPPFLAGS", "CXXFLAGS"), ("-I", "-isystem"))
     ran = call([compiler.path, *asked, *_look_options(compiler.kind), "-E", str(source), "-o", str(output)], environ)
     text = ran.err + ran.out
     entered = headers_entered(output.read_text(errors="replace")) if output.exists() else ()
@@ -171,8 +172,25 @@ def build_probe(
     if compiler.kind == "nvcc":
         trace, keep, shared = ["-Xlinker", "--trace"], ["-Xlinker", "--no-as-needed"], ["-cudart", "shared"]
     # What the probe itself does not use is linked all the same: it is what programs will link.
-    ran = call([compiler.path, *shared, *keep, str(thing), "-o", str(program), *names, *trace], environ)
+    folders = _flags(environ, ("LDFLAGS",), ("-L",))
+    ran = call([compiler.path, *shared, *keep, *folders, str(thing), "-o", str(program), *names, *trace], environ)
     return program, libraries_linked(ran.out + "\n" + ran.err), ran
+
+
+def _flags(environ: Mapping[str, str], variables: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Where the variables of build systems tell compilers to look: CMake, Autoconf and setuptools pass them on."""
+    found: list[str] = []
+    for variable in variables:
+        try:
+            words = shlex.split(environ.get(variable, ""))
+        except ValueError:  # a quote that is not closed
+            continue
+        for number, word in enumerate(words):
+            if word in options:
+                found += words[number : number + 2]
+            elif word.startswith(tuple(options)):
+                found.append(word)
+    return found
 
 
 def _language(kind: Kind) -> list[str]:

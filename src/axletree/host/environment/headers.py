@@ -19,7 +19,7 @@ def moved_folders(wanted: Sequence[str], environ: Mapping[str, str], *, program:
 
     Asked of the compiler itself: which release has the fault, and for which folders, is in no table.
     """
-    compiler = next((each for each in find_compilers(environ) if each.kind == program), None)
+    compiler = next(iter(find_compilers(environ, only=[program])), None)
     if compiler is None:
         return ()
     with tempfile.TemporaryDirectory(prefix="axletree-order-") as scratch:

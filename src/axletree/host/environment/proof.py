@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from axletree.binary.elf.facts import read_elf
 from axletree.core.errors import AxletreeError
 from axletree.environment.gcc import name_in
-from axletree.environment.layers import inside
+from axletree.environment.layers import SYSTEM
 from axletree.environment.loader import refused_file, why_not_started
 from axletree.environment.verify import Choice, Origin, Proof, Verified, inversions, merged
 from axletree.host.archive import map_file
@@ -63,9 +64,7 @@ def verify_environment(
     """
     wanted = {way: _real(entry.path for entry in getattr(order, way)) for way in ("include", "link", "run")}
     proofs = []
-    for compiler in find_compilers(environ):
-        if compilers and compiler.name not in compilers and compiler.path not in compilers:
-            continue
+    for compiler in find_compilers(environ, only=compilers):
         note(f"asking {compiler.name}")
         with tempfile.TemporaryDirectory(prefix="axletree-verify-") as folder:
             proofs.append(_Asking(compiler, order, environ, Path(folder)).prove())
@@ -154,8 +153,7 @@ class _Asking:
         wanted = _real(entry.path for entry in self.order.include)
         if self.compiler.kind != "nvcc":
             return wanted
-        root = next((folder.partition("/targets/")[0] for folder in own if "/targets/" in folder), None)
-        return (*(folder for folder in own if root is not None and inside(folder, root)), *wanted)
+        return (*(folder for folder in own if folder not in SYSTEM and _has_cuda(Path(folder))), *wanted)
 
     def _chosen(self, name: str) -> str | None:
         """The folder, by its real name, whose header the compiler takes."""
@@ -177,7 +175,7 @@ class _Asking:
             return _ITSELF
         for variable in SEARCHES:
             value = self.environ.get(variable, "")
-            if path in _real(value.replace("-isystem", ":").replace("-I", ":").replace(" ", ":").split(":")):
+            if path in _real(re.split(r":|\s|-isystem|-I|-L", value)):
                 return variable
         return "its command line or configuration"
 
@@ -198,13 +196,14 @@ class _Asking:
         return (None if ran.code else program), tuple(choices)
 
     def _doubtful(self, folders: Sequence[str]) -> Iterator[str]:
-        """Libraries in folders of ``LIBRARY_PATH`` that the environment does not want, and that are elsewhere too."""
+        """Libraries in folders that the environment does not want, and that are elsewhere too."""
         wanted = _real(entry.path for entry in self.order.link)
         count = 0
-        for folder in _real(self.environ.get("LIBRARY_PATH", "").split(":")):
+        told = [self.environ.get(name, "") for name in ("LDFLAGS", "LIBRARY_PATH")]
+        for folder in _real(re.split(r":|\s|-L", ":".join(told))):
             if folder in wanted:
                 continue
-            for path in sorted(Path(folder).glob("lib*.so")):
+            for path in sorted(Path(folder).glob("lib*.so")) if folder.startswith("/") else ():
                 if count < _CONFIRMED and any(Path(other, path.name).exists() for other in (*wanted, *folders)):
                     count += 1
                     yield path.name[3:-3]
@@ -270,6 +269,10 @@ class _Asking:
             if os.path.realpath(entry.path) == folder:
                 return entry.origin
         return loaded.by
+
+
+def _has_cuda(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("cuda_runtime.h", "thrust/version.h", "cuda/std"))
 
 
 def _choice(name: str, actual: str, expected: str, by: str) -> Choice:

@@ -1,0 +1,211 @@
+"""The commands: made from conda channels, wheels and the system; run in, exported, locked, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from axletree.cli.main import cli
+from axletree.core.errors import AxletreeError
+from axletree.host.conda_index import index_channel
+from axletree.host.interpreters import find_interpreter
+from axletree.package.conda.interpreter import interpreter_packages
+from axletree.package.conda.model import CondaPackage
+from support.conda import put, text
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+RECIPE = f"""\
+name = "demo"
+version = "1.0"
+source = {{ path = "src" }}
+
+[axes]
+python = ["{PYTHON}"]
+gpu = ["cpu", "rocm5.2"]
+
+[environments.dev]
+axes = ["python", "gpu"]
+provider = "conda"
+channels = ["./channel"]
+requires = ["zlib"]
+
+[environments.bare]
+axes = ["python", "gpu"]
+provider = "system"
+
+[environments.wheels]
+axes = ["python"]
+"""
+SCRIPT = b"""\
+export CC="$CONDA_PREFIX/bin/cc"
+export PATH="$CONDA_PREFIX/more:$PATH"
+export TRICKY="it's
+two lines"
+unset -f nothing || true
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, isolated_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recipe beside a channel that has Python and a library with headers and an activation script."""
+    for name in ("CPATH", "LIBRARY_PATH", "LD_LIBRARY_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "ROCM_PATH", "CC"):
+        monkeypatch.delenv(name, raising=False)
+    channel = tmp_path / "channel"
+    interpreter = find_interpreter(PYTHON, environ=os.environ)
+    made = interpreter_packages(
+        program=interpreter.path, version=interpreter.version, free_threaded=False, subdir="linux-64"
+    )
+    for package, members in made:
+        put(channel, package, list(members))
+    zlib = CondaPackage(name="zlib", version="1.3", build="h1_0", subdir="linux-64")
+    files = {"include/zlib.h": b"#pragma once\n", "lib/libz.so": b"", "etc/conda/activate.d/zlib.sh": SCRIPT}
+    put(channel, zlib, [text(path, data) for path, data in files.items()])
+    assert index_channel(channel)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "demo.toml").write_text(RECIPE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "demo.toml"
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["env", *map(str, arguments)], catch_exceptions=True)
+
+
+def refused(*arguments: str | Path) -> str:
+    result = call(*arguments)
+    assert isinstance(result.exception, AxletreeError), result.output
+    return str(result.exception)
+
+
+def test_conda_without_conda(recipe: Path) -> None:
+    """Solved, locked, installed, activated, exported; a second time from the lock."""
+    made = call("create", recipe, "-v", "*cpu*", "--environment", "dev")
+    assert made.exit_code == 0, made.output + str(made.exception)
+    folder = Path(".axletree/env/dev-py311-cpu") if PYTHON == "3.11" else next(Path(".axletree/env").glob("dev-*"))
+    prefix = folder.absolute() / "prefix"
+    assert f"include 1. {prefix}/include  (conda environment)" in made.output
+    (lock,) = (recipe.parent / "demo").glob("conda-lock.dev-*.toml")
+    locked = tomllib.loads(lock.read_text())
+    assert {each["name"] for each in locked["packages"]} == {"python", "python_abi", "zlib"}
+    assert all(len(each["sha256"]) == 64 for each in locked["packages"])
+
+    run = [sys.executable, "-m", "axletree", "env", "run", str(folder), "--"]
+    ask = "import os, sys; print(sys.prefix, os.environ['CPATH'], repr(os.environ['TRICKY']), os.environ['CC'])"
+    done = subprocess.run([*run, "python", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout == f'{prefix} {prefix}/include "it\'s\\ntwo lines" {prefix}/bin/cc\n'
+    path = subprocess.run([*run, "printenv", "PATH"], capture_output=True, text=True, check=True).stdout
+    assert path.startswith(f"{prefix}/more:{prefix}/bin:")
+    assert subprocess.run([*run, "sh", "-c", "exit 7"], check=False).returncode == 7
+    assert subprocess.run([*run, "no-such-program"], check=False, capture_output=True).returncode == 127
+
+    exported = call("export", folder, "--format", "environment.yml").output
+    assert "  - zlib=1.3=h1_0\n" in exported
+    assert "TRICKY" not in exported  # the package's own script sets it there too
+    pixi = tomllib.loads(call("export", folder, "--format", "pixi.toml").output)
+    assert pixi["dependencies"]["zlib"] == {"version": "==1.3", "build": "h1_0"}
+
+    before = lock.read_bytes()
+    (prefix / "left").touch()
+    again = call("create", recipe, "-v", "*cpu*", "--environment", "dev")
+    assert again.exit_code == 0, again.output
+    assert lock.read_bytes() == before
+    assert not (prefix / "left").exists()
+
+
+def test_what_is_locked_and_gone_from_the_channel_is_refused(recipe: Path) -> None:
+    assert call("create", recipe, "-v", "*cpu*", "--environment", "dev").exit_code == 0
+    (lock,) = (recipe.parent / "demo").glob("conda-lock.dev-*.toml")
+    text_of = lock.read_text()
+    digest = next(each["sha256"] for each in tomllib.loads(text_of)["packages"] if each["name"] == "zlib")
+    lock.write_text(text_of.replace(digest, "0" * 64))
+    assert "no longer have what is locked: zlib" in refused("create", recipe, "-v", "*cpu*", "--environment", "dev")
+    assert call("create", recipe, "-v", "*cpu*", "--environment", "dev", "--upgrade").exit_code == 0
+    assert lock.read_text() == text_of
+
+
+def test_a_shell_goes_there_and_back(recipe: Path) -> None:
+    assert call("create", recipe, "here", "-v", "*cpu*", "--environment", "dev").exit_code == 0
+    axletree = f"{sys.executable} -m axletree"
+    script = f"""set -eu
+    env -0 | sort -z > before
+    eval "$({axletree} env activate here --shell bash)"; env -0 | sort -z > once
+    eval "$({axletree} env activate here --shell bash)"; env -0 | sort -z > twice
+    {axletree} env export --format pixi.toml > active.toml
+    eval "$({axletree} env deactivate --shell bash)"; env -0 | sort -z > after
+    """
+    subprocess.run(["bash", "-c", script], check=True)
+    folder = recipe.parent
+    assert (folder / "once").read_bytes() == (folder / "twice").read_bytes()
+    assert b"it's\ntwo lines" in (folder / "once").read_bytes()
+    assert (folder / "after").read_bytes() == (folder / "before").read_bytes()
+    assert "zlib" in (folder / "active.toml").read_text()
+    assert "no environment of Axletree is active" in refused("deactivate", "--shell", "bash")
+
+
+def test_wheels_and_the_system(recipe: Path) -> None:
+    made = call("create", recipe, "--environment", "wheels", "-v", "*cpu*", "w")
+    assert made.exit_code == 0, made.output + str(made.exception)
+    run = [sys.executable, "-m", "axletree", "env", "run", "w", "--"]
+    ask = [*run, "python", "-c", "import sys; print(sys.prefix)"]
+    assert subprocess.run(ask, capture_output=True, text=True, check=True).stdout == f"{Path.cwd()}/w/prefix\n"
+    made = call("create", recipe, "--environment", "bare", "-v", "*cpu*", "s")
+    assert "bare for" in made.output
+
+
+def test_a_compiler_that_is_shadowed_makes_verify_fail(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler here")
+    assert call("create", recipe, "here", "-v", "*cpu*", "--environment", "bare").exit_code == 0
+    well = call("verify", "here", "--compiler", "c++")
+    assert well.exit_code == 0, well.output
+    assert "c++ take what they should" in well.output.replace("takes", "take")
+    (tmp_path / "cpath").mkdir()
+    (tmp_path / "cpath" / "stdio.h").write_text("#pragma once\n")
+    monkeypatch.setenv("CPATH", str(tmp_path / "cpath"))
+    command = [sys.executable, "-m", "axletree", "env", "verify", "here", "--compiler", "c++", "--json"]
+    ill = subprocess.run(command, capture_output=True, text=True, check=False)
+    document = json.loads(ill.stdout)
+    assert (document["schema"], ill.returncode) == (1, 1)
+    assert document["findings"][0]["rule"] == "environment/header-shadowed"
+    shown = call("verify", "--system", "--compiler", "c++")
+    assert f"{tmp_path}/cpath (CPATH) shadows it" in shown.output
+    assert "not all of" in refused("verify", "here", "--compiler", "icpx")
+
+
+def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
+    assert "which environment? It has dev, bare, wheels" in refused("create", recipe, "-v", "*cpu*")
+    assert "did you mean 'bare'" in refused("create", recipe, "-v", "*cpu*", "--environment", "bar")
+    assert "matches 2 variants" in refused("create", recipe, "-v", "*", "--environment", "bare")
+    assert "no stage 'x'" in refused("create", recipe, "-v", "*cpu*", "--stage", "x")
+    message = refused("create", recipe, "-v", "*rocm*", "--environment", "bare", "--toolkit", str(tmp_path / "none"))
+    assert "none/bin has no hipcc" in message
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    message = refused("create", recipe, "mine", "-v", "*cpu*", "--environment", "bare")
+    assert "was not made by `axletree env create`" in message
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+    assert "is no environment" in refused("run", "mine", "--", "true")
+    assert "no environment here" in refused("verify")
+    assert "there is no environment yet" in refused("run", recipe, "-v", "*cpu*", "--environment", "bare", "--", "true")
+
+
+def test_an_environment_that_was_moved_or_damaged_is_told(recipe: Path) -> None:
+    assert call("create", recipe, "here", "-v", "*cpu*", "--environment", "bare").exit_code == 0
+    Path("here").rename("there")
+    assert "was made at" in refused("run", "there", "--", "true")
+    Path("there/axletree-env.json").write_text("{")
+    assert "is no environment" in refused("run", "there", "--", "true")

@@ -1,0 +1,27 @@
+"""A real hipcc: Debian's packages, unpacked without being installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.inputs import debian_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PACKAGES = (
+    *("hipcc", "libamdhip64-5", "libamdhip64-dev", "rocm-device-libs", "libamd-comgr2", "libhsa-runtime64-1"),
+    *("libhsa-runtime-dev", "libhsakmt1", "libhiprtc-builtins5", "clang-15", "lld-15", "llvm-15", "libllvm15"),
+    *("libclang-common-15-dev", "libclang-cpp15", "llvm-15-linker-tools", "libfile-which-perl", "liburi-encode-perl"),
+    *("libnuma1", "libelf1", "libdrm2", "libdrm-amdgpu1"),
+)
+
+
+def rocm_root() -> Path:
+    """The root of ROCm 5.2 with HIP's compiler and runtime."""
+    return debian_root("rocm-5.2", "bookworm", _PACKAGES) / "usr"
+
+
+def old_libstdcxx() -> Path:
+    """A folder with the C++ library of GCC 10, and nothing else."""
+    return debian_root("libstdc++-10", "bullseye", ("libstdc++6",)) / "usr" / "lib" / "x86_64-linux-gnu"
