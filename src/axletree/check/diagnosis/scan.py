@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -19,9 +20,6 @@ K = TypeVar("K")
 
 _REACH = 14
 """Lines over which a match may reach."""
-
-_MOST = 400
-"""Lines of a block that one text is looked for on: a log that repeats itself says nothing new."""
 
 
 class Hit(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
@@ -115,17 +113,20 @@ def _places(watch: _Watch[K], lines: _Lines) -> list[int]:
         if not places:
             break
         others = lines.holding(choice)
-        if len(others) < _MOST:
-            near = {other + away for other in others for away in range(-watch.reach, watch.reach + 1)}
-            places = [place for place in places if place in near]
+        places = [place for place in places if _is_near(place, others, watch.reach)]
     return places
+
+
+def _is_near(place: int, others: Sequence[int], reach: int) -> bool:
+    at = bisect_left(others, place - reach)
+    return at < len(others) and others[at] <= place + reach
 
 
 def _lines_with(word: bytes, text: bytes) -> list[int]:
     found: list[int] = []
     line = counted = 0
     at = text.find(word)
-    while at >= 0 and len(found) < _MOST:
+    while at >= 0:
         line += text.count(b"\n", counted, at)
         counted = at
         found.append(line)
