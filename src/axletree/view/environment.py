@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING, Protocol
 
 from axletree.environment.verify import shadowed
@@ -90,7 +89,8 @@ def _choices(name: str, choices: Sequence[Choice], *, everything: bool) -> Itera
     yield f"  {name:<8}{head if choices else 'nothing seen'}"
     for choice in shown:
         mark = "!" if choice in wrong else " "
-        yield f"    {mark} {choice.name}  {_place(choice)}  ({choice.by})"
+        place = choice.actual.removesuffix(f"/{choice.name}") if name == "headers" else choice.actual
+        yield f"    {mark} {choice.name}  {place}  ({choice.by})"
         if choice in wrong:
             yield f"      expected: {choice.expected}"
 
@@ -99,10 +99,6 @@ def _telling(choices: Iterable[Choice]) -> tuple[Choice, ...]:
     """Those that are wrong, and those that people ask for: the C++ library, the GPU's runtime and headers."""
     asked = ("libstdc++.so", "libcudart", "libamdhip64", "hip/", "thrust/", "cub/", "cuda_runtime")
     return tuple(each for each in choices if each.actual != each.expected or each.name.startswith(asked))
-
-
-def _place(choice: Choice) -> str:
-    return choice.actual if "/" not in choice.name else posixpath.normpath(choice.actual.removesuffix(choice.name))
 
 
 def _finding(finding: Finding) -> Iterator[str]:
@@ -121,7 +117,8 @@ def _verdict(report: Report) -> str:
     if errors:
         return f"{where}: {plural(errors, 'error')}"
     compilers = ", ".join(proof.compiler for proof in report.seen.proofs)
-    return f"{where}: {compilers} take what they should"
+    does = "takes what it should" if len(report.seen.proofs) == 1 else "take what they should"
+    return f"{where}: {compilers} {does}"
 
 
 def verified_document(report: Report) -> dict[str, object]:

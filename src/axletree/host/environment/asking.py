@@ -61,8 +61,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     def trouble(self) -> str:
         """Its last words, where it failed."""
         lines = [line.strip() for line in (self.err + self.out).splitlines() if line.strip()]
-        telling = [line for line in lines if re.search(r"error|not found|cannot|No such", line, re.IGNORECASE)]
-        return (telling or lines or [f"exit code {self.code}, and no word"])[0][:300]
+        sure = [line for line in lines if re.search(r"\berror\b|cannot find", line) and "Configured with" not in line]
+        return (sure or lines[-1:] or [f"exit code {self.code}, and no word"])[0][:300]
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 def moved_folders(wanted: Sequence[str], environ: Mapping[str, str], *, program: str = "hipcc") -> tuple[str, ...]:
     """Folders that a compiler looks into after others that should come later; as they were given.
 
-    Asked of the compiler itself: which release has the fault, and for which folders, is in no table.
+    Asked of the compiler itself: which release has the fault, and for which folders, is in no table. Nothing where that
+    compiler is not there.
+
+    Raises:
+        HostError: it does not start.
     """
     compiler = next(iter(find_compilers(environ, only=[program])), None)
     if compiler is None:
         return ()
     with tempfile.TemporaryDirectory(prefix="axletree-order-") as scratch:
-        folders, _, _ = look(compiler, (), environ, Path(scratch))
+        folders, _, ran = look(compiler, (), environ, Path(scratch))
     if folders is None:
-        return ()
+        message = f"{compiler.path} can't be asked where it looks: {ran.trouble}"
+        raise HostError(message, hint="a library of the environment may be in its way")
     actual = [os.path.realpath(folder) for folder in folders.angle]
     moved = []
     for number, folder in enumerate(wanted):
