@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.conda import CONDA_RULES
+from axletree.check.rules.environment import ENVIRONMENT_RULES
 from axletree.check.rules.host.all import HOST_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.core.errors import Problem, UsageError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
     ("What `axletree doctor` says of hosts", HOST_RULES),
+    ("What `axletree env verify` says of environments", ENVIRONMENT_RULES),
     ("What a build says before it compiles", BUILD_RULES),
     ("What the audit says of archives that it refuses", ARCHIVE_RULES),
     ("What the audit says of wheels", DIST_RULES),

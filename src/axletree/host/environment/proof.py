@@ -26,7 +26,7 @@ from axletree.host.environment.asking import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from axletree.environment.delta import Order
     from axletree.environment.linker import Linked
@@ -135,8 +135,10 @@ class _Asking:
         names = [name for name in _PROBED[self.compiler.kind] if any(Path(each, name).is_file() for each in actual)]
         names += _in_several(expected, actual)
         choices: dict[str, Choice] = {}
+        together = self._chosen(dict.fromkeys(names))
         for name in dict.fromkeys(names):
-            chosen = self._chosen(name)
+            # One header that can't be read keeps those behind it from being read.
+            chosen = together.get(name) or self._chosen([name]).get(name)
             right = next((folder for folder in expected if Path(folder, name).is_file()), None)
             if chosen is not None:
                 path = os.path.join(right or chosen, name)  # noqa: PTH118 (both are texts)
@@ -155,17 +157,19 @@ class _Asking:
             return wanted
         return (*(folder for folder in own if folder not in SYSTEM and _has_cuda(Path(folder))), *wanted)
 
-    def _chosen(self, name: str) -> str | None:
-        """The folder, by its real name, whose header the compiler takes."""
-        folders, headers, _ = look(self.compiler, (name,), self.tools, self.scratch)
+    def _chosen(self, names: Iterable[str]) -> dict[str, str]:
+        """Header -> the folder, by its real name, that the compiler takes it from."""
+        names = tuple(names)
+        folders, headers, _ = look(self.compiler, names, self.tools, self.scratch)
         # Compilers print a folder as it was given, or by a shorter name of it; a folder inside may be a link elsewhere.
         given = folders.angle if folders is not None else ()
         spellings = {each: os.path.realpath(path) for path in given for each in (path, os.path.realpath(path))}
+        found: dict[str, str] = {}
         for header in headers:
             place = name_in(header, tuple(spellings))
-            if place is not None and place[1] == name:
-                return spellings[place[0]]
-        return None
+            if place is not None and place[1] in names:
+                found.setdefault(place[1], spellings[place[0]])
+        return found
 
     def _origin(self, path: str, own: Sequence[str], way: str) -> str:
         for entry in getattr(self.order, way):
