@@ -152,6 +152,7 @@ def test_nvcc_takes_a_planted_thrust(nvcc: dict[str, str], planted: Path) -> Non
     assert rules(findings) == ["header-shadowed"]
 
 
+@pytest.mark.proof
 def test_nvcc_alone_takes_what_it_should(nvcc: dict[str, str]) -> None:
     found, findings = seen(nvcc, only="nvcc")
     assert findings == ()

@@ -157,16 +157,18 @@ def _look_options(kind: Kind) -> list[str]:
     }[kind]
 
 
-def build_probe(
-    compiler: Compiler, environ: Mapping[str, str], scratch: Path, *, libraries: Sequence[str] = ()
-) -> tuple[Path, tuple[Linked, ...], Ran]:
-    """Compile and link a program that shows its map of memory; what the linker took."""
-    source, thing, program = (scratch / f"probe{end}" for end in (".cpp", ".o", ""))
+def compile_probe(compiler: Compiler, environ: Mapping[str, str], scratch: Path) -> tuple[Path, Ran]:
+    """Compile a program that shows its map of memory: the object file."""
+    source, thing = scratch / "probe.cpp", scratch / "probe.o"
     source.write_text(_PROBE)
+    return thing, call([compiler.path, *_language(compiler.kind), "-c", str(source), "-o", str(thing)], environ)
+
+
+def link_probe(
+    compiler: Compiler, thing: Path, program: Path, environ: Mapping[str, str], *, libraries: Sequence[str] = ()
+) -> tuple[tuple[Linked, ...], Ran]:
+    """Link an object file, and perhaps more libraries: what the linker took."""
     program.unlink(missing_ok=True)
-    ran = call([compiler.path, *_language(compiler.kind), "-c", str(source), "-o", str(thing)], environ)
-    if ran.code:
-        return program, (), ran
     names = [f"-l{name}" for name in libraries]
     trace, keep, shared = ["-Wl,--trace"], ["-Wl,--no-as-needed"], list[str]()
     if compiler.kind == "nvcc":
@@ -174,7 +176,7 @@ def build_probe(
     # What the probe itself does not use is linked all the same: it is what programs will link.
     folders = _flags(environ, ("LDFLAGS",), ("-L",))
     ran = call([compiler.path, *shared, *keep, *folders, str(thing), "-o", str(program), *names, *trace], environ)
-    return program, libraries_linked(ran.out + "\n" + ran.err), ran
+    return libraries_linked(ran.out + "\n" + ran.err), ran
 
 
 def _flags(environ: Mapping[str, str], variables: Sequence[str], options: Sequence[str]) -> list[str]:

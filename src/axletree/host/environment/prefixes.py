@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from axletree.core.errors import StageError
 from axletree.environment.delta import Delta
 from axletree.environment.layers import Layer, cuda_layer, setting
@@ -29,7 +31,7 @@ def venv_layers(prefix: Path, links: Path) -> tuple[Layer, ...]:
     """A virtual environment, and NVIDIA's wheels in it as the toolkit that they are.
 
     Those wheels have libraries under their SONAMEs only (``libcudart.so.13``); what links by ``-lcudart`` wants the
-    name without a number, so ``links`` gets links of such names.
+    name without a number, so ``links`` gets links of such names in its ``lib``, where CMake finds them too.
     """
     origin = "virtual environment"
     own = Layer(
@@ -53,16 +55,17 @@ def _nvidia(prefix: Path, links: Path) -> Iterator[Layer]:
     if compiler is None:
         return
     libraries = [folder for root in roots for folder in (root / "lib", root / "lib64") if folder.is_dir()]
-    links.mkdir(parents=True, exist_ok=True)
+    (links / "lib").mkdir(parents=True, exist_ok=True)
     for folder in libraries:
         for library in sorted(folder.glob("lib*.so.*")):
-            name = links / f"{library.name.partition('.so.')[0]}.so"
+            name = links / "lib" / f"{library.name.partition('.so.')[0]}.so"
             if not (folder / name.name).exists() and not name.is_symlink():
                 name.symlink_to(library)
     names = tuple(map(str, libraries))
     include = tuple(str(root / "include") for root in roots if (root / "include").is_dir())
     origin = "CUDA wheels"
-    yield cuda_layer(str(compiler), include=include, link=(*names, str(links)), run=names, origin=origin)
+    layer = cuda_layer(str(compiler), include=include, link=(*names, str(links / "lib")), run=names, origin=origin)
+    yield replace(layer, cmake=(*layer.cmake, str(links)))
 
 
 def conda_layers(prefix: Path) -> tuple[Layer, ...]:

@@ -17,9 +17,10 @@ from axletree.environment.verify import Choice, Origin, Proof, Verified, inversi
 from axletree.host.archive import map_file
 from axletree.host.environment.asking import (
     SEARCHES,
-    build_probe,
+    compile_probe,
     find_compilers,
     library_folders,
+    link_probe,
     look,
     names_below,
     run_probe,
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from axletree.environment.delta import Order
+    from axletree.environment.gcc import SearchList
     from axletree.environment.linker import Linked
     from axletree.environment.loader import Loaded
-    from axletree.host.environment.asking import Compiler, Run
+    from axletree.host.environment.asking import Compiler, Ran, Run
 
 _PROBED = {
     "gcc": ("cstdio", "string"),
@@ -77,19 +79,23 @@ class _Asking:
     def __init__(self, compiler: Compiler, order: Order, environ: Mapping[str, str], scratch: Path) -> None:
         self.compiler, self.order, self.environ, self.scratch = compiler, order, environ, scratch
         self.trouble: list[str] = []
-        self.tools = self._startable(environ)
+        self.tools, self.now, self.now_ran = self._startable(environ)
         self.own = {name: value for name, value in environ.items() if name not in SEARCHES}
         if order.run:
             self.own["LD_LIBRARY_PATH"] = ":".join(entry.path for entry in order.run)
         # A compiler whose own libraries are only found by the user's variable.
-        if look(compiler, (), self.own, scratch)[0] is None and "LD_LIBRARY_PATH" in self.tools:
+        self.usual, _, ran = look(compiler, (), self.own, scratch)
+        if self.usual is None and "LD_LIBRARY_PATH" in self.tools:
             self.own["LD_LIBRARY_PATH"] = self.tools["LD_LIBRARY_PATH"]
+            self.usual, _, ran = look(compiler, (), self.own, scratch)
+        if self.usual is None and self.now is not None:
+            self.trouble.append(ran.trouble)
 
-    def _startable(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def _startable(self, environ: Mapping[str, str]) -> tuple[dict[str, str], SearchList | None, Ran]:
         """Variables with which the compiler starts: a planted library can keep that from working too."""
         result = dict(environ)
+        folders, _, ran = look(self.compiler, (), result, self.scratch)
         for _ in range(_TRIES):
-            folders, _, ran = look(self.compiler, (), result, self.scratch)
             words, file = why_not_started(ran.err), refused_file(ran.err)
             if folders is not None or words is None:
                 break
@@ -100,7 +106,8 @@ class _Asking:
             if kept == listed:
                 break
             result["LD_LIBRARY_PATH"] = ":".join(kept)
-        return result
+            folders, _, ran = look(self.compiler, (), result, self.scratch)
+        return result, folders, ran
 
     def prove(self) -> Proof:
         include, headers, moved = self._headers()
@@ -120,15 +127,11 @@ class _Asking:
         )
 
     def _headers(self) -> tuple[tuple[Origin, ...], tuple[Choice, ...], tuple[str, ...]]:
-        own_list, _, own_ran = look(self.compiler, (), self.own, self.scratch)
-        now_list, _, ran = look(self.compiler, (), self.tools, self.scratch)
-        if now_list is None:
-            self.trouble.append(ran.trouble)
+        if self.now is None:
+            self.trouble.append(self.now_ran.trouble)
             return (), (), ()
-        if own_list is None:
-            self.trouble.append(own_ran.trouble)
-        own = _real(own_list.angle) if own_list is not None else ()
-        actual = _real(now_list.angle)
+        own = _real(self.usual.angle) if self.usual is not None else ()
+        actual = _real(self.now.angle)
         expected = merged(self._wanted(own), own)
         origins = tuple(Origin(path=path, by=self._origin(path, own, "include")) for path in actual)
         by = {origin.path: origin.by for origin in origins}
@@ -146,7 +149,7 @@ class _Asking:
                 choices[name] = Choice(name=name, actual=actual_path, expected=path, by=by.get(chosen, _ITSELF))
         wanted = _real(entry.path for entry in self.order.include)
         moved = tuple(
-            path for path in _real(now_list.moved) if path in wanted and not _keeps_place(path, wanted, actual)
+            path for path in _real(self.now.moved) if path in wanted and not _keeps_place(path, wanted, actual)
         )
         return origins, tuple(choices.values()), moved
 
@@ -184,19 +187,24 @@ class _Asking:
         return "its command line or configuration"
 
     def _link(self) -> tuple[Path | None, tuple[Choice, ...]]:
-        _, own, _ = build_probe(self.compiler, self.own, self.scratch)
-        folders = library_folders(self.compiler, self.own)
-        doubtful = list(self._doubtful(folders))
-        program, linked, ran = build_probe(self.compiler, self.tools, self.scratch)
+        program = self.scratch / "probe"
+        thing, ran = compile_probe(self.compiler, self.tools, self.scratch)
         if ran.code:
             self.trouble.append(ran.trouble)
+            thing, ran = compile_probe(self.compiler, self.own, self.scratch)
+            if ran.code:
+                return None, ()
+        own, own_ran = link_probe(self.compiler, thing, self.scratch / "usual", self.own)
+        folders = library_folders(self.compiler, self.own)
+        linked, ran = link_probe(self.compiler, thing, program, self.tools)
         choices = list(self._linked(linked, own, folders))
-        for name in doubtful:
+        for name in self._doubtful(folders):
             if not any(choice.name.startswith(f"lib{name}.") for choice in choices):
-                _, more, _ = build_probe(self.compiler, self.tools, self.scratch, libraries=(name,))
+                more, _ = link_probe(self.compiler, thing, self.scratch / "more", self.tools, libraries=(name,))
                 choices += [each for each in self._linked(more, own, folders) if each.name.startswith(f"lib{name}.")]
-        if doubtful or ran.code:
-            program, _, ran = build_probe(self.compiler, self.own if ran.code else self.tools, self.scratch)
+        if ran.code:
+            self.trouble.append(ran.trouble)
+            program, ran = self.scratch / "usual", own_ran
         return (None if ran.code else program), tuple(choices)
 
     def _doubtful(self, folders: Sequence[str]) -> Iterator[str]:
