@@ -209,3 +209,42 @@ def test_an_environment_that_was_moved_or_damaged_is_told(recipe: Path) -> None:
     assert "was made at" in refused("run", "there", "--", "true")
     Path("there/axletree-env.json").write_text("{")
     assert "is no environment" in refused("run", "there", "--", "true")
+
+
+CUDA_WHEELS = """\
+name = "cuda"
+version = "1.0"
+source = { path = "src" }
+
+[axes]
+python = ["PYTHON"]
+gpu = ["cu130"]
+
+[environments.tools]
+axes = ["python", "gpu"]
+requires = ["cmake<4", "ninja", "nvidia-cuda-nvcc==13.0.*", "nvidia-cuda-runtime==13.0.*", "nvidia-cuda-crt==13.0.*",
+  "nvidia-nvvm==13.0.*", "nvidia-cuda-cccl==13.0.*"]
+""".replace("PYTHON", PYTHON)
+
+
+@pytest.mark.proof
+@pytest.mark.network
+def test_cmake_compiles_cuda_with_nothing_but_wheels(recipe: Path) -> None:
+    Path("cuda.toml").write_text(CUDA_WHEELS)
+    Path("code").mkdir()
+    Path("code/CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(k LANGUAGES CXX CUDA)\nfind_package(CUDAToolkit REQUIRED)\n"
+        "add_executable(k k.cu)\ntarget_link_libraries(k CUDA::cudart)\n"
+    )
+    Path("code/k.cu").write_text(
+        "#include <thrust/version.h>\n#include <cstdio>\n__global__ void f() {}\n"
+        'int main() { f<<<1, 1>>>(); int n = 0; std::printf("%d\\n", cudaGetDeviceCount(&n) == 0 || n == 0); }\n'
+    )
+    axletree = [sys.executable, "-m", "axletree"]
+    subprocess.run([*axletree, "lock", "cuda.toml"], check=True)
+    subprocess.run([*axletree, "env", "create", "cuda.toml", "t"], check=True)
+    run = [*axletree, "env", "run", "t", "--"]
+    subprocess.run([*run, "cmake", "-G", "Ninja", "-S", "code", "-B", "b", "-DCMAKE_CUDA_ARCHITECTURES=75"], check=True)
+    subprocess.run([*run, "cmake", "--build", "b"], check=True)
+    assert subprocess.run([*run, "b/k"], check=True, capture_output=True, text=True).stdout == "1\n"
+    subprocess.run([*axletree, "env", "verify", "t", "--compiler", "nvcc"], check=True)

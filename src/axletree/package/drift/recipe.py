@@ -97,6 +97,8 @@ def _of_target(recipe: Recipe, target: Target, file: str, lines: Mapping[str, in
     building = {stage.environment for stage in target.stages}
     own = {look_up(table, "pypi", package.name) for package in target.packages}
     for environment in target.environments:
+        if environment.provider != "venv":  # match specs are no requirements, and nothing is built in it
+            continue
         tests_only = environment.name in testing and environment.name not in building
         phase: Phase = "test" if tests_only else "build"
         origin = _origin(file, phase, environment.axes, f"environment {environment.name}")
