@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "clean": ("clean", "Show what builds and hipify left in a source tree, and remove it."),
     "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
     "dev": ("dev", "Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR]."),
+    "diagnose": ("diagnose", "Find the root cause in logs, and say what to do."),
     "doctor": ("doctor", "Examine this host: can it build and run a recipe's variants, and what is to be changed?"),
     "drift": ("drift", "Compare a recipe's dependencies with upstream's, and with what can be had."),
     "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),

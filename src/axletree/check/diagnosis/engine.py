@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.check.diagnosis.decode import PLACE
-from axletree.check.diagnosis.kind import Kind  # noqa: TC001 (a field's type)
+from axletree.check.diagnosis.enrich import enrich
+from axletree.check.diagnosis.generic import GENERIC_KINDS
+from axletree.check.diagnosis.kind import Kind
+from axletree.check.diagnosis.likely import TELLING, likely_lines
 from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, Outcome, Statement, decide, is_forgiven, is_noise
 from axletree.check.diagnosis.rank import Candidate, rank
 from axletree.check.diagnosis.scan import Hit, Scanner
+from axletree.core.findings import Severity  # noqa: TC001 (a field's type)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from axletree.check.diagnosis.log import Block
+    from axletree.package.libraries.providers import Provider
 
+_TELLING = "telling"
 _TAIL = 60
 _KEPT = 20
 """Matches of one kind that are kept: the first ones."""
 _STATEMENTS = 2000
 _EXCERPT = 6
 _WIDTH = 400
+
+_Owner = Kind | bool | str
+"""Whose an expression is: a kind's, a statement's (whether it is one of success), or :data:`_TELLING`."""
 
 
 class EvidenceLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +49,8 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a log says."""
 
     rule: str
-    severity: str
+    """Id of the kind; ``log/unknown`` and ``log/unfinished`` where none fits."""
+    severity: Severity
     title: str
     cause: str
     fix: str
@@ -55,15 +65,41 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """The root cause first."""
 
 
+class _Seen:
+    """What was taken in of a log so far; bounded, whatever its length."""
+
+    def __init__(self) -> None:
+        self.candidates: list[Candidate] = []
+        self.counts: Counter[str] = Counter()
+        self.statements: dict[int, Statement] = {}
+        self.succeeded: Statement | None = None
+        """The last statement of success."""
+        self.telling: list[tuple[int, str]] = []
+        self.telling_last: deque[tuple[int, str]] = deque(maxlen=_KEPT)
+        self.before: list[tuple[int, str]] = []
+        """Lines before the first statement of a failure."""
+        self.tail: deque[tuple[int, str]] = deque(maxlen=_TAIL)
+        self.lines = 0
+
+
 class Engine:
     """Kinds, made ready to be looked for."""
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
-        """Compile all expressions of the kinds."""
-        patterns: list[tuple[Kind | bool, str]] = [(kind, pattern) for kind in kinds for pattern in kind.patterns]
+    def __init__(self, kinds: Iterable[Kind], *, providers: Iterable[Provider] = ()) -> None:
+        """Compile all expressions.
+
+        Args:
+            kinds: What is known.
+            providers: Owners of shared libraries, for answers about libraries that no kind knows.
+        """
+        patterns: list[tuple[_Owner, str]] = [
+            (kind, pattern) for kind in (*kinds, *GENERIC_KINDS) for pattern in kind.patterns
+        ]
         patterns += [(False, pattern) for pattern in FAILING]
         patterns += [(True, pattern) for pattern in SUCCEEDING]
-        self._scanner: Scanner[Kind | bool] = Scanner(patterns)
+        patterns += [(_TELLING, pattern) for pattern in TELLING]
+        self._scanner: Scanner[_Owner] = Scanner(patterns)
+        self._providers = tuple(providers)
 
     def diagnose(self, chunks: Iterable[bytes]) -> Diagnosis:
         """Read a log once and say what is in it.
@@ -74,40 +110,91 @@ class Engine:
         Raises:
             BinaryLogError: it is no text.
         """
-        candidates: list[Candidate] = []
-        counts: dict[str, int] = {}
-        statements: dict[int, Statement] = {}
-        tail: deque[str] = deque(maxlen=_TAIL)
-        lines = 0
+        seen = _Seen()
         for block in read_blocks(chunks):
-            lines = block.first + block.own.stop - 1
-            tail.extend(_text(block, at) for at in block.own[-_TAIL:])
-            for hit in self._scanner.scan(block):
-                if isinstance(hit.owner, bool):
-                    if len(statements) < _STATEMENTS:
-                        line = block.first + hit.at
-                        statements[line] = Statement(line=line, failed=not hit.owner, text=_text(block, hit.at))
-                elif counts.get(hit.owner.id, 0) < _KEPT:
-                    candidate = _candidate(block, hit, hit.owner)
-                    if candidate is not None:
-                        counts[hit.owner.id] = counts.get(hit.owner.id, 0) + 1
-                        candidates.append(candidate)
-        said = [statements[line] for line in sorted(statements)]
-        outcome = decide(said, tail, lines)
-        return Diagnosis(
-            outcome=outcome, findings=tuple(_diagnosed(candidate) for candidate in rank(candidates, said, outcome))
+            seen.lines = block.first + block.own.stop - 1
+            failures = [hit.at for hit in self._scanner.scan(block) if _take(block, hit, seen)]
+            if failures and not seen.before:
+                seen.before = _numbered(block, range(max(0, min(failures) - _TAIL), min(failures) + 1))
+            seen.tail.extend(_numbered(block, block.own[-_TAIL:]))
+        said = [seen.statements[line] for line in sorted(seen.statements)]
+        outcome = decide(said, [text for _, text in seen.tail], seen.lines)
+        chosen = rank(seen.candidates, said, outcome)
+        findings = [self._diagnosed(candidate) for candidate in chosen]
+        if not any(candidate.kind.severity == "error" for candidate in chosen):
+            findings[:0] = _unknown(seen, outcome)
+        return Diagnosis(outcome=outcome, findings=tuple(findings))
+
+    def _diagnosed(self, candidate: Candidate) -> Diagnosed:
+        kind, groups = candidate.kind, candidate.groups
+        cause, fix = enrich(groups, specific=kind.specific, providers=self._providers)
+        return Diagnosed(
+            rule=kind.id,
+            severity=kind.severity,
+            title=_filled(kind.title, groups),
+            cause=" ".join(part for part in (_filled(kind.cause, groups).strip(), cause) if part),
+            fix="\n".join(part for part in (fix, _filled(kind.fix, groups).strip()) if part),
+            evidence=_evidence(candidate.excerpt),
         )
 
 
-def _text(block: Block, at: int) -> str:
-    return block.lines[at].decode("utf-8", "replace")
+def _take(block: Block, hit: Hit[_Owner], seen: _Seen) -> bool:
+    """Take in a match; whether it is a statement of a failure."""
+    line, owner = block.first + hit.at, hit.owner
+    if isinstance(owner, Kind):
+        if seen.counts[owner.id] < _KEPT:
+            candidate = _candidate(block, hit, owner)
+            if candidate is not None:
+                seen.counts[owner.id] += 1
+                seen.candidates.append(candidate)
+        return False
+    text = block.lines[hit.at].decode("utf-8", "replace")
+    if isinstance(owner, str):
+        (seen.telling if len(seen.telling) < _KEPT else seen.telling_last).append((line, text))
+        return False
+    if owner:
+        # Only the last of a series matters; there may be one for each target.
+        if seen.succeeded is not None and not any(
+            statement.failed and statement.line > seen.succeeded.line for statement in seen.statements.values()
+        ):
+            seen.statements.pop(seen.succeeded.line, None)
+        seen.succeeded = Statement(line=line, failed=False, text=text)
+        seen.statements.setdefault(line, seen.succeeded)
+    elif len(seen.statements) < _STATEMENTS:
+        seen.statements[line] = Statement(line=line, failed=True, text=text)
+    return not owner
 
 
-def _window(block: Block, low: int, high: int) -> list[str]:
-    return [line.decode("utf-8", "replace") for line in block.lines[max(0, low) : high + 1]]
+def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
+    """What is said where no kind fits: that something failed, or that the log is cut off; nothing where all is well."""
+    if outcome.ending == "succeeded":
+        return
+    failed_at = outcome.said.line if outcome.said else None
+    lines = likely_lines([*seen.telling, *seen.telling_last], [*seen.before, *seen.tail], failed_at=failed_at)
+    if outcome.ending == "unfinished":
+        last = [line for line in seen.tail if line[1].strip()][-1:]
+        yield Diagnosed(
+            rule="log/unfinished",
+            severity="warning",
+            title="The log stops in the middle of the work",
+            cause="Its last line is one of work going on, and nothing says how it ended: it still runs, the log was cut, "
+            "or the whole process was killed (for memory, by a time limit), which leaves no word.",
+            fix="See whether the kernel killed it:\n$ dmesg | grep -i -E 'killed process|out of memory'",
+            evidence=_evidence([*lines, *(line for line in last if line not in lines)]),
+        )
+    elif outcome.ending == "failed" or lines:
+        failed = outcome.ending == "failed"
+        yield Diagnosed(
+            rule="log/unknown",
+            severity="error" if failed or seen.telling else "warning",
+            title="No known kind of failure" if failed else "Nothing says that it failed, but this looks like it",
+            cause="No rule knows this failure. The lines shown are those that most likely name its cause.",
+            fix="",
+            evidence=_evidence(lines or ([(outcome.said.line, outcome.said.text)] if outcome.said else [])),
+        )
 
 
-def _candidate(block: Block, hit: Hit[Kind | bool], kind: Kind) -> Candidate | None:
+def _candidate(block: Block, hit: Hit[_Owner], kind: Kind) -> Candidate | None:
     """What a match is worth; ``None`` where its kind asks for more, or for less, around it."""
     if kind.needs or kind.unless:
         around = "\n".join(_window(block, hit.at - kind.window, hit.end + kind.window))
@@ -116,34 +203,29 @@ def _candidate(block: Block, hit: Hit[Kind | bool], kind: Kind) -> Candidate | N
         if any(re.search(pattern, around, re.MULTILINE) for pattern in kind.unless):
             return None
     start = next((at for at in range(hit.at, max(-1, hit.at - 4), -1) if b"CMake Error" in block.lines[at]), hit.at)
-    end = min(max(hit.end, hit.at), start + _EXCERPT - 1, len(block.lines) - 1)
+    end = min(hit.end, start + _EXCERPT - 1, len(block.lines) - 1)
     return Candidate(
         kind=kind,
         line=block.first + hit.at,
-        excerpt=tuple((block.first + at, _text(block, at)[:_WIDTH]) for at in range(start, end + 1)),
+        excerpt=tuple(_numbered(block, range(start, end + 1))),
         groups=hit.groups,
         proven=not is_noise(_window(block, start, hit.end)),
         forgiven=is_forgiven(_window(block, hit.at - 3, hit.end + 3)),
     )
 
 
-def _diagnosed(candidate: Candidate) -> Diagnosed:
-    kind = candidate.kind
-    return Diagnosed(
-        rule=kind.id,
-        severity=kind.severity,
-        title=_filled(kind.title, candidate.groups),
-        cause=_filled(kind.cause, candidate.groups),
-        fix=_filled(kind.fix, candidate.groups).strip(),
-        evidence=tuple(EvidenceLine(line=line, text=text.rstrip()) for line, text in _trimmed(candidate.excerpt)),
-    )
+def _window(block: Block, low: int, high: int) -> list[str]:
+    return [line.decode("utf-8", "replace") for line in block.lines[max(0, low) : high + 1]]
 
 
-def _trimmed(excerpt: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """An excerpt without empty lines."""
-    return ((line, text) for line, text in excerpt if text.strip())
+def _numbered(block: Block, places: range) -> list[tuple[int, str]]:
+    return [(block.first + at, block.lines[at].decode("utf-8", "replace")) for at in places]
+
+
+def _evidence(lines: Iterable[tuple[int, str]]) -> tuple[EvidenceLine, ...]:
+    return tuple(EvidenceLine(line=line, text=text.rstrip()[:_WIDTH]) for line, text in lines if text.strip())
 
 
 def _filled(text: str, groups: dict[str, str]) -> str:
     """A text with what the match caught."""
-    return PLACE.sub(lambda place: groups.get(place[1], place[2] or f"({place[1]})"), text)
+    return PLACE.sub(lambda place: groups.get(place[1], place[2] or place[1]), text)

@@ -11,8 +11,8 @@ import msgspec
 
 Stage = Literal["fetch", "configure", "compile", "link", "package", "import", "runtime", "env", "cache"]
 
-GENERIC = 10
-"""How specific a kind is that says no more than what the tool itself says."""
+GENERIC = 20
+"""Kinds that are no more specific say what the tool itself says: they count only where something failed."""
 
 MAX_WINDOW = 200
 """Lines around a match that a kind may ask about."""

@@ -1,0 +1,94 @@
+"""What can be said of a library, a symbol or a header whose name stands in the log, whatever kind found it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from axletree.binary.cpp.demangle import demangle
+from axletree.check.diagnosis.bringers import header_packages, library_packages, symbol_owner
+from axletree.package.libraries.providers import find_providers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from axletree.package.libraries.providers import Provider
+
+_KNOWN = 60
+"""Kinds as specific as this say who brings what themselves."""
+
+Said = tuple[str, str]
+"""Sentences for the cause, lines for what to do; either may be empty."""
+
+
+def enrich(groups: Mapping[str, str], *, specific: int, providers: Sequence[Provider]) -> Said:
+    """More about what a match names.
+
+    Args:
+        groups: What the match caught; ``library``, ``symbol`` and ``header`` are looked at.
+        specific: How much the kind says itself.
+        providers: Owners of shared libraries.
+    """
+    said = list(_of_symbol(groups.get("symbol", "")))
+    if specific < _KNOWN:
+        said += _of_library(groups.get("library", ""), providers)
+        said += _of_header(groups.get("header", ""))
+    causes = " ".join(cause for cause, _ in said if cause)
+    fixes = "\n".join(fix for _, fix in said if fix)
+    return causes, fixes
+
+
+def _of_symbol(symbol: str) -> Iterator[Said]:
+    name = symbol.partition("@")[0]
+    readable = demangle(name)
+    if readable != name:
+        yield f"In C++ the symbol is {readable}.", ""
+        if "__cxx11" in name or "B5cxx11" in name:
+            yield "Its std::string is that of the C++11 ABI: the library that lacks it was built with the old one.", ""
+        elif re.search(r"(?<![0-9A-Za-z_])S[sS]|RKSs|ISs|ESs|[EiRjPb]Ss", name):
+            yield "Its std::string is that of the old ABI: the library that lacks it was built with the C++11 one.", ""
+    owner = symbol_owner(name) if name else None
+    if owner:
+        yield f"By its name the symbol is of {owner}.", ""
+
+
+def _of_library(library: str, providers: Sequence[Provider]) -> Iterator[Said]:
+    if not library:
+        return
+    soname = library.rpartition("/")[2]
+    soname = soname if ".so" in soname else f"lib{soname}.so"
+    found = find_providers(providers, soname)
+    for provider in found[:2]:
+        yield from _of_provider(soname, provider)
+    packages = None if found else library_packages(soname)
+    if packages:
+        yield f"{soname} is a library of the system.", _install(packages)
+
+
+def _of_provider(soname: str, provider: Provider) -> Iterator[Said]:
+    if provider.kind == "driver":
+        yield f"{soname} comes with the GPU driver ({provider.name}), never with a package of Python.", ""
+    elif provider.kind == "distribution":
+        plain = [name for name in provider.distributions if "*" not in name]
+        names = ", ".join(name.replace("*", "NN") for name in provider.distributions)
+        folder = f", in site-packages/{provider.folders[0]}" if provider.folders else ""
+        yield (
+            f"{soname} is brought by {names or provider.name}{folder}.",
+            f"Install who brings it, in the version that fits:\n$ python -m pip install '{plain[0]}'" if plain else "",
+        )
+    else:
+        packages = library_packages(soname)
+        yield f"{soname} is part of the system ({provider.name}).", _install(packages) if packages else ""
+
+
+def _of_header(header: str) -> Iterator[Said]:
+    packages = header_packages(header) if header else None
+    if packages:
+        yield (
+            f"{header} is brought by {packages[0]} (Debian, Ubuntu) or {packages[1]} (conda-forge).",
+            _install(packages),
+        )
+
+
+def _install(packages: tuple[str, str]) -> str:
+    return f"On Debian and Ubuntu:\n$ apt-get install {packages[0]}\nIn a conda environment:\n$ conda install -c conda-forge {packages[1]}"

@@ -1,0 +1,183 @@
+"""Kinds that no table knows closer: what the loader, the linker, Python or the shell says, and what that always means."""
+
+from __future__ import annotations
+
+from axletree.check.diagnosis.kind import Kind
+
+_LOADER = r"(?P<library>[\w.+-]+\.so(?:\.[\w.]+)?): cannot open shared object file: No such file or directory"
+
+GENERIC_KINDS: tuple[Kind, ...] = (
+    Kind(
+        id="import/library-not-opened",
+        stage="import",
+        specific=20,
+        title="The loader does not find {library}",
+        patterns=(
+            r"^[^\n]*?(?P<program>[^\s:]+): error while loading shared libraries: " + _LOADER,
+            r"\b(?:ImportError|OSError): " + _LOADER,
+            r"^\s*" + _LOADER,
+            r"(?:dlopen|dlerror|[Cc]ould not load|[Ff]ailed to load)[^\n]{0,200}?" + _LOADER,
+        ),
+        cause="{program|What is loaded} names {library} as needed, and no folder that the loader looks in holds a file of "
+        "that name. It looks in the RUNPATH of the file that needs it, in LD_LIBRARY_PATH, in what ldconfig knows, and in "
+        "/lib and /usr/lib.",
+        fix="See who asks for it, and where the loader looked:\n"
+        "$ LD_DEBUG=libs COMMAND 2>&1 | grep -B2 -A8 'find library={library}'\n"
+        "Find it on this machine, then add its folder to LD_LIBRARY_PATH or to the RUNPATH of the file that needs it:\n"
+        "$ ldconfig -p | grep -F {library}\n"
+        "$ find / -name '{library}' -not -path '/proc/*' 2>/dev/null",
+        samples=(
+            "Traceback (most recent call last):\n"
+            '  File "/env/lib/python3.11/site-packages/thing/__init__.py", line 1, in <module>\n'
+            "    from thing import _native\n"
+            "ImportError: libthing_core.so.4: cannot open shared object file: No such file or directory\n",
+            "./bin/convert: error while loading shared libraries: libjxl.so.0.7: cannot open shared object file: "
+            "No such file or directory\n",
+        ),
+        silent=("-- Looking for libthing.so.4 - not found\n-- Configuring done\n",),
+    ),
+    Kind(
+        id="import/symbol-not-found",
+        stage="import",
+        specific=20,
+        title="A library lacks the symbol {symbol}",
+        patterns=(
+            r"(?P<library>[^\s:]+): undefined symbol: (?P<symbol>[^\s,]+)(?:,? version (?P<version>\S+))?",
+            r"symbol lookup error: (?P<library>[^\s:]+): undefined symbol: (?P<symbol>[^\s,]+)",
+        ),
+        cause="{library} uses {symbol}, and none of the libraries in the process has it: the library that should have it "
+        "was found in another version than the one it was built with, or was not loaded at all.",
+        fix="See which files the loader took, and which of them has the symbol:\n"
+        "$ ldd {library}\n"
+        "$ LD_DEBUG=bindings,libs COMMAND 2>&1 | grep -F {symbol}\n"
+        "Then rebuild {library} with the headers of the version that is installed, or install the version that it was "
+        "built with.",
+        samples=(
+            "ImportError: /env/lib/python3.11/site-packages/ext/_C.so: undefined symbol: xcb_util_frobnicate\n",
+            "/opt/tool/bin/tool: symbol lookup error: /opt/tool/lib/libq.so.2: undefined symbol: q_open2\n",
+        ),
+        silent=("-- Looking for frobnicate in q - undefined symbol in test program\n-- Configuring done\n",),
+    ),
+    Kind(
+        id="env/module-not-found",
+        stage="env",
+        specific=18,
+        title="Python does not find the module {module}",
+        patterns=(r"^[ \t]*(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)'?",),
+        cause="No distribution in this environment brings {module}: it was never installed, is installed for another "
+        "interpreter, or the build ran isolated and does not list it among its requirements.",
+        fix="See which interpreter asks, and what it has:\n"
+        "$ python -c 'import sys; print(sys.executable, sys.path)'\n"
+        "$ python -m pip list\n"
+        "A build's own requirements stand in pyproject.toml, [build-system] requires.",
+        samples=(
+            "Traceback (most recent call last):\n"
+            '  File "run.py", line 3, in <module>\n'
+            "    import frobnicate\n"
+            "ModuleNotFoundError: No module named 'frobnicate'\n",
+        ),
+        silent=("No module named 'numpy': optional, skipping\nSuccessfully installed thing-1.0\n",),
+    ),
+    Kind(
+        id="env/command-not-found",
+        stage="env",
+        specific=18,
+        title="The command {command} is not there",
+        patterns=(
+            r"^\S*(?:bash|zsh|ksh|sh): (?:line )?\d+: (?P<command>[^\s:]+): (?:command )?not found$",
+            r"^(?:[\w./-]*sh: )?(?P<command>[\w.+/-]+): command not found$",
+            r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<command>[\w+.-]+)'$",
+            r"make(?:\[\d+\])?: (?P<command>[\w.+/-]+): (?:No such file or directory|Command not found)$",
+            r"/usr/bin/env: '?(?P<command>[\w.+-]+)'?: No such file or directory",
+        ),
+        cause="{command} is in no folder of PATH: it is not installed, or its environment is not active for the process that "
+        "calls it.",
+        fix="See whether it is anywhere, then install it or put its folder first in PATH:\n"
+        "$ type -a {command}\n"
+        "$ find / -name '{command}' -perm /111 -not -path '/proc/*' 2>/dev/null",
+        samples=("/bin/sh: 1: swig: not found\nninja: build stopped: subcommand failed.\n",),
+        silent=("-- Could NOT find swig (missing: SWIG_EXECUTABLE)\n-- Configuring done\n",),
+    ),
+    Kind(
+        id="runtime/killed",
+        stage="runtime",
+        specific=16,
+        title="A process was killed from outside",
+        patterns=(
+            r"^(?:[^\n]*line \d+: +\d+ )?Killed\b[^\n]*$",
+            r"died with <Signals\.SIGKILL: 9>|(?:exit (?:code|status)|exited with(?: code| status)?|returned)[ :=]+(?:137|-9)\b",
+            r"\b[Oo]ut of memory: Killed process \d+ \((?P<program>[^)\n]+)\)",
+            r"^[^\n]*\*\*\* \[[^\]\n]*\] Killed$",
+        ),
+        cause="Signal 9 ends a process without a word of its own. Mostly it is the kernel, because the memory of the machine "
+        "or of its container was used up; a time limit of a CI system does the same.",
+        fix="See what the kernel says, and how much memory the container may use:\n"
+        "$ dmesg | grep -i -E 'killed process|out of memory'\n"
+        "$ cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null\n"
+        "Fewer jobs use less memory:\n"
+        "$ export MAX_JOBS=2 CMAKE_BUILD_PARALLEL_LEVEL=2",
+        samples=("+ python setup.py bdist_wheel\nrunning build_ext\nKilled\n",),
+        silent=("tests/test_signals.py::test_child_is_killed PASSED\n3 passed in 0.10s\n",),
+    ),
+    Kind(
+        id="runtime/crashed",
+        stage="runtime",
+        specific=16,
+        title="A process crashed",
+        patterns=(
+            r"^(?:[^\n]*line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception)\b[^\n]*$",
+            r"^Fatal Python error: (?P<what>[^\n]+)",
+            r"died with <Signals\.(?P<signal>SIG(?:SEGV|BUS|ILL|ABRT|FPE)): \d+>",
+            r"^terminate called (?:after|without)[^\n]*",
+            r"^\S+: \S+:\d+: [^\n]*Assertion [`'][^\n]*' failed",
+        ),
+        cause="Native code broke: memory that is not its own, an instruction that this CPU lacks, or a check that failed. Two "
+        "versions of one library in a process, and code built for another CPU, are the usual reasons.",
+        fix="See in which library it broke:\n"
+        "$ python -X faulthandler -c 'import MODULE'\n"
+        "$ gdb -batch -ex run -ex bt --args COMMAND",
+        samples=("running the self test\nSegmentation fault (core dumped)\n",),
+        silent=("test_handles_segmentation_fault ... ok\n\nRan 1 test in 0.001s\n\nOK\n",),
+    ),
+    Kind(
+        id="runtime/test-failed",
+        stage="runtime",
+        specific=9,
+        title="The test {test} fails",
+        patterns=(
+            r"^(?:FAILED|ERROR) (?P<test>\S+::\S+|\S+\.py)(?: - [^\n]+)?$",
+            r"^(?:FAIL|ERROR): (?P<test>\w+) \([\w.]+\)",
+            r"^\[  FAILED  \] (?P<test>[A-Z]\w*[./]\w\S*)",
+            r"^\s*\d+ - (?P<test>\S+) \((?:Failed|SEGFAULT|Timeout|Subprocess aborted|ILLEGAL|Not Run)\)",
+        ),
+        cause="The test ran and did not get what it expects; what the test says of it stands above.",
+        fix="Run it alone:\n$ python -m pytest -x -vv {test}",
+        samples=(
+            "E       assert 3 == 4\n\ntests/test_sum.py:4: AssertionError\n"
+            "=========================== short test summary info ============================\n"
+            "FAILED tests/test_sum.py::test_sum - assert 3 == 4\n"
+            "========================= 1 failed, 2 passed in 0.05s ==========================\n",
+        ),
+        silent=("tests/test_sum.py::test_sum XFAIL\n1 xfailed in 0.10s\n",),
+    ),
+    Kind(
+        id="runtime/exception",
+        stage="runtime",
+        specific=5,
+        title="A Python program ends in {error}",
+        patterns=(
+            r"^Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+?(?P<error>[A-Za-z_][\w.]*)(?::[^\n]*)?$",
+        ),
+        cause="No part of the program handles the exception. The last line of the traceback says what happened, the one "
+        "above it where.",
+        fix="",
+        samples=(
+            "Traceback (most recent call last):\n"
+            '  File "gen.py", line 9, in <module>\n'
+            "    main()\n"
+            "ValueError: shape (3,) expected\n",
+        ),
+        silent=("Traceback through the stack is on\n1 passed in 0.1s\n",),
+    ),
+)
+"""Behind all others."""

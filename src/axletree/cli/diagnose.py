@@ -1,0 +1,32 @@
+"""``axletree diagnose``: the root cause in a log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from axletree.app.diagnose import diagnose_logs
+from axletree.view.diagnosis import diagnosis_document, diagnosis_text, has_error
+
+
+@click.command()
+@click.argument(
+    "logs", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings, the root cause first.")
+def command(logs: tuple[Path, ...], *, as_json: bool) -> int:
+    """Find the root cause in logs, and say what to do.
+
+    Logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length; - reads the standard
+    input. Exit code 1: something failed.
+    """
+    reports = diagnose_logs(logs, stdin=sys.stdin.buffer)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(diagnosis_document(reports)), indent=1))
+    else:
+        click.echo(diagnosis_text(reports, width=shutil.get_terminal_size().columns))
+    return int(has_error(reports))
