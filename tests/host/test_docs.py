@@ -107,7 +107,7 @@ def test_toml_in_the_docs_is_toml() -> None:
 
 
 def test_each_page_is_in_the_navigation() -> None:
-    listed = set(re.findall(r"[\w/-]+\.md\b", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    listed = set(re.findall(r"[\w/.-]+\.md\b", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
 
 
