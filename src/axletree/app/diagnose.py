@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from axletree.check.diagnosis.engine import Diagnosis, Engine
+from axletree.check.diagnosis.engine import Diagnosis
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.core.errors import Problem, UsageError
-from axletree.host.kinds import read_kinds
-from axletree.host.providers import read_providers
+from axletree.execute.diagnosing import engine, read_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-_CHUNK = 1 << 18
+_EMPTY = "tools print errors to the other stream: `BUILD 2>&1 | axletree diagnose -`"
 
 
 class LogReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,10 +41,10 @@ def diagnose_logs(paths: Sequence[Path], *, stdin: IO[bytes]) -> tuple[LogReport
         name = str(path)
         try:
             if name == "-":
-                diagnosis = _engine().diagnose(_chunks(stdin))
+                diagnosis = engine().diagnose(read_chunks(stdin))
             else:
                 with path.open("rb") as stream:
-                    diagnosis = _engine().diagnose(_chunks(stream))
+                    diagnosis = engine().diagnose(read_chunks(stream))
         except OSError as error:
             problems.append(Problem(file=name, message=f"can't be read: {error.strerror}"))
             continue
@@ -60,25 +58,3 @@ def diagnose_logs(paths: Sequence[Path], *, stdin: IO[bytes]) -> tuple[LogReport
     if problems:
         raise UsageError(*problems)
     return tuple(reports)
-
-
-_EMPTY = "tools print errors to the other stream: `BUILD 2>&1 | axletree diagnose -`"
-
-
-def diagnose_lines(chunks: Iterable[bytes]) -> Diagnosis:
-    """What is to be said of one log.
-
-    Raises:
-        BinaryLogError: it is no text.
-    """
-    return _engine().diagnose(chunks)
-
-
-@cache
-def _engine() -> Engine:
-    return Engine(read_kinds(), providers=read_providers())
-
-
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    while chunk := stream.read(_CHUNK):
-        yield chunk

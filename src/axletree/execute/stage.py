@@ -19,6 +19,7 @@ from axletree.core.errors import AxletreeError, ExpectationError, StageError, St
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.execute.context import ActionFunction, Context, Outcome
+from axletree.execute.diagnosing import log_findings
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob, lost_blobs
 from axletree.store.disk import mount_point, remove_tree
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.core.events import Event
+    from axletree.core.findings import Finding
     from axletree.core.records import StageRequest
     from axletree.core.values import Digest, Key
     from axletree.store.store import Store
@@ -109,12 +111,13 @@ def _attempt(
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
         cause = _cause(log_path, log, error)  # before our own words are in the log
         failure = _damage(store, request) or _explained(store, error, cause)
+        known = _known(log_path, failure)
         with suppress(OSError):  # a full disk takes no more lines
             if isinstance(failure, AxletreeError):
                 log.say(f"error: {failure}")
             else:
                 log.write(traceback.format_exc().encode())
-        emit(_failure(request, failure, cause=cause, log_path=log_path, redact=log.redact))
+        emit(_failure(request, failure, cause=cause, known=known, log_path=log_path, redact=log.redact))
         return False
     with suppress(OSError):
         remove_tree(work)
@@ -168,6 +171,13 @@ def _cause(log_path: Path, log: Log, error: Exception) -> tuple[str, ...]:
     return tuple(line for line in log.tail() if line.strip() not in str(error))
 
 
+def _known(log_path: Path, error: Exception) -> tuple[Finding, ...]:
+    """What rules know of the failure of a program; of what failed otherwise the error itself says all."""
+    if isinstance(error, ExpectationError) or not isinstance(error, StageError) or error.findings:
+        return ()
+    return log_findings(log_path)
+
+
 def _damage(store: Store, request: StageRequest) -> CorruptBlob | None:
     """Content of the inputs that is damaged: some actions read it where it lies, and then fail of something else.
 
@@ -202,7 +212,13 @@ def _is_full(folder: Path) -> bool:
 
 
 def _failure(
-    request: StageRequest, error: Exception, *, cause: tuple[str, ...], log_path: Path, redact: Callable[[str], str]
+    request: StageRequest,
+    error: Exception,
+    *,
+    cause: tuple[str, ...],
+    known: tuple[Finding, ...],
+    log_path: Path,
+    redact: Callable[[str], str],
 ) -> StageFinished:
     findings = error.findings if isinstance(error, StageError) else ()
     corrupt = isinstance(error, CorruptBlob)
@@ -215,7 +231,7 @@ def _failure(
         message=f"corrupt input: {message}" if corrupt else message,
         corrupt=corrupt,
         cause=() if findings else cause,  # the log of an audit has its findings once more
-        findings=findings,
+        findings=findings or known,
         log=str(log_path),
         exit_code=error.exit_code if isinstance(error, AxletreeError) else StageError.exit_code,
         killed=isinstance(error, StageError) and any(_KILLED.search(text) for text in (message, *cause)),

@@ -112,8 +112,8 @@ def _in_full(finding: Diagnosed, width: int) -> Iterator[str]:
     if finding.fix:
         yield ""
         yield "  what to do:"
-        for line in finding.fix.split("\n"):
-            yield from [f"    {line}"] if line.startswith("$ ") else _wrapped(line, width)
+        for step in finding.fix.split("\n"):
+            yield from [f"    {step}"] if step.startswith("$ ") else _wrapped(step, width)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -62,7 +62,8 @@ def failure_lines(stage: StageView, indent: str) -> list[str]:
     for finding in stage.findings:
         if finding.severity == "error":
             lines.append(printable(f"{indent}  {finding.where}: {finding.message} ({finding.rule})"))
-            lines += [printable(f"{indent}    fix: {finding.fix}")] if finding.fix else []
+            fix = printable(finding.fix or "").split("\n")
+            lines += [f"{indent}    fix: {fix[0]}", *(f"{indent}      {line}" for line in fix[1:])] if fix[0] else []
     return [*lines, f"{indent}log: {stage.log}"] if stage.log else lines
 
 

@@ -12,12 +12,12 @@ from axletree.check.diagnosis.decode import PLACE
 from axletree.check.diagnosis.enrich import enrich
 from axletree.check.diagnosis.generic import GENERIC_KINDS
 from axletree.check.diagnosis.kind import Kind
-from axletree.check.diagnosis.likely import TELLING, likely_lines
+from axletree.check.diagnosis.likely import TELLING, is_loud, likely_lines
 from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, Outcome, Statement, decide, is_forgiven, is_noise
 from axletree.check.diagnosis.rank import Candidate, rank
 from axletree.check.diagnosis.scan import Hit, Scanner
-from axletree.core.findings import Severity  # noqa: TC001 (a field's type)
+from axletree.core.findings import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -170,15 +170,16 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
     if outcome.ending == "succeeded":
         return
     failed_at = outcome.said.line if outcome.said else None
-    lines = likely_lines([*seen.telling, *seen.telling_last], [*seen.before, *seen.tail], failed_at=failed_at)
+    others = [*seen.before, *seen.tail] if failed_at is not None else [line for line in seen.tail if is_loud(line[1])]
+    lines = likely_lines([*seen.telling, *seen.telling_last], others, failed_at=failed_at)
     if outcome.ending == "unfinished":
         last = [line for line in seen.tail if line[1].strip()][-1:]
         yield Diagnosed(
             rule="log/unfinished",
             severity="warning",
             title="The log stops in the middle of the work",
-            cause="Its last line is one of work going on, and nothing says how it ended: it still runs, the log was cut, "
-            "or the whole process was killed (for memory, by a time limit), which leaves no word.",
+            cause="Its last line is one of work going on, and nothing says how it ended: it still runs, the log was "
+            "cut, or the whole process was killed (for memory, by a time limit), which leaves no word.",
             fix="See whether the kernel killed it:\n$ dmesg | grep -i -E 'killed process|out of memory'",
             evidence=_evidence([*lines, *(line for line in last if line not in lines)]),
         )

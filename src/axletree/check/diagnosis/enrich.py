@@ -91,4 +91,12 @@ def _of_header(header: str) -> Iterator[Said]:
 
 
 def _install(packages: tuple[str, str]) -> str:
-    return f"On Debian and Ubuntu:\n$ apt-get install {packages[0]}\nIn a conda environment:\n$ conda install -c conda-forge {packages[1]}"
+    debian, conda = packages
+    return "\n".join(
+        (
+            "On Debian and Ubuntu:",
+            f"$ apt-get install {debian}",
+            "In a conda environment:",
+            f"$ conda install -c conda-forge {conda}",
+        )
+    )

@@ -1,4 +1,4 @@
-"""Kinds that no table knows closer: what the loader, the linker, Python or the shell says, and what that always means."""
+"""Kinds that no table knows closer: what the loader, Python or the shell says, and what that always means."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ GENERIC_KINDS: tuple[Kind, ...] = (
             r"^\s*" + _LOADER,
             r"(?:dlopen|dlerror|[Cc]ould not load|[Ff]ailed to load)[^\n]{0,200}?" + _LOADER,
         ),
-        cause="{program|What is loaded} names {library} as needed, and no folder that the loader looks in holds a file of "
-        "that name. It looks in the RUNPATH of the file that needs it, in LD_LIBRARY_PATH, in what ldconfig knows, and in "
-        "/lib and /usr/lib.",
+        cause="{program|What is loaded} names {library} as needed, and no folder that the loader looks in has a file "
+        "of that name. It looks in the RUNPATH of the file that needs it, in LD_LIBRARY_PATH, in what ldconfig knows, "
+        "and in /lib and /usr/lib.",
         fix="See who asks for it, and where the loader looked:\n"
         "$ LD_DEBUG=libs COMMAND 2>&1 | grep -B2 -A8 'find library={library}'\n"
         "Find it on this machine, then add its folder to LD_LIBRARY_PATH or to the RUNPATH of the file that needs it:\n"
         "$ ldconfig -p | grep -F {library}\n"
         "$ find / -name '{library}' -not -path '/proc/*' 2>/dev/null",
         samples=(
-            "Traceback (most recent call last):\n"
-            '  File "/env/lib/python3.11/site-packages/thing/__init__.py", line 1, in <module>\n'
-            "    from thing import _native\n"
-            "ImportError: libthing_core.so.4: cannot open shared object file: No such file or directory\n",
-            "./bin/convert: error while loading shared libraries: libjxl.so.0.7: cannot open shared object file: "
-            "No such file or directory\n",
+            (
+                "Traceback (most recent call last):\n"
+                '  File "/env/lib/python3.11/site-packages/thing/__init__.py", line 1, in <module>\n'
+                "    from thing import _native\n"
+                "ImportError: libthing_core.so.4: cannot open shared object file: No such file or directory\n"
+            ),
+            (
+                "./bin/convert: error while loading shared libraries: libjxl.so.0.7: cannot open shared object file: "
+                "No such file or directory\n"
+            ),
         ),
         silent=("-- Looking for libthing.so.4 - not found\n-- Configuring done\n",),
     ),
@@ -45,7 +49,7 @@ GENERIC_KINDS: tuple[Kind, ...] = (
             r"(?P<library>[^\s:]+): undefined symbol: (?P<symbol>[^\s,]+)(?:,? version (?P<version>\S+))?",
             r"symbol lookup error: (?P<library>[^\s:]+): undefined symbol: (?P<symbol>[^\s,]+)",
         ),
-        cause="{library} uses {symbol}, and none of the libraries in the process has it: the library that should have it "
+        cause="{library} uses {symbol}, and none of the libraries in the process has it: the one that should have it "
         "was found in another version than the one it was built with, or was not loaded at all.",
         fix="See which files the loader took, and which of them has the symbol:\n"
         "$ ldd {library}\n"
@@ -71,10 +75,12 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         "$ python -m pip list\n"
         "A build's own requirements stand in pyproject.toml, [build-system] requires.",
         samples=(
-            "Traceback (most recent call last):\n"
-            '  File "run.py", line 3, in <module>\n'
-            "    import frobnicate\n"
-            "ModuleNotFoundError: No module named 'frobnicate'\n",
+            (
+                "Traceback (most recent call last):\n"
+                '  File "run.py", line 3, in <module>\n'
+                "    import frobnicate\n"
+                "ModuleNotFoundError: No module named 'frobnicate'\n"
+            ),
         ),
         silent=("No module named 'numpy': optional, skipping\nSuccessfully installed thing-1.0\n",),
     ),
@@ -90,8 +96,8 @@ GENERIC_KINDS: tuple[Kind, ...] = (
             r"make(?:\[\d+\])?: (?P<command>[\w.+/-]+): (?:No such file or directory|Command not found)$",
             r"/usr/bin/env: '?(?P<command>[\w.+-]+)'?: No such file or directory",
         ),
-        cause="{command} is in no folder of PATH: it is not installed, or its environment is not active for the process that "
-        "calls it.",
+        cause="{command} is in no folder of PATH: it is not installed, or its environment is not active for the "
+        "process that calls it.",
         fix="See whether it is anywhere, then install it or put its folder first in PATH:\n"
         "$ type -a {command}\n"
         "$ find / -name '{command}' -perm /111 -not -path '/proc/*' 2>/dev/null",
@@ -105,12 +111,13 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         title="A process was killed from outside",
         patterns=(
             r"^(?:[^\n]*line \d+: +\d+ )?Killed\b[^\n]*$",
-            r"died with <Signals\.SIGKILL: 9>|(?:exit (?:code|status)|exited with(?: code| status)?|returned)[ :=]+(?:137|-9)\b",
+            r"died with <Signals\.SIGKILL: 9>",
+            r"(?:exit (?:code|status)|exited with(?: code| status)?|returned)[ :=]+(?:137|-9)\b",
             r"\b[Oo]ut of memory: Killed process \d+ \((?P<program>[^)\n]+)\)",
             r"^[^\n]*\*\*\* \[[^\]\n]*\] Killed$",
         ),
-        cause="Signal 9 ends a process without a word of its own. Mostly it is the kernel, because the memory of the machine "
-        "or of its container was used up; a time limit of a CI system does the same.",
+        cause="Signal 9 ends a process without a word of its own. Mostly it is the kernel, because the memory of the "
+        "machine or of its container was used up; a time limit of a CI system does the same.",
         fix="See what the kernel says, and how much memory the container may use:\n"
         "$ dmesg | grep -i -E 'killed process|out of memory'\n"
         "$ cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null\n"
@@ -125,14 +132,15 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         specific=16,
         title="A process crashed",
         patterns=(
-            r"^(?:[^\n]*line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception)\b[^\n]*$",
+            r"^(?:[^\n]*line \d+: +\d+ )?(?:Segmentation fault|Bus error|Illegal instruction)\b[^\n]*$",
+            r"^(?:[^\n]*line \d+: +\d+ )?Floating point exception\b[^\n]*$",
             r"^Fatal Python error: (?P<what>[^\n]+)",
             r"died with <Signals\.(?P<signal>SIG(?:SEGV|BUS|ILL|ABRT|FPE)): \d+>",
             r"^terminate called (?:after|without)[^\n]*",
             r"^\S+: \S+:\d+: [^\n]*Assertion [`'][^\n]*' failed",
         ),
-        cause="Native code broke: memory that is not its own, an instruction that this CPU lacks, or a check that failed. Two "
-        "versions of one library in a process, and code built for another CPU, are the usual reasons.",
+        cause="Native code broke: memory that is not its own, an instruction that this CPU lacks, a check that failed. "
+        "Two versions of one library in a process, and code built for another CPU, are the usual reasons.",
         fix="See in which library it broke:\n"
         "$ python -X faulthandler -c 'import MODULE'\n"
         "$ gdb -batch -ex run -ex bt --args COMMAND",
@@ -153,10 +161,12 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         cause="The test ran and did not get what it expects; what the test says of it stands above.",
         fix="Run it alone:\n$ python -m pytest -x -vv {test}",
         samples=(
-            "E       assert 3 == 4\n\ntests/test_sum.py:4: AssertionError\n"
-            "=========================== short test summary info ============================\n"
-            "FAILED tests/test_sum.py::test_sum - assert 3 == 4\n"
-            "========================= 1 failed, 2 passed in 0.05s ==========================\n",
+            (
+                "E       assert 3 == 4\n\ntests/test_sum.py:4: AssertionError\n"
+                "=========================== short test summary info ============================\n"
+                "FAILED tests/test_sum.py::test_sum - assert 3 == 4\n"
+                "========================= 1 failed, 2 passed in 0.05s ==========================\n"
+            ),
         ),
         silent=("tests/test_sum.py::test_sum XFAIL\n1 xfailed in 0.10s\n",),
     ),
@@ -168,14 +178,16 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         patterns=(
             r"^Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+?(?P<error>[A-Za-z_][\w.]*)(?::[^\n]*)?$",
         ),
-        cause="No part of the program handles the exception. The last line of the traceback says what happened, the one "
-        "above it where.",
+        cause="No part of the program handles the exception. The last line of the traceback says what happened, the "
+        "one above it where.",
         fix="",
         samples=(
-            "Traceback (most recent call last):\n"
-            '  File "gen.py", line 9, in <module>\n'
-            "    main()\n"
-            "ValueError: shape (3,) expected\n",
+            (
+                "Traceback (most recent call last):\n"
+                '  File "gen.py", line 9, in <module>\n'
+                "    main()\n"
+                "ValueError: shape (3,) expected\n"
+            ),
         ),
         silent=("Traceback through the stack is on\n1 passed in 0.1s\n",),
     ),

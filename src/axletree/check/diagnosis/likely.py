@@ -34,7 +34,15 @@ _WRAPPER = re.compile(
 )
 """Lines that only pass a failure on, or name none."""
 
+_LOUD = re.compile(r"^[ \t]*(?:\S+[ :]+){0,3}(?:error|fatal|panic|exception)\b ?[:!]", re.IGNORECASE)
+
 MOST = 3
+"""Lines that are shown."""
+
+
+def is_loud(line: str) -> bool:
+    """Whether a line calls itself an error, rather than to speak of one."""
+    return _LOUD.search(line) is not None
 
 
 def likely_lines(

@@ -1,7 +1,7 @@
 """Whether anything failed: what build tools say when they end, as opposed to the words that they print on the way.
 
-Words such as ``error`` are in the logs of successful builds, too: names of files, flags, feature probes. Statements of how
-a process ended are not. They decide; a word never does.
+Words such as ``error`` are in the logs of successful builds, too: names of files, flags, feature probes. Statements of
+how a process ended are not. They decide; a word never does.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FAILING: tuple[str, ...] = (
     r"^(?:\S*[/-])?g?make(?:\[\d+\])?: \*\*\* ",
     r"^-- Configuring incomplete, errors occurred!",
     r"^\*\*\* CMake (?:build|configuration) failed",
-    r"^[ \t]*(?:[×x] |error: |ERROR: )?(?:subprocess-exited-with-error|metadata-generation-failed)",
-    r"^[ \t]*(?:[×╰─▶> ]*)[^\s].* did not run successfully\.?$",
+    r"^[ \t]*(?:\S |error: |ERROR: )?(?:subprocess-exited-with-error|metadata-generation-failed)",
+    r"^[ \t]*[^\s].* did not run successfully\.?$",
     r"^[ \t]*ERROR: (?:Failed building wheel|Failed to build|Could not build wheels|No matching distribution found)",
-    r"^[ \t]*(?:error: )?[×╰─▶ ]*(?:Failed to build `|Build backend failed|No solution found when resolving)",
+    r"^[ \t]*(?:error: )?(?:\S+ ){0,2}(?:Failed to build `|Build backend failed|No solution found when resolving)",
     r"\bCalledProcessError: Command ",
     r"^[ \t]*error: command '[^'\n]*' (?:failed|terminated)",
     r"\bRuntimeError: Error compiling objects for extension",
@@ -47,9 +47,9 @@ FAILING: tuple[str, ...] = (
     r"\bld returned [1-9]\d* exit status|linker command failed with exit code",
     r"^error: could not compile `",
     r"^[ \t]*(?:\S+: )?line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Illegal instruction|Bus error)\b",
-    r"^(?:Killed|Aborted(?: \(core dumped\))?|Segmentation fault(?: \(core dumped\))?|Illegal instruction(?: \(core .*)?)$",
+    r"^(?:Killed|Aborted|Segmentation fault|Bus error|Illegal instruction)(?: \(core dumped\))?$",
     r"^(?:\S+ )?(?:exited|finished|failed|ended) with (?:exit )?(?:code|status) [1-9]",
-    r"^[ \t]*\S+\s+FAILED after [\d.]+ ",
+    r"\bFAILED after [\d.]+ (?:s|min|h)\b",
     r"^\d+ (?:stages? )?failed, ",
 )
 """Statements that something ended in failure."""
@@ -58,6 +58,7 @@ SUCCEEDING: tuple[str, ...] = (
     r"^[ \t]*Successfully (?:built|installed|created|tagged) \S",
     r"^ninja: no work to do\.",
     r"^\[100%\] Built target ",
+    r"^\[\d+/\d+\] Install the project\.\.\.",
     r"^-- Build files have been written to: ",
     r"^=+ (?:.*, )?\d+ passed\b(?!.*\b(?:failed|errors?)\b).*=*$",
     r"^\d+ passed\b(?!.*\b(?:failed|errors?)\b).* in [\d.]+s",
@@ -77,25 +78,26 @@ SUCCEEDING: tuple[str, ...] = (
 )
 """Statements that something ended well."""
 
-IGNORED: tuple[str, ...] = (r"^(?:\S*[/-])?g?make(?:\[\d+\])?: \[.*\] Error \d+ \(ignored\)",)
-
 _PROGRESS = re.compile(r"^\[ *(\d+)(?:/(\d+)\]|%\])")
 _WORKING = re.compile(
-    r"^\[ *\d+/\d+\] |^\[ *\d+%\] |^-- (?:Performing Test|Looking for|Check|Detecting)|^\s*(?:Compiling|Building|Collecting|Downloading) "
+    r"^\[ *\d+/\d+\] |^\[ *\d+%\] |^-- (?:Performing Test|Looking for|Check|Detecting)"
+    r"|^\s*(?:Compiling|Building|Collecting|Downloading) "
     r"|^(?:\S*/)?(?:x86_64-linux-gnu-)?(?:g?cc|[cg]\+\+|clang\+*|nvcc|hipcc) -"
 )
 """Lines that tools print while at work, never last."""
 
 _PROBE = re.compile(
-    r"\b(?:conftest|_configtest|CMakeScratch|CMakeTmp|cmTC_\w+|CheckSymbolExists|CheckFunctionExists|CheckIncludeFiles?"
-    r"|meson-private|sanitycheck\w*|testfile|feature_test)\b|/TryCompile-|^-- |^\s*checking (?:for|whether|if)\b|Performing Test"
-    r"|^fatal: (?:not a git repository|No names found|no tag exactly matches)|\b[Ww]arning: "
+    r"\b(?:conftest|_configtest|CMakeScratch|CMakeTmp|cmTC_\w+|CheckSymbolExists|CheckFunctionExists"
+    r"|CheckIncludeFiles?|meson-private|sanitycheck\w*|testfile|feature_test)\b|/TryCompile-|Performing Test"
+    r"|^-- |^\s*checking (?:for|whether|if)\b|\b[Ww]arning: "
+    r"|^fatal: (?:not a git repository|No names found|no tag exactly matches)"
 )
 """What feature probes, and git asked for a version, print whether or not it matters."""
+
 _FORGIVEN = re.compile(
-    r"\b(?:[Ff]alling back|[Ff]all(?:s|ing)?back|ignor(?:ed|ing)|[Ii]gnor(?:ed|ing)|[Ss]kipp(?:ed|ing)|[Cc]ontinuing|[Rr]etry(?:ing)?|[Nn]on-fatal"
-    r"|not fatal|\(this is (?:ok|fine|harmless)|[Ee]xpected (?:error|failure)|xfail|XFAIL|will be disabled|[Cc]aught|harmless|[Oo]ptional"
-    r"|[Dd]isabl(?:ed|ing))\b|\(ignored\)"
+    r"\b(?:[Ff]all(?:s|ing)?[- ]?back|[Ii]gnor(?:ed|ing)|[Ss]kipp(?:ed|ing)|[Cc]ontinuing|[Rr]etry(?:ing)?|[Nn]on-fatal"
+    r"|not fatal|[Ee]xpected (?:error|failure)|xfail|XFAIL|will be disabled|[Cc]aught|harmless|[Oo]ptional"
+    r"|[Dd]isabl(?:ed|ing))\b"
 )
 
 
@@ -128,6 +130,8 @@ def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> 
     failing = [said for said in statements if said.failed and not _recovered(said, statements)]
     if failing:
         return Outcome(ending="failed", said=failing[0], lines=lines)
+    if statements and not statements[-1].failed and statements[-1].line >= lines - 1:
+        return Outcome(ending="succeeded", said=statements[-1], lines=lines)
     last = next((line for line in reversed(tail) if line.strip()), "")
     progress = _PROGRESS.match(last)
     complete = progress is not None and (progress[1] == progress[2] or (not progress[2] and progress[1] == "100"))

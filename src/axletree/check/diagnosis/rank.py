@@ -1,4 +1,4 @@
-"""Which of many matches is the root cause: specific before generic at one place, the first place that really failed first."""
+"""Which match is the root cause: at one place the more specific one, and of the places the first that failed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which words a block of text holds: the cheapest question about a log, and it rules out nearly every expression.
 
-The words of a log repeat. So a block is cut into words, each kind of word is looked at once in the whole log, and what a
-block holds is an intersection of sets. That is forty times cheaper than to search a block for each text.
+The words of a log repeat. So a block is cut into words, each word is looked at once in the whole log, and what a block
+holds is an intersection of sets. That is forty times cheaper than to search a block for each text.
 """
 
 from __future__ import annotations
