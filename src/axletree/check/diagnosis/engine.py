@@ -31,6 +31,8 @@ _KEPT = 20
 """Matches of one kind that are kept: the first ones."""
 _STATEMENTS = 2000
 _EXCERPT = 6
+_FROM = 30
+"""Lines that a compiler may print of how it came to a template."""
 _WIDTH = 400
 
 _Owner = Kind | bool | str
@@ -183,11 +185,11 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
             fix="See whether the kernel killed it:\n$ dmesg | grep -i -E 'killed process|out of memory'",
             evidence=_evidence([*lines, *(line for line in last if line not in lines)]),
         )
-    elif outcome.ending == "failed" or lines:
+    elif outcome.ending == "failed" or any(is_loud(text) for _, text in lines):
         failed = outcome.ending == "failed"
         yield Diagnosed(
             rule="log/unknown",
-            severity="error" if failed or seen.telling else "warning",
+            severity="error" if failed else "warning",
             title="No known kind of failure" if failed else "Nothing says that it failed, but this looks like it",
             cause="No rule knows this failure. The lines shown are those that most likely name its cause.",
             fix="",
@@ -205,14 +207,27 @@ def _candidate(block: Block, hit: Hit[_Owner], kind: Kind) -> Candidate | None:
             return None
     start = next((at for at in range(hit.at, max(-1, hit.at - 4), -1) if b"CMake Error" in block.lines[at]), hit.at)
     end = min(hit.end, start + _EXCERPT - 1, len(block.lines) - 1)
+    excerpt = _numbered(block, range(start, end + 1))
+    here = _instantiated(block, hit.at)
     return Candidate(
         kind=kind,
         line=block.first + hit.at,
-        excerpt=tuple(_numbered(block, range(start, end + 1))),
+        excerpt=(*_numbered(block, here), *excerpt),
         groups=hit.groups,
         proven=not is_noise(_window(block, start, hit.end)),
         forgiven=is_forgiven(_window(block, hit.at - 3, hit.end + 3)),
     )
+
+
+def _instantiated(block: Block, at: int) -> range:
+    """Where the user's code asks for the template that an error is in; empty where there is none."""
+    for above in range(at - 1, max(-1, at - _FROM), -1):
+        line = block.lines[above]
+        if b": error: " in line or not line.strip():
+            break
+        if b"required from here" in line or b"requested here" in line:
+            return range(above, above + 1)
+    return range(0)
 
 
 def _window(block: Block, low: int, high: int) -> list[str]:

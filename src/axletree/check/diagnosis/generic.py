@@ -1,89 +1,10 @@
-"""Kinds that no table knows closer: what the loader, Python or the shell says, and what that always means."""
+"""Kinds that no table knows closer: what the shell, the kernel, Python or a test says, and what that always means."""
 
 from __future__ import annotations
 
 from axletree.check.diagnosis.kind import Kind
 
-_LOADER = r"(?P<library>[\w.+-]+\.so(?:\.[\w.]+)?): cannot open shared object file: No such file or directory"
-
 GENERIC_KINDS: tuple[Kind, ...] = (
-    Kind(
-        id="import/library-not-opened",
-        stage="import",
-        specific=20,
-        title="The loader does not find {library}",
-        patterns=(
-            r"^[^\n]*?(?P<program>[^\s:]+): error while loading shared libraries: " + _LOADER,
-            r"\b(?:ImportError|OSError): " + _LOADER,
-            r"^\s*" + _LOADER,
-            r"(?:dlopen|dlerror|[Cc]ould not load|[Ff]ailed to load)[^\n]{0,200}?" + _LOADER,
-        ),
-        cause="{program|What is loaded} names {library} as needed, and no folder that the loader looks in has a file "
-        "of that name. It looks in the RUNPATH of the file that needs it, in LD_LIBRARY_PATH, in what ldconfig knows, "
-        "and in /lib and /usr/lib.",
-        fix="See who asks for it, and where the loader looked:\n"
-        "$ LD_DEBUG=libs COMMAND 2>&1 | grep -B2 -A8 'find library={library}'\n"
-        "Find it on this machine, then add its folder to LD_LIBRARY_PATH or to the RUNPATH of the file that needs it:\n"
-        "$ ldconfig -p | grep -F {library}\n"
-        "$ find / -name '{library}' -not -path '/proc/*' 2>/dev/null",
-        samples=(
-            (
-                "Traceback (most recent call last):\n"
-                '  File "/env/lib/python3.11/site-packages/thing/__init__.py", line 1, in <module>\n'
-                "    from thing import _native\n"
-                "ImportError: libthing_core.so.4: cannot open shared object file: No such file or directory\n"
-            ),
-            (
-                "./bin/convert: error while loading shared libraries: libjxl.so.0.7: cannot open shared object file: "
-                "No such file or directory\n"
-            ),
-        ),
-        silent=("-- Looking for libthing.so.4 - not found\n-- Configuring done\n",),
-    ),
-    Kind(
-        id="import/symbol-not-found",
-        stage="import",
-        specific=20,
-        title="A library lacks the symbol {symbol}",
-        patterns=(
-            r"(?P<library>[^\s:]+): undefined symbol: (?P<symbol>[^\s,]+)(?:,? version (?P<version>\S+))?",
-            r"symbol lookup error: (?P<library>[^\s:]+): undefined symbol: (?P<symbol>[^\s,]+)",
-        ),
-        cause="{library} uses {symbol}, and none of the libraries in the process has it: the one that should have it "
-        "was found in another version than the one it was built with, or was not loaded at all.",
-        fix="See which files the loader took, and which of them has the symbol:\n"
-        "$ ldd {library}\n"
-        "$ LD_DEBUG=bindings,libs COMMAND 2>&1 | grep -F {symbol}\n"
-        "Then rebuild {library} with the headers of the version that is installed, or install the version that it was "
-        "built with.",
-        samples=(
-            "ImportError: /env/lib/python3.11/site-packages/ext/_C.so: undefined symbol: xcb_util_frobnicate\n",
-            "/opt/tool/bin/tool: symbol lookup error: /opt/tool/lib/libq.so.2: undefined symbol: q_open2\n",
-        ),
-        silent=("-- Looking for frobnicate in q - undefined symbol in test program\n-- Configuring done\n",),
-    ),
-    Kind(
-        id="env/module-not-found",
-        stage="env",
-        specific=18,
-        title="Python does not find the module {module}",
-        patterns=(r"^[ \t]*(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)'?",),
-        cause="No distribution in this environment brings {module}: it was never installed, is installed for another "
-        "interpreter, or the build ran isolated and does not list it among its requirements.",
-        fix="See which interpreter asks, and what it has:\n"
-        "$ python -c 'import sys; print(sys.executable, sys.path)'\n"
-        "$ python -m pip list\n"
-        "A build's own requirements stand in pyproject.toml, [build-system] requires.",
-        samples=(
-            (
-                "Traceback (most recent call last):\n"
-                '  File "run.py", line 3, in <module>\n'
-                "    import frobnicate\n"
-                "ModuleNotFoundError: No module named 'frobnicate'\n"
-            ),
-        ),
-        silent=("No module named 'numpy': optional, skipping\nSuccessfully installed thing-1.0\n",),
-    ),
     Kind(
         id="env/command-not-found",
         stage="env",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from axletree.check.diagnosis.outcome import is_forgiven
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -42,7 +44,7 @@ MOST = 3
 
 def is_loud(line: str) -> bool:
     """Whether a line calls itself an error, rather than to speak of one."""
-    return _LOUD.search(line) is not None
+    return _LOUD.search(line) is not None and not is_forgiven([line])
 
 
 def likely_lines(

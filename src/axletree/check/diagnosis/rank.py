@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,14 @@ if TYPE_CHECKING:
 
     from axletree.check.diagnosis.outcome import Outcome, Statement
 
+_ENDS = re.compile(r"^FAILED: |make(?:\[\d+\])?: \*\*\* ")
+"""Statements with which ninja and make begin, or end, what one command printed."""
+
 _GAP = 25
 """Lines between matches of one place, at most."""
+
+_TELLING = 9
+"""Kinds less specific pass on what others said."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +45,10 @@ def rank(candidates: Sequence[Candidate], said: Sequence[Statement], outcome: Ou
     errors = [found for found in candidates if found.kind.severity == "error" and _counts(found, said, outcome)]
     errors.sort(key=lambda found: (found.line, -found.kind.specific))
     places: list[list[Candidate]] = [errors[:1]] if errors else []
+    ends = [statement.line for statement in said if _ENDS.search(statement.text)]
     for before, found in pairwise(errors):
-        if found.line - before.line <= _GAP:
+        apart = bisect_left(ends, before.line) != bisect_left(ends, found.line)
+        if found.line - before.line <= _GAP and not apart:
             places[-1].append(found)
         else:
             places.append([found])
@@ -56,7 +66,7 @@ def _counts(found: Candidate, said: Sequence[Statement], outcome: Outcome) -> bo
     """Whether a match may be an error at all, given how the log ends."""
     if outcome.ending == "succeeded" or _went_on(found, said):
         return found.proven and not found.forgiven and found.kind.specific > GENERIC
-    return True
+    return outcome.ending == "failed" or found.kind.specific > GENERIC or not found.forgiven
 
 
 def _went_on(found: Candidate, said: Sequence[Statement]) -> bool:
@@ -66,12 +76,10 @@ def _went_on(found: Candidate, said: Sequence[Statement]) -> bool:
 
 
 def _tier(place: Sequence[Candidate], said: Sequence[Statement]) -> int:
-    """0: a failure is stated after it; 1: its own words say so; 2: neither. Generic answers come behind."""
+    """0: a failure is stated after it; 1: its own words say so; 2: neither. What only wraps others comes behind."""
     line = min(found.line for found in place)
-    generic = 3 * all(found.kind.specific <= GENERIC for found in place)
-    for statement in said:
-        if statement.line >= line - 5:
-            if statement.failed:
-                return generic
-            break
-    return generic + (1 if any(found.proven for found in place) else 2)
+    wrapper = 3 * all(found.kind.specific < _TELLING for found in place)
+    if not any(found.proven for found in place):
+        return wrapper + 2
+    following = next((statement for statement in said if statement.line >= line - 5), None)
+    return wrapper + (0 if following is not None and following.failed else 1)
