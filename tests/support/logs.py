@@ -19,7 +19,7 @@ This warning is for project developers.  Use -Wno-dev to suppress it.
 
 -- Configuring done (3.1s)
 -- Generating done (0.2s)
--- Build files have been written to: /src/build""".split("\n")
+-- Build files have been written to: /src/build""".splitlines()
 
 _NOTES = (
     "../src/error.h:3:7: warning: unused variable 'error' [-Wunused-variable]",
@@ -39,7 +39,7 @@ Installing collected packages: exceptiongroup, errorbars
 Successfully installed errorbars-1.0 exceptiongroup-1.2.2
 tests/test_errors.py::test_fatal_error_is_raised PASSED                   [ 50%]
 tests/test_errors.py::test_failed XFAIL (known failure)                   [100%]
-========================= 1 passed, 1 xfailed in 0.02s =========================""".split("\n")
+========================= 1 passed, 1 xfailed in 0.02s =========================""".splitlines()
 
 
 def good_log(lines: int = 5000) -> tuple[list[str], list[str]]:
