@@ -75,6 +75,7 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         title="The test {test} fails",
         patterns=(
             r"^(?:FAILED|ERROR) (?P<test>\S+::\S+|\S+\.py)(?: - [^\n]+)?$",
+            r"^(?P<test>\S+::\S+) (?:FAILED|ERROR) ",
             r"^(?:FAIL|ERROR): (?P<test>\w+) \([\w.]+\)",
             r"^\[  FAILED  \] (?P<test>[A-Z]\w*[./]\w\S*)",
             r"^\s*\d+ - (?P<test>\S+) \((?:Failed|SEGFAULT|Timeout|Subprocess aborted|ILLEGAL|Not Run)\)",

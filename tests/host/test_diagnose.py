@@ -1,0 +1,238 @@
+"""``axletree diagnose`` on what real tools print: builds that fail, and builds that only look so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from axletree.cli.main import cli
+from axletree.execute.diagnosing import log_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PYTHON = sys.executable
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "tiny"
+version = "1"
+"""
+SETUP = 'from setuptools import Extension, setup\nsetup(ext_modules=[Extension("tiny", ["error.c"])])\n'
+MODULE = """\
+#include <Python.h>
+#warning "error: fatal, as it says"
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "tiny", 0, -1, 0};
+PyMODINIT_FUNC PyInit_tiny(void) { return PyModule_Create(&module); }
+"""
+CMAKE = """\
+cmake_minimum_required(VERSION 3.16)
+project(error CXX)
+include(CheckIncludeFileCXX)
+include(CheckCXXCompilerFlag)
+check_include_file_cxx(nosuch/error.h HAVE_ERROR_H)
+check_cxx_compiler_flag(-fno-such-error HAVE_ERROR_FLAG)
+find_package(Doxygen)
+find_package(Nonesuch)
+"""
+
+
+def run(log: Path, *commands: Sequence[str], cwd: Path) -> None:
+    """Run commands one after the other, whatever becomes of them; all that they print goes into a log."""
+    with log.open("ab") as stream:
+        for command in commands:
+            subprocess.run(command, cwd=cwd, stdout=stream, stderr=subprocess.STDOUT, check=False)
+
+
+def diagnose(*logs: Path, code: int) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(cli, ["diagnose", "--json", *map(str, logs)], standalone_mode=False)
+    assert result.exception is None, result.exception
+    assert result.return_value == code, result.output
+    document = json.loads(result.output)
+    assert document["schema"] == 1
+    found: list[dict[str, Any]] = document["findings"]
+    return found
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+
+
+GENERATORS = {"Ninja": ["cmake", "--build", "b", "--", "-v", "-k0"], "Unix Makefiles": ["make", "-k", "-j3", "-C", "b"]}
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_build_that_fails_in_one_of_its_files(tmp_path: Path, generator: str) -> None:
+    write(
+        tmp_path,
+        CMakeLists__txt=CMAKE + "add_library(x SHARED error.cpp fine.cpp)\nadd_library(y SHARED bad.cpp)\n",
+        error__cpp="int error() { return 1; }\n",
+        fine__cpp="int fine() { int error; return 2; }\n",
+        bad__cpp="#include <nosuch/header.hpp>\nint bad() { return 3; }\n",
+    )
+    log = tmp_path / "log"
+    run(log, ["cmake", "-G", generator, "-S", ".", "-B", "b"], GENERATORS[generator], cwd=tmp_path)
+    root = diagnose(log, code=1)[0]
+    assert root["rule"] == "compile/header-missing"
+    lines = log.read_text().splitlines()
+    for line in root["evidence"]:
+        assert "nosuch/header.hpp" in lines[line["line"] - 1]
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_build_that_is_fine(tmp_path: Path, generator: str) -> None:
+    write(
+        tmp_path,
+        CMakeLists__txt=CMAKE + "add_library(fatal_error SHARED error.cpp)\n",
+        error__cpp='#warning "error: fatal"\nint error() { int failed; return 1; }\n',
+    )
+    log = tmp_path / "log"
+    run(
+        log,
+        ["cmake", "-G", generator, "-S", ".", "-B", "b", "-DCMAKE_CXX_FLAGS=-Wall -Wno-error"],
+        ["cmake", "--build", "b", "--verbose"],
+        cwd=tmp_path,
+    )
+    assert not diagnose(log, code=0)
+
+
+def test_cmake_lacks_a_package(tmp_path: Path) -> None:
+    write(tmp_path, CMakeLists__txt=CMAKE + "find_package(Nonesuch REQUIRED)\n")
+    log = tmp_path / "log"
+    run(log, ["cmake", "-S", ".", "-B", "b"], cwd=tmp_path)
+    root = diagnose(log, code=1)[0]
+    assert root["rule"].startswith("configure/")
+    assert "Nonesuch" in root["cause"]
+
+
+WHEELS = {
+    "pip": [PYTHON, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", ".", "-w", "w"],
+    "uv": [str(Path(PYTHON).parent / "uv"), "build", "--no-build-isolation", "--python", PYTHON, "--wheel", "."],
+    "build": [PYTHON, "-m", "build", "--no-isolation", "--wheel", "."],
+}
+
+
+@pytest.mark.parametrize("tool", WHEELS)
+def test_a_wheel(tmp_path: Path, tool: str) -> None:
+    write(tmp_path, pyproject__toml=PYPROJECT, setup__py=SETUP, error__c=MODULE)
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    run(good, WHEELS[tool], cwd=tmp_path)
+    assert not diagnose(good, code=0)
+    write(tmp_path, error__c=MODULE + "#include <zstd_of_no_one.h>\n")
+    run(bad, WHEELS[tool], cwd=tmp_path)
+    assert diagnose(bad, code=1)[0]["rule"] == "compile/header-missing"
+
+
+def test_what_linker_and_loader_miss(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        use__cpp="#include <string>\nnamespace lib { int open(std::string const&); }\n"
+        'int main() { return lib::open("a"); }\n',
+        gone__c="int gone() { return 1; }\n",
+        main__c="int gone(); int main() { return gone(); }\n",
+        lazy__c="int absent_thing(); int lazy() { return absent_thing(); }\n",
+    )
+    undefined, library, needed, symbol = (tmp_path / name for name in ("undefined", "library", "needed", "symbol"))
+    run(undefined, ["g++", "use.cpp"], cwd=tmp_path)
+    root = diagnose(undefined, code=1)[0]
+    assert root["rule"] == "link/undefined-reference"
+    assert "lib::open" in root["cause"]
+    run(library, ["gcc", "main.c", "-lfrobnicate"], cwd=tmp_path)
+    assert diagnose(library, code=1)[0]["rule"] == "link/library-not-found"
+    run(
+        needed,
+        ["gcc", "-shared", "gone.c", "-Wl,-soname,libgone.so.7", "-o", "libgone.so"],
+        ["gcc", "main.c", "-L.", "-lgone", "-o", "main"],
+        ["./main"],
+        cwd=tmp_path,
+    )
+    root = diagnose(needed, code=1)[0]
+    assert "libgone.so.7" in root["cause"]
+    run(
+        symbol,
+        ["gcc", "-shared", "-fPIC", "lazy.c", "-o", "liblazy.so"],
+        [PYTHON, "-c", "import ctypes, os; ctypes.CDLL('./liblazy.so', mode=os.RTLD_NOW)"],
+        cwd=tmp_path,
+    )
+    assert "absent_thing" in diagnose(symbol, code=1)[0]["cause"]
+
+
+def test_processes_that_end_without_a_word(tmp_path: Path) -> None:
+    killed, crashed = tmp_path / "killed", tmp_path / "crashed"
+    run(killed, ["bash", "-c", f"{PYTHON} -c 'import os; os.kill(os.getpid(), 9)'; exit 1"], cwd=tmp_path)
+    assert "killed" in diagnose(killed, code=1)[0]["title"].lower()
+    run(crashed, ["bash", "-c", f"{PYTHON} -c 'import os; os.kill(os.getpid(), 11)'; exit 1"], cwd=tmp_path)
+    assert diagnose(crashed, code=1)[0]["rule"].startswith("runtime/")
+
+
+def test_a_traceback_that_was_caught_is_none(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        t__py="import logging\ntry:\n    1 / 0\nexcept ArithmeticError:\n"
+        "    logging.exception('probe failed, falling back')\nprint('Successfully built x')\n",
+    )
+    log = tmp_path / "log"
+    run(log, [PYTHON, "-u", "t.py"], cwd=tmp_path)
+    assert not diagnose(log, code=0)
+    write(tmp_path, t__py="raise RuntimeError('the gizmo is not calibrated')\n")
+    run(tmp_path / "bad", [PYTHON, "t.py"], cwd=tmp_path)
+    assert diagnose(tmp_path / "bad", code=1)
+
+
+def test_pytest(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        test_it__py="import pytest\n\n@pytest.mark.xfail\ndef test_error(): assert 0\n\ndef test_fine(): pass\n",
+    )
+    command = [PYTHON, "-m", "pytest", "-v", "-rx", "-p", "no:cacheprovider", "test_it.py"]
+    run(tmp_path / "good", command, cwd=tmp_path)
+    assert not diagnose(tmp_path / "good", code=0)
+    write(tmp_path, test_it__py="def test_it(): assert 1 == 2\n")
+    run(tmp_path / "bad", command, cwd=tmp_path)
+    assert diagnose(tmp_path / "bad", code=1)[0]["rule"] == "runtime/test-failed"
+
+
+def test_standard_input_and_what_can_not_be_read(tmp_path: Path) -> None:
+    command = [PYTHON, "-m", "axletree", "diagnose"]
+    piped = subprocess.run(
+        [*command, "-"],
+        input="g++: fatal error: Killed signal terminated program cc1plus\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert piped.returncode == 1
+    assert piped.stdout.startswith("-: ")
+    (tmp_path / "empty").touch()
+    (tmp_path / "packed").write_bytes(b"\x1f\x8b\x08\x00")
+    refused = subprocess.run(
+        [*command, "empty", "packed", "absent"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert [line.partition(":")[0] for line in refused.stderr.splitlines() if ": is" in line or ": can" in line] == [
+        "error",
+        "packed",
+        "absent",
+    ]
+
+
+def test_a_stage_that_failed_says_what_is_known(tmp_path: Path) -> None:
+    log = tmp_path / "stage.log"
+    log.write_text(
+        "MAGMA not found. Compiling without MAGMA support\ngcc: fatal error: Killed signal terminated program cc1\n"
+    )
+    found = log_findings(log)
+    assert next((finding.rule, finding.severity) for finding in found) == ("compile/compiler-killed", "error")
+    assert found[0].where == "stage.log:2"
+    assert found[0].evidence == ("2: gcc: fatal error: Killed signal terminated program cc1",)
+    log.write_text("the gizmo is not calibrated\nmake: *** [Makefile:2: all] Error 1\n")
+    assert log_findings(log) == ()

@@ -1,0 +1,348 @@
+"""Diagnosis of logs: how they end, what is the root cause among many errors, and what CI systems do to lines."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axletree.check.diagnosis.decode import decode_kinds
+from axletree.check.diagnosis.engine import Diagnosis, Engine
+from axletree.check.diagnosis.generic import GENERIC_KINDS
+from axletree.check.diagnosis.literals import required_texts
+from axletree.check.diagnosis.log import BinaryLogError, read_blocks
+from axletree.core.errors import IntegrityError
+from axletree.host.kinds import read_kinds
+from axletree.host.providers import read_providers
+from axletree.view.diagnosis import diagnosis_document, diagnosis_text, has_error
+from support.logs import good_log
+
+HEADER = "src/io.c:3:10: fatal error: zstd.h: No such file or directory"
+NINJA = f"""\
+[1/3] Building C object io.c.o
+FAILED: io.c.o
+/usr/bin/cc -c src/io.c -o io.c.o
+{HEADER}
+    3 | #include <zstd.h>
+      |          ^~~~~~~~
+compilation terminated.
+[2/3] Building C object error.c.o
+ninja: build stopped: subcommand failed.
+"""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    diagnosis: Diagnosis
+
+
+@cache
+def engine() -> Engine:
+    return Engine(read_kinds(), providers=read_providers())
+
+
+def diagnose(text: str | bytes) -> Diagnosis:
+    return engine().diagnose([text.encode() if isinstance(text, str) else text])
+
+
+def rules(text: str | bytes) -> list[str]:
+    return [finding.rule for finding in diagnose(text).findings]
+
+
+# How it ends
+
+
+def test_a_successful_log_has_no_finding() -> None:
+    before, after = good_log()
+    diagnosis = diagnose("\n".join([*before, *after, ""]))
+    assert diagnosis.outcome.ending == "succeeded"
+    assert not diagnosis.findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "make: [Makefile:3: clean] Error 1 (ignored)\n[100%] Built target x\n",
+        "-- Performing Test HAVE_ERROR - Failed\n-- Build files have been written to: /b\n",
+        "_configtest.c:1:10: fatal error: altivec.h: No such file or directory\nSuccessfully built numpy\n",
+        "ModuleNotFoundError: No module named 'yaml', falling back to json\nSuccessfully installed tool-1.0\n",
+        "fatal: not a git repository (or any of the parent directories): .git\n[9/9] Linking CXX shared library x\n",
+        "test_a.py::test_error XFAIL\n=== 3 passed, 1 xfailed in 0.10s ===\n",
+        "1/1 Test #1: error_test .....   Passed    0.01 sec\n\n100% tests passed, 0 tests failed out of 1\n",
+        "E0101 00:00:00 probe.cc:1] retrying\nFinished: SUCCESS\n",
+        "0 errors, 0 warnings\nJob succeeded\n",
+    ],
+)
+def test_words_alone_are_no_error(text: str) -> None:
+    diagnosis = diagnose(text)
+    assert diagnosis.outcome.ending == "succeeded"
+    assert [finding.rule for finding in diagnosis.findings if finding.severity == "error"] == []
+
+
+def test_a_package_that_pip_made_in_the_end_did_not_fail() -> None:
+    text = "  ERROR: Failed building wheel for tiny\nSuccessfully built tiny\nSuccessfully installed tiny-1.0\n"
+    assert diagnose(text).outcome.ending == "succeeded"
+    assert diagnose("  ERROR: Failed building wheel for tiny\nSuccessfully built other\n").outcome.ending == "failed"
+
+
+def test_a_log_that_stops_in_the_middle_is_said_to_be_one() -> None:
+    diagnosis = diagnose("[1/30] Building C object a.c.o\n[2/30] Building C object error.c.o\n")
+    assert diagnosis.outcome.ending == "unfinished"
+    assert [(finding.rule, finding.severity) for finding in diagnosis.findings] == [("log/unfinished", "warning")]
+    assert diagnose("[29/30] Building\n[30/30] Linking\n").outcome.ending == "succeeded"
+
+
+def test_an_unknown_failure_is_called_one_with_its_likeliest_lines() -> None:
+    noise = [f"step {number} of the frobnicator" for number in range(300)]
+    text = "\n".join(
+        [*noise, "frob: error: the gizmo is not calibrated: 7", *noise, "make: *** [Makefile:9: frob] Error 4"]
+    )
+    found = diagnose(text).findings
+    assert [finding.rule for finding in found] == ["log/unknown"]
+    assert found[0].severity == "error"
+    assert (found[0].evidence[0].line, found[0].evidence[0].text) == (
+        301,
+        "frob: error: the gizmo is not calibrated: 7",
+    )
+
+
+# Which is the root
+
+
+def test_the_cause_comes_before_what_passes_it_on() -> None:
+    found = diagnose(NINJA).findings
+    assert found[0].rule == "compile/header-missing"
+    assert found[0].evidence[0].line == 4
+    assert "libzstd-dev" in found[0].fix
+    wrapped = NINJA + (
+        "Traceback (most recent call last):\n"
+        '  File "setup.py", line 9, in <module>\n'
+        "    build()\n"
+        "subprocess.CalledProcessError: Command '['ninja']' returned non-zero exit status 1.\n"
+        "  ERROR: Failed building wheel for x\n"
+    )
+    assert rules(wrapped)[0] == "compile/header-missing"
+
+
+def test_the_first_of_two_commands_that_failed_is_the_root() -> None:
+    text = (
+        "[1/9] Building C object a.c.o\nFAILED: a.c.o\ncc -c a.c\n"
+        "a.c:7:5: error: 'frob' undeclared (first use in this function)\n"
+        f"[2/9] Building C object b.c.o\nFAILED: b.c.o\ncc -c b.c\n{HEADER}\ncompilation terminated.\n"
+        "ninja: build stopped: subcommand failed.\n"
+    )
+    assert rules(text)[0] == "compile/error"
+
+
+def test_warnings_come_after_errors() -> None:
+    text = "-- MAGMA not found. Compiling without MAGMA support\n-- Configuring done\n" + NINJA
+    severities = [finding.severity for finding in diagnose(text).findings]
+    assert severities == sorted(severities)
+    assert severities[-1] == "warning"
+
+
+def test_a_silent_downgrade_alone_is_a_warning() -> None:
+    text = "CMake Warning at cmake/Dependencies.cmake:9 (message):\n  MKL could not be found.  Defaulting to Eigen\n"
+    diagnosis = diagnose(text + "-- Configuring done\n-- Build files have been written to: /b\n")
+    assert [finding.severity for finding in diagnosis.findings] == ["warning"]
+    assert not has_error([Report(name="x", diagnosis=diagnosis)])
+
+
+# What surrounds lines
+
+SURROUNDINGS = {
+    "GitHub": lambda number, line: f"2026-01-01T10:00:{number % 60:02d}.1234567Z {line}",
+    "gh run view": lambda number, line: f"build\tCompile\t2026-01-01T10:00:{number % 60:02d}.1234567Z {line}",
+    "GitLab": lambda number, line: f"2026-01-01T10:00:00.000000Z 01O {line}",
+    "Jenkins": lambda number, line: f"[2026-01-01T10:00:00.000Z] {line}",
+    "Jenkins, elapsed": lambda number, line: f"00:01:{number % 60:02d}.345  {line}",
+    "buildx": lambda number, line: f"#12 {number}.50 {line}",
+    "GitHub and buildx": lambda number, line: f"2026-01-01T10:00:00.1234567Z #12 {number}.50 {line}",
+    "rattler-build": lambda number, line: f" \N{BOX DRAWINGS LIGHT VERTICAL} \N{BOX DRAWINGS LIGHT VERTICAL} {line}",
+    "pip": lambda number, line: f"      {line}",
+    "colours": lambda number, line: f"\x1b[1m\x1b[31m{line}\x1b[0m\x1b[K",
+    "CRLF": lambda number, line: f"{line}\r",
+    "progress written over": lambda number, line: f" 10%\r 50%\r{line}",
+    "torchrun": lambda number, line: f"[rank0]: {line}",
+    "typographic": lambda number, line: re.sub(
+        r"'(\w+)'", "\N{LEFT SINGLE QUOTATION MARK}\\1\N{RIGHT SINGLE QUOTATION MARK}", line
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SURROUNDINGS)
+def test_what_surrounds_a_line_does_not_matter(name: str) -> None:
+    lines = [SURROUNDINGS[name](number, line) for number, line in enumerate(NINJA.split("\n"))]
+    found = diagnose("\n".join(lines)).findings
+    assert found[0].rule == "compile/header-missing"
+    assert found[0].evidence[0].line == 4
+    assert found[0].evidence[0].text.strip() == HEADER
+
+
+@given(st.data())
+def test_the_pieces_in_which_a_log_comes_do_not_matter(data: st.DataObject) -> None:
+    raw = (
+        "".join(
+            f"line {number} \N{LEFT SINGLE QUOTATION MARK}a\N{RIGHT SINGLE QUOTATION MARK}\r\n" for number in range(9)
+        )
+        + NINJA
+    ).encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
+    pieces = [raw[low:high] for low, high in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    assert [block.lines for block in read_blocks(pieces)] == [block.lines for block in read_blocks([raw])]
+
+
+def test_numbers_are_those_of_the_file_in_logs_of_many_blocks() -> None:
+    before = [f"[{number}/99999] Building CXX object {'x' * 300}.o" for number in range(1, 12001)]
+    found = diagnose("\n".join([*before, NINJA])).findings
+    assert found[0].evidence[0].line == 12004
+
+
+def test_a_line_of_megabytes_is_one_line() -> None:
+    found = diagnose("x" * (5 << 20) + "\n" + NINJA).findings
+    assert (found[0].rule, found[0].evidence[0].line) == ("compile/header-missing", 5)
+
+
+def test_utf_16_is_read() -> None:
+    assert rules(NINJA.encode("utf-16"))[0] == "compile/header-missing"
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        (b"\x1f\x8b\x08\x00", "zcat"),
+        (b"\x7fELF\x02", "ELF"),
+        (b"\x28\xb5\x2f\xfd", "zstdcat"),
+        (b"\x00\x01" * 99, "no text"),
+    ],
+)
+def test_what_is_no_text_is_refused(start: bytes, words: str) -> None:
+    with pytest.raises(BinaryLogError, match=words):
+        diagnose(start)
+
+
+# What is said of names
+
+
+def test_a_library_says_who_brings_it() -> None:
+    found = diagnose(
+        "ImportError: libcufile.so.0: cannot open shared object file: No such file or directory\n"
+    ).findings
+    assert "libcufile.so.0" in found[0].cause
+    plain = diagnose(
+        "./x: error while loading shared libraries: libsnappy9.so.1: "
+        "cannot open shared object file: No such file or directory\n"
+    )
+    assert "libsnappy9.so.1" in plain.findings[0].cause
+
+
+def test_a_mangled_symbol_is_made_readable_and_its_string_told() -> None:
+    symbol = "_ZN3lib4openERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+    found = diagnose(f"ImportError: /e/lib.so: undefined symbol: {symbol}\n").findings
+    assert "lib::open(std::__cxx11::basic_string<char" in found[0].cause
+    assert "C++11 ABI" in found[0].cause
+
+
+def test_where_the_users_code_asks_for_a_template_is_shown() -> None:
+    text = (
+        "/usr/include/c++/12/bits/stl_map.h:529:32:   required from 'std::map<K, int>'\n"
+        "t.cpp:2:48:   required from here\n"
+        "/usr/include/c++/12/bits/stl_function.h:408:20: error: no match for 'operator<'\n"
+        "make: *** [t.o] Error 1\n"
+    )
+    assert [line.line for line in diagnose(text).findings[0].evidence] == [2, 3]
+
+
+# Text and JSON
+
+
+def test_the_document_is_as_promised() -> None:
+    document = diagnosis_document([Report(name="a.log", diagnosis=diagnose(NINJA))])
+    assert list(document) == ["schema", "findings"]
+    for finding in document["findings"]:
+        assert list(finding) == ["rule", "severity", "title", "cause", "fix", "evidence"]
+        assert all(list(line) == ["line", "text"] for line in finding["evidence"])
+
+
+def test_of_several_logs_evidence_says_which() -> None:
+    good = diagnose("[1/1] Linking\n")
+    document = diagnosis_document([Report(name="a", diagnosis=good), Report(name="b", diagnosis=diagnose(NINJA))])
+    assert document["findings"][0]["evidence"][0]["file"] == "b"
+
+
+def test_the_text_has_the_root_first() -> None:
+    lines = diagnosis_text([Report(name="a.log", diagnosis=diagnose(NINJA))], width=80).split("\n")
+    assert lines[0].startswith("a.log: something failed (line 2 of 9: FAILED")
+    assert lines[2].startswith("error: ")
+    assert f"  4 | {HEADER}" in lines
+    assert "    $ apt-get install libzstd-dev" in lines
+
+
+def test_text_of_a_log_can_not_steer_the_terminal() -> None:
+    text = diagnosis_text(
+        [Report(name="x", diagnosis=diagnose(f"a\x1b]0;owned\x07b\x9b31m{HEADER}\nmake: *** [x] Error 1\n"))], width=80
+    )
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+
+
+# Kinds
+
+
+def test_generic_kinds_are_found_and_silent() -> None:
+    for kind in GENERIC_KINDS:
+        for text in kind.samples:
+            assert kind.id in rules(text), kind.id
+        for text in kind.silent:
+            assert kind.id not in rules(text), kind.id
+
+
+def test_all_that_is_wrong_with_kinds_is_told_at_once() -> None:
+    kind = """
+[[kind]]
+id = "link/x"
+stage = "compile"
+title = "x"
+patterns = ['(', 'a.b']
+cause = "x"
+fix = "{gone}"
+samples = ["x"]
+"""
+    with pytest.raises(IntegrityError) as caught:
+        decode_kinds((kind + kind.replace("'(', ", "")).encode(), file="link.toml")
+    assert len(caught.value.problems) == 7
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("abc", (("abc",),)),
+        (r"abc\.d", (("abc.d",),)),
+        ("ab?cde", (("cde",),)),
+        ("abc+de", (("abc",),)),
+        ("(?:abc|defg)xyzw", (("xyzw",), ("abc", "defg"))),
+        ("abc|de", ()),
+        ("(?P<name>long text) x", (("long text",),)),
+        (r"[]abc]def\s+ghi", (("ghi",), ("def",))),
+        ("(abc)?", ()),
+        ("(?!no)yes(?=later)", (("yes",),)),
+        (r"(?i:WORD)\b", (("WORD",),)),
+        ("(a{2,3}bcd){0,1}xyz", (("xyz",),)),
+    ],
+)
+def test_texts_that_a_match_must_hold(pattern: str, texts: tuple[tuple[str, ...], ...]) -> None:
+    re.compile(pattern)
+    assert required_texts(pattern) == texts
+
+
+@given(st.data())
+def test_a_match_holds_the_texts_that_it_must(data: st.DataObject) -> None:
+    patterns = [
+        pattern for kind in read_kinds() for pattern in kind.patterns if "(?" not in pattern.replace("(?:", "(")
+    ]
+    pattern = data.draw(st.sampled_from(patterns))
+    text = data.draw(st.from_regex(re.compile(pattern)))
+    assert all(any(word in text for word in choice) for choice in required_texts(pattern))
