@@ -202,6 +202,16 @@ def test_numbers_are_those_of_the_file_in_logs_of_many_blocks() -> None:
     assert found[0].evidence[0].line == 12004
 
 
+def test_a_match_may_lie_across_the_border_of_two_blocks() -> None:
+    message = (
+        b"CMake Error at x.cmake:1 (find_package):\n  Compatibility with CMake < 3.5 has been\n  removed from CMake.\n"
+    )
+    for cut in range(1, len(message), 5):
+        filler = b"x" * ((1 << 20) - cut - 1) + b"\n"
+        found = diagnose(filler + message + b"-- Configuring incomplete, errors occurred!\n").findings
+        assert found[0].rule == "configure/cmake-policy-removed", cut
+
+
 def test_a_line_of_megabytes_is_one_line() -> None:
     found = diagnose("x" * (5 << 20) + "\n" + NINJA).findings
     assert (found[0].rule, found[0].evidence[0].line) == ("compile/header-missing", 5)

@@ -20,6 +20,9 @@ BLOCK = 1 << 20
 CONTEXT = 200
 """Lines on either side of a block that stay at hand."""
 
+REACH = 14
+"""Lines over which a match may reach."""
+
 MAX_LINE = 16 << 10
 """Bytes of a line that are kept: beginning and end of longer ones."""
 
@@ -61,7 +64,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     own: range
     """Which of them are its own."""
     text: bytes
-    """Its own lines, joined."""
+    """Its own lines and the next :data:`REACH`, joined."""
 
 
 class BinaryLogError(ValueError):
@@ -98,7 +101,7 @@ def _block(before: list[bytes], lines: list[bytes], after: list[bytes], number: 
         lines=(*before, *lines, *after),
         first=number - len(before),
         own=range(len(before), len(before) + len(lines)),
-        text=b"\n".join(lines),
+        text=b"\n".join([*lines, *after[:REACH]]),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from axletree.check.diagnosis.literals import ignores_case, required_texts, spans_lines
+from axletree.check.diagnosis.log import REACH
 from axletree.check.diagnosis.words import Vocabulary, words_of
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 
-_REACH = 14
-"""Lines over which a match may reach."""
+_PIECE = 1 << 15
+"""Bytes of a piece, about: the smaller, the fewer words it holds."""
 
 
 class Hit(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
@@ -33,15 +34,21 @@ class Hit(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     groups: dict[str, str]
 
 
+class _Text(msgspec.Struct, frozen=True, kw_only=True):
+    """Fixed text of an expression."""
+
+    text: bytes
+    words: frozenset[bytes]
+    """Its words, in lower case."""
+
+
 class _Watch(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     owner: K
     regex: re.Pattern[str]
     reach: int
     """Lines before and after its fixed text over which a match may reach."""
-    choices: tuple[tuple[bytes, ...], ...]
+    choices: tuple[tuple[_Text, ...], ...]
     folded: bool
-    words: tuple[tuple[frozenset[bytes], ...], ...]
-    """Of each text of each choice, the words."""
 
 
 class Scanner(Generic[K]):
@@ -63,46 +70,64 @@ class Scanner(Generic[K]):
                 _Watch(
                     owner=owner,
                     regex=re.compile(pattern, re.MULTILINE),
-                    reach=_REACH if spans_lines(pattern) else 0,
-                    choices=tuple(
-                        tuple((text.lower() if folded else text).encode() for text in choice) for choice in choices
-                    ),
+                    reach=REACH if spans_lines(pattern) else 0,
+                    choices=tuple(tuple(_text(text, folded=folded) for text in choice) for choice in choices),
                     folded=folded,
-                    words=tuple(tuple(words_of(text.lower().encode()) for text in choice) for choice in choices),
                 )
             )
         self._vocabulary = Vocabulary(
-            word for watch in self._watches for texts in watch.words for words in texts for word in words
+            word for watch in self._watches for choice in watch.choices for text in choice for word in text.words
         )
 
     def scan(self, block: Block) -> Iterator[Hit[K]]:
         """All matches that begin on a line of the block's own; of one expression at most one a line."""
-        present = self._vocabulary.parts_in(block.text)
-        plain, folded = _Lines(block.text), _Lines(block.text.lower())
+        pieces = [(start, text, self._vocabulary.parts_in(text)) for start, text in _cut(block.text)]
+        present = frozenset(part for *_, parts in pieces for part in parts)
+        plain = _Lines(pieces)
+        folded = _Lines([(start, text.lower(), parts) for start, text, parts in pieces])
         for watch in self._watches:
-            if not all(any(words <= present for words in texts) for texts in watch.words):
+            if not all(any(text.words <= present for text in choice) for choice in watch.choices):
                 continue
             places = _places(watch, folded if watch.folded else plain)
             if places:
                 yield from _matches(watch, block, places)
 
 
+def _text(text: str, *, folded: bool) -> _Text:
+    return _Text(text=(text.lower() if folded else text).encode(), words=words_of(text.lower().encode()))
+
+
+def _cut(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Pieces that end at the end of a line, each with the number of its first line."""
+    line = at = 0
+    while at < len(text):
+        end = text.find(b"\n", at + _PIECE) + 1 or len(text)
+        yield line, text[at:end]
+        line += text.count(b"\n", at, end)
+        at = end
+
+
 class _Lines:
     """Which lines of a text hold which words."""
 
-    def __init__(self, text: bytes) -> None:
-        self._text = text
+    def __init__(self, pieces: Sequence[tuple[int, bytes, frozenset[bytes]]]) -> None:
+        self._pieces = pieces
         self._known: dict[bytes, list[int]] = {}
 
-    def holding(self, choice: tuple[bytes, ...]) -> list[int]:
-        """Numbers of the lines, from 0, that hold one of some words."""
-        found = [line for word in choice for line in self._of(word)]
+    def holding(self, choice: tuple[_Text, ...]) -> list[int]:
+        """Numbers of the lines, from 0, that hold one of some texts."""
+        found = [line for text in choice for line in self._of(text)]
         return sorted(set(found)) if len(choice) > 1 else found
 
-    def _of(self, word: bytes) -> list[int]:
-        known = self._known.get(word)
+    def _of(self, text: _Text) -> list[int]:
+        known = self._known.get(text.text)
         if known is None:
-            known = self._known[word] = _lines_with(word, self._text)
+            known = self._known[text.text] = [
+                start + line
+                for start, piece, parts in self._pieces
+                if text.words <= parts
+                for line in _lines_with(text.text, piece)
+            ]
         return known
 
 
