@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from axletree.check.diagnosis.engine import Diagnosed
 
 _CHUNK = 1 << 18
+_REPEATS = 10
+"""Kinds that are no more specific say that there is an error: the last lines of the log stand beside it already."""
 _WARNINGS = 5
 """Silent downgrades of a failed stage that are told, at most."""
 
@@ -41,13 +43,13 @@ def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def log_findings(log: Path) -> tuple[Finding, ...]:
-    """The root cause of a failure, where a rule knows it, and what the build went on without."""
+    """The root cause of a failure, where a kind of failure tells it, and what the build went on without."""
     try:
         with log.open("rb") as stream:
             found = engine().diagnose(read_chunks(stream)).findings
     except BinaryLogError:
         return ()
-    known = [finding for finding in found if not finding.rule.startswith("log/")]
+    known = [finding for finding in found if not finding.rule.startswith("log/") and finding.specific > _REPEATS]
     errors = [finding for finding in known if finding.severity == "error"]
     warnings = [finding for finding in known if finding.severity == "warning"]
     return tuple(_finding(log, diagnosed) for diagnosed in (*errors[:1], *warnings[:_WARNINGS]))

@@ -30,6 +30,8 @@ _TAIL = 60
 _KEPT = 20
 """Matches of one kind that are kept: the first ones."""
 _STATEMENTS = 2000
+_SERIES = 20
+"""Statements of success in a row that are kept, and the last one."""
 _EXCERPT = 6
 _FROM = 30
 """Lines that a compiler may print of how it came to a template."""
@@ -57,6 +59,8 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     fix: str
     evidence: tuple[EvidenceLine, ...]
+    specific: int = 0
+    """How much its kind says, 0 to 100; 0 where none fits."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +80,8 @@ class _Seen:
         self.statements: dict[int, Statement] = {}
         self.succeeded: Statement | None = None
         """The last statement of success."""
+        self.series = 0
+        """Statements of success since the last of a failure."""
         self.telling: list[tuple[int, str]] = []
         self.telling_last: deque[tuple[int, str]] = deque(maxlen=_KEPT)
         self.before: list[tuple[int, str]] = []
@@ -137,6 +143,7 @@ class Engine:
             cause=" ".join(part for part in (_filled(kind.cause, groups).strip(), cause) if part),
             fix="\n".join(part for part in (fix, _filled(kind.fix, groups).strip()) if part),
             evidence=_evidence(candidate.excerpt),
+            specific=kind.specific,
         )
 
 
@@ -155,15 +162,14 @@ def _take(block: Block, hit: Hit[_Owner], seen: _Seen) -> bool:
         (seen.telling if len(seen.telling) < _KEPT else seen.telling_last).append((line, text))
         return False
     if owner:
-        # Only the last of a series matters; there may be one for each target.
-        if seen.succeeded is not None and not any(
-            statement.failed and statement.line > seen.succeeded.line for statement in seen.statements.values()
-        ):
+        if seen.succeeded is not None and seen.series >= _SERIES:
             seen.statements.pop(seen.succeeded.line, None)
+        seen.series += 1
         seen.succeeded = Statement(line=line, failed=False, text=text)
         seen.statements.setdefault(line, seen.succeeded)
     elif len(seen.statements) < _STATEMENTS:
         seen.statements[line] = Statement(line=line, failed=True, text=text)
+        seen.series = 0
     return not owner
 
 
