@@ -89,6 +89,20 @@ def test_a_package_that_pip_made_in_the_end_did_not_fail() -> None:
     assert diagnose("  ERROR: Failed building wheel for tiny\nSuccessfully built other\n").outcome.ending == "failed"
 
 
+def test_a_version_that_pip_gave_up_for_another_did_not_fail() -> None:
+    gave_up = (
+        "  error: subprocess-exited-with-error\n\n  x Getting requirements to build wheel did not run successfully.\n"
+        "  exit code: 1\n      Traceback (most recent call last):\n"
+        "      ModuleNotFoundError: No module named 'torch'\n      [end of output]\n"
+    )
+    assert rules(gave_up)[0] == "env/module-missing-in-build"
+    went_on = (
+        gave_up + "WARNING: Discarding foo-2.0.tar.gz. Requirement cannot be installed\nSuccessfully installed foo-1\n"
+    )
+    assert diagnose(went_on).outcome.ending == "succeeded"
+    assert rules(went_on) == []
+
+
 def test_a_log_that_stops_in_the_middle_is_said_to_be_one() -> None:
     diagnosis = diagnose("[1/30] Building C object a.c.o\n[2/30] Building C object error.c.o\n")
     assert diagnosis.outcome.ending == "unfinished"

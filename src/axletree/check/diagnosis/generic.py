@@ -26,28 +26,6 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         silent=("-- Could NOT find swig (missing: SWIG_EXECUTABLE)\n-- Configuring done\n",),
     ),
     Kind(
-        id="runtime/killed",
-        stage="runtime",
-        specific=16,
-        title="A process was killed from outside",
-        patterns=(
-            r"^(?:[^\n]*line \d+: +\d+ )?Killed\b[^\n]*$",
-            r"died with <Signals\.SIGKILL: 9>",
-            r"(?:exit (?:code|status)|exited with(?: code| status)?|returned)[ :=]+(?:137|-9)\b",
-            r"\b[Oo]ut of memory: Killed process \d+ \((?P<program>[^)\n]+)\)",
-            r"^[^\n]*\*\*\* \[[^\]\n]*\] Killed$",
-        ),
-        cause="Signal 9 ends a process without a word of its own. Mostly it is the kernel, because the memory of the "
-        "machine or of its container was used up; a time limit of a CI system does the same.",
-        fix="See what the kernel says, and how much memory the container may use:\n"
-        "$ dmesg | grep -i -E 'killed process|out of memory'\n"
-        "$ cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null\n"
-        "Fewer jobs use less memory:\n"
-        "$ export MAX_JOBS=2 CMAKE_BUILD_PARALLEL_LEVEL=2",
-        samples=("+ python setup.py bdist_wheel\nrunning build_ext\nKilled\n",),
-        silent=("tests/test_signals.py::test_child_is_killed PASSED\n3 passed in 0.10s\n",),
-    ),
-    Kind(
         id="runtime/crashed",
         stage="runtime",
         specific=16,
@@ -65,7 +43,7 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         fix="See in which library it broke:\n"
         "$ python -X faulthandler -c 'import MODULE'\n"
         "$ gdb -batch -ex run -ex bt --args COMMAND",
-        samples=("running the self test\nSegmentation fault (core dumped)\n",),
+        samples=("a.out: a.c:3: main: Assertion `x == 3' failed.\nAborted (core dumped)\n",),
         silent=("test_handles_segmentation_fault ... ok\n\nRan 1 test in 0.001s\n\nOK\n",),
     ),
     Kind(

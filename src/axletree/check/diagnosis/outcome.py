@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 Ending = Literal["failed", "succeeded", "unfinished", "unknown"]
 """``unfinished``: it stops in the middle of the work; ``unknown``: it does not say, as an excerpt does not."""
@@ -65,6 +65,7 @@ SUCCEEDING: tuple[str, ...] = (
     r"^Ran \d+ tests? in [\d.]+s\n\nOK\b",
     r"^\[  PASSED  \] \d+ tests?",
     r"^100% tests passed",
+    r"^WARNING: Discarding \S",
     r"^Finished: SUCCESS",
     r"^Job succeeded",
     r"^Process completed with exit code 0",
@@ -127,7 +128,8 @@ def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> 
         tail: Its last lines.
         lines: How many it has.
     """
-    failing = [said for said in statements if said.failed and not _recovered(said, statements)]
+    made_good = recoveries(statements)
+    failing = [said for said in statements if said.failed and not any(said.line in lines for lines in made_good)]
     if failing:
         return Outcome(ending="failed", said=failing[0], lines=lines)
     if statements and not statements[-1].failed and statements[-1].line >= lines - 1:
@@ -145,19 +147,37 @@ def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> 
 
 
 _PACKAGE = re.compile(r"(?:Failed building wheel for|Failed to build `?) *([\w.-]+)")
+_PIP = re.compile(r"subprocess-exited-with-error|metadata-generation-failed|did not run successfully")
+_DISCARDED = "WARNING: Discarding "
+_BLOCK = 200
+"""Lines that pip shows of a build that it gives up."""
 
 
-def _recovered(said: Statement, statements: Iterable[Statement]) -> bool:
-    """Whether the very package that failed was made later, as when pip tries another version."""
+def recoveries(statements: Sequence[Statement]) -> list[range]:
+    """Lines about failures that were made good later, as when pip takes another version of a package."""
+    found = []
+    for said in statements:
+        later = _recovery(said, statements) if said.failed else None
+        if later is not None:
+            found.append(range(said.line - (_BLOCK if _PACKAGE.search(said.text) else 5), later + 1))
+    return found
+
+
+def _recovery(said: Statement, statements: Sequence[Statement]) -> int | None:
+    """The line in which the very package that failed is made, or given up for another version."""
+    following = [other for other in statements if other.line > said.line and not other.failed]
+    if _PIP.search(said.text):
+        return next((other.line for other in following if _discards(other, said)), None)
     package = _PACKAGE.search(said.text)
     if package is None:
-        return False
+        return None
     name = re.escape(package[1].partition("==")[0]).replace("_", "[-_]").replace(r"\-", "[-_]")
-    made = re.compile(rf"\b{name}(?:-\d|\b)", re.IGNORECASE)
-    return any(
-        not other.failed and other.line > said.line and made.search(other.text) and "uccessfully" in other.text
-        for other in statements
-    )
+    made = re.compile(rf"uccessfully .*\b{name}(?:-\d|\b)", re.IGNORECASE)
+    return next((other.line for other in following if made.search(other.text)), None)
+
+
+def _discards(other: Statement, said: Statement) -> bool:
+    return other.text.startswith(_DISCARDED) and other.line - said.line < _BLOCK
 
 
 def is_noise(lines: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.check.diagnosis.kind import GENERIC, Kind
+from axletree.check.diagnosis.outcome import recoveries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,15 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 def rank(candidates: Sequence[Candidate], said: Sequence[Statement], outcome: Outcome) -> list[Candidate]:
     """The matches that count, the root cause first, each kind once; warnings behind errors."""
-    errors = [found for found in candidates if found.kind.severity == "error" and _counts(found, said, outcome)]
+    made_good = recoveries(said)
+    said = [statement for statement in said if not any(statement.line in lines for lines in made_good)]
+    errors = [
+        found
+        for found in candidates
+        if found.kind.severity == "error"
+        and _counts(found, said, outcome)
+        and not any(found.line in lines for lines in made_good)
+    ]
     errors.sort(key=lambda found: (found.line, -found.kind.specific))
     places: list[list[Candidate]] = [errors[:1]] if errors else []
     ends = [statement.line for statement in said if _ENDS.search(statement.text)]
@@ -52,14 +61,21 @@ def rank(candidates: Sequence[Candidate], said: Sequence[Statement], outcome: Ou
             places[-1].append(found)
         else:
             places.append([found])
-    for place in places:
-        place.sort(key=lambda found: (-found.kind.specific, found.line))
+    places = [_closest(place) for place in places]
     places.sort(key=lambda place: (_tier(place, said), min(found.line for found in place)))
+    if any(found.kind.specific >= _TELLING for place in places for found in place):
+        places = [place for place in places if any(found.kind.specific >= _TELLING for found in place)]
     warnings = sorted((found for found in candidates if found.kind.severity == "warning"), key=lambda found: found.line)
     chosen: dict[str, Candidate] = {}
     for found in (*(found for place in places for found in place), *warnings):
         chosen.setdefault(found.kind.id, found)
     return list(chosen.values())
+
+
+def _closest(place: Sequence[Candidate]) -> list[Candidate]:
+    """The matches of a place, the most specific first; generic ones only where there is nothing else."""
+    ordered = sorted(place, key=lambda found: (-found.kind.specific, found.line))
+    return [found for found in ordered if found.kind.specific > GENERIC] or ordered[:1]
 
 
 def _counts(found: Candidate, said: Sequence[Statement], outcome: Outcome) -> bool:
