@@ -130,7 +130,7 @@ def test_a_changed_source_or_recipe_makes_what_was_done_stale(project: Project) 
     assert set(states(project).values()) == {"stale"}
     ended = project.run("build", "small.toml", "--out", "dist", "-v", "mkl")
     assert ended.code == 2  # the root has another file under that name
-    assert states(project)["mkl"] == "interrupted"
+    assert states(project)["mkl"] == "failed"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
