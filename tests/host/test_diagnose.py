@@ -13,10 +13,20 @@ import pytest
 from click.testing import CliRunner
 
 from axletree.cli.main import cli
+from axletree.core.errors import StageError
+from axletree.core.events import Event, StageFinished, StagePlanned
+from axletree.core.records import Grant, StageRequest
+from axletree.core.values import StageId, key_of
 from axletree.execute.diagnosing import log_findings
+from axletree.execute.stage import run_stage
+from axletree.store.store import Store
+from axletree.view.plain import failure_lines
+from axletree.view.state import StageView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from axletree.execute.context import Context, Outcome
 
 PYTHON = sys.executable
 PYPROJECT = """\
@@ -225,6 +235,32 @@ def test_standard_input_and_what_can_not_be_read(tmp_path: Path) -> None:
         "packed",
         "absent",
     ]
+
+
+def test_the_event_of_a_failed_stage_has_what_is_known(tmp_path: Path) -> None:
+    def compile_it(context: Context) -> Outcome:
+        context.log.write(b"FAILED: io.c.o\nsrc/io.c:3:10: fatal error: zstd.h: No such file or directory\n")
+        context.log.write(b"compilation terminated.\nninja: build stopped: subcommand failed.\n")
+        raise StageError("the build failed with exit code 1")
+
+    ingredients: dict[str, Any] = {"action": {"name": "made-up", "revision": 1}, "parameters": {}, "inputs": {}}
+    request = StageRequest(
+        stage=StageId("lib[cpu]"),
+        action="made-up",
+        key=key_of(ingredients),
+        ingredients=ingredients,
+        inputs={},
+        grant=Grant(jobs=1),
+    )
+    events: list[Event] = []
+    assert not run_stage(Store.open(tmp_path / "store"), request, compile_it, emit=events.append, environ={})
+    finished = events[-1]
+    assert isinstance(finished, StageFinished)
+    assert [finding.rule for finding in finished.findings] == ["compile/header-missing"]
+    planned = StagePlanned(stage=request.stage, action="made-up", needs=(), variants=(), cached=False)
+    lines = failure_lines(StageView(planned=planned, findings=finished.findings), "")
+    assert "    fix: On Debian and Ubuntu:" in lines
+    assert "      $ apt-get install libzstd-dev" in lines
 
 
 def test_a_stage_that_failed_says_what_is_known(tmp_path: Path) -> None:
