@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from support.faulty import Project, Running
 
-SECONDS = 2.0
-"""How long after a kill or a signal something of the build may still be there."""
+SECONDS = 60.0
+"""How long after a kill or a signal something of the build may still be there, on however busy a machine."""
 
 STUBBORN = LIBRARY.replace(
     "[stages.lib]",

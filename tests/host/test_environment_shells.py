@@ -182,10 +182,9 @@ def test_a_shell_below_can_undo_what_its_parent_activated(shell: Shell, tmp_path
     assert session.variables("above")["LD_LIBRARY_PATH"] == "/env/lib"
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"], indirect=True)  # fish has no such variables
 @pytest.mark.parametrize("line", ["readonly CC", "unset CC; CC=(a b)", "unset CC; typeset -i CC=3"])
 def test_nothing_is_changed_where_something_can_not_be(shell: Shell, tmp_path: Path, line: str) -> None:
-    if shell == "fish":
-        pytest.skip("fish has no such variables")
     session = Session(shell, tmp_path)
     session.lines.append(f"set +e; {line}")
     session.dump("before")
@@ -200,9 +199,8 @@ def test_nothing_is_changed_where_something_can_not_be(shell: Shell, tmp_path: P
     assert session.everything("after") == session.everything("before")
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"], indirect=True)
 def test_inside_a_function_with_other_ideas_of_words(shell: Shell, tmp_path: Path) -> None:
-    if shell == "fish":
-        pytest.skip("POSIX options")
     session = Session(shell, tmp_path)
     session.dump("before")
     file = tmp_path / "on.txt"
