@@ -101,6 +101,9 @@ _FORGIVEN = re.compile(
     r"|[Dd]isabl(?:ed|ing))\b"
 )
 
+_LISTED = re.compile(r"^\S+ -> \S+ \[?skipped\b")
+"""What hipify prints of each file that has nothing to change."""
+
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool said of how something ended."""
@@ -187,4 +190,4 @@ def is_noise(lines: Sequence[str]) -> bool:
 
 def is_forgiven(lines: Sequence[str]) -> bool:
     """Whether lines around a match say that the program went on without."""
-    return any(_FORGIVEN.search(line) for line in lines)
+    return any(_FORGIVEN.search(line) and not _LISTED.search(line) for line in lines)
