@@ -20,11 +20,13 @@ import click
 import msgspec
 
 from axletree.app.rules import RULES
+from axletree.check.diagnosis.kind import Stage
 from axletree.check.document import render_rules
 from axletree.cli.main import COMMANDS
 from axletree.core import events
 from axletree.core.findings import Finding
 from axletree.core.records import Metrics
+from axletree.host.kinds import read_kinds
 from axletree.recipe.schema import event_schema, recipe_schema
 
 if TYPE_CHECKING:
@@ -219,6 +221,22 @@ def schema_text(schema: dict[str, Any]) -> str:
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
 
 
+def failures_page() -> str:
+    """What `axletree diagnose` knows, by the stage in which it shows."""
+    kinds = read_kinds()
+    parts = [
+        "# Failures",
+        NOTE,
+        "What `axletree diagnose` finds in logs, by the stage in which it shows. `axletree rules NAME` has the cause of one, "
+        "what to do, and the logs in which it is found. A **warning** is a build that goes on without something. Where no "
+        "kind fits, generic answers name the file, library, symbol or header, and the most likely lines are shown.",
+    ]
+    for stage in get_args(Stage):
+        rows = ((code(kind.id), kind.severity, kind.title) for kind in kinds if kind.stage == stage)
+        parts += [f"## {stage.capitalize()}", table(("kind", "severity", "what happened"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
 def pages() -> dict[str, str]:
     """File name below docs/reference -> content."""
     return {
@@ -228,6 +246,7 @@ def pages() -> dict[str, str]:
         "events.md": events_page(),
         "events.schema.json": schema_text(event_schema()),
         "rules.md": render_rules(RULES),
+        "failures.md": failures_page(),
     }
 
 

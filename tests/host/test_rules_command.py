@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from axletree.app.rules import RULES
 from axletree.cli.rules import command
 from axletree.core.errors import UsageError
+from axletree.host.kinds import read_kinds
 
 
 def test_all_rules_are_listed_once() -> None:
@@ -26,6 +27,15 @@ def test_a_named_rule_is_explained_a_named_subject_is_listed() -> None:
     assert "- fires: WSL 2" in done.stdout
     assert "conda/activated-twice" in done.stdout
     assert "rocm/mixed" not in done.stdout
+
+
+def test_kinds_of_failure_are_listed_by_stage_and_explained_by_name() -> None:
+    everything = json.loads(CliRunner().invoke(command, ["log", "--json"]).stdout)["rules"]
+    assert len(everything) == len(read_kinds())
+    listed = json.loads(CliRunner().invoke(command, ["link", "--json"]).stdout)["rules"]
+    assert listed == [rule for rule in everything if rule["rule"].startswith("link/")]
+    done = CliRunner().invoke(command, [listed[0]["rule"]])
+    assert f"why: {listed[0]['why'].split()[0]}" in done.stdout
 
 
 def test_an_unknown_rule_is_told_with_the_nearest() -> None:

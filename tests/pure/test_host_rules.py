@@ -36,6 +36,7 @@ def test_rule_is_complete(rule: Rule[Examined]) -> None:
     assert rule.title
     assert rule.why.endswith(".")
     assert rule.fix
+    assert rule.references
 
 
 def test_ids_are_unique() -> None:

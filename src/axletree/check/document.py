@@ -40,6 +40,7 @@ def _section(rule: Rule[Any]) -> list[str]:
         rule.why,
         "",
         *_what_to_do(rule.fix),
+        *([f"See: {'; '.join(rule.references)}.", ""] * bool(rule.references)),
         "",
         *(f"- fires: {title}" for title in fires),
         *(f"- silent: {title}" for title in silent),

@@ -58,6 +58,8 @@ class Rule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     """What goes wrong for whom if nothing is done."""
     fix: str
     """What to do."""
+    references: tuple[str, ...] = ()
+    """Where more is said: threads, manuals, PEPs."""
     check: Callable[[F], Iterable[Found]]
     cases: Callable[[], tuple[Case[F], ...]]
     """Made when they are asked for: tests and pages need the samples, and an audit should not wait for them."""

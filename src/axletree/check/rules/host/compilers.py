@@ -178,6 +178,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/compiler-missing",
         severity="error",
         title="No C++ compiler",
+        references=('PyTorch, README, "From Source"',),
         why="Extension modules and libraries can't be compiled.",
         fix="$ apt-get install g++\nor, without root, in a conda environment\n$ conda install -c conda-forge gxx",
         check=_no_compiler,
@@ -191,6 +192,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/compiler-broken",
         severity="error",
         title="A compiler does not work",
+        references=("GCC manual",),
         why="Each build stops at its first file, or at CMake's check of the compiler.",
         fix="compile a small file with it by hand; mostly its headers (libc6-dev), its linker or its sysroot "
         "are missing",
@@ -208,6 +210,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/compiler-too-old",
         severity="error",
         title="The C++ compiler is too old",
+        references=("pytorch/pytorch: CMakeLists.txt, CMAKE_CXX_STANDARD and GCC_VERSION checks",),
         why="The source is written in a newer C++, or its CMake files refuse the compiler.",
         fix="$ apt-get install g++-13\n$ export CC=gcc-13 CXX=g++-13",
         check=_too_old,
@@ -229,6 +232,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/nvcc-host-compiler",
         severity="error",
         title="nvcc does not take the host compiler",
+        references=(
+            "pytorch/pytorch#136556",
+            'NVIDIA, CUDA Installation Guide for Linux, "Host Compiler Support Policy"',
+        ),
         why="nvcc hands host code to GCC or Clang, and stops with `unsupported GNU version` for those that it was not "
         "tested with; told to go on, it fails inside their headers.",
         fix="name an older compiler for nvcc",
@@ -258,6 +265,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/tool-missing",
         severity="error",
         title="A program that the build needs is not there",
+        references=("recipe key `tools`",),
         why="Its stage can't start.",
         fix="install it, or put its folder on PATH",
         check=_tool_missing,
@@ -274,6 +282,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/cmake-version",
         severity="warning",
         title="CMake is older or newer than PyTorch's source takes",
+        references=("pytorch/pytorch#150149", "pytorch/pytorch#153153"),
         why="Configuring stops at the first line of a CMakeLists.txt. Builds that bring a CMake in their "
         "environment are "
         "not touched by it.",
@@ -298,6 +307,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/cmake-3-23-0",
         severity="warning",
         title="CMake 3.23.0 can't configure CUDA projects that use FindCUDA",
+        references=("pytorch/pytorch#74985",),
         why="It stops with a missing internal variable, CMAKE_CUDA_COMPILE_WHOLE_COMPILATION.",
         fix="use another release, and remove the build folder",
         check=_cmake_trap,
@@ -310,6 +320,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/jobserver",
         severity="info",
         title="make or ninja shares no job server",
+        references=('GNU make manual, "POSIX Jobserver Interaction"',),
         why="Builds that run at once share one pool of tokens; a tool that does not take part starts as many processes "
         "as there are cores.",
         fix="$ pip install 'ninja>=1.13'\nand make 4.4 or later",
@@ -332,6 +343,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/libstdcxx-older",
         severity="warning",
         title="The loader takes an older libstdc++ than the compiler links",
+        references=('libstdc++ manual, "ABI Policy and Guidelines"', "ld.so(8)"),
         why="Programs built here end with `GLIBCXX_... not found`, in tests and in build steps that run what "
         "was built: "
         "mostly LD_LIBRARY_PATH or a conda environment puts an old library first.",
@@ -350,6 +362,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         id="host/openmp-missing",
         severity="warning",
         title="The compiler has no OpenMP",
+        references=("GCC manual, libgomp", "CMake, FindOpenMP"),
         why="Configuring goes on without it, and what is built uses one core where it could use all.",
         fix="$ apt-get install libgomp1\nor, for Clang,\n$ apt-get install libomp-dev",
         check=_no_openmp,

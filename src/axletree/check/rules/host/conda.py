@@ -110,6 +110,7 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         id="conda/activated-twice",
         severity="warning",
         title="A conda environment was activated twice",
+        references=('conda, "Managing environments", nested activation',),
         why="PATH, LD_LIBRARY_PATH and compiler flags have its folders twice, and deactivating leaves one of them.",
         fix="open a new shell, and activate it once; scripts that set variables belong into etc/conda/activate.d",
         check=_twice,
@@ -126,6 +127,7 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         id="conda/not-first",
         severity="warning",
         title="PATH finds another environment's programs first",
+        references=('conda, "Managing environments", nested activation',),
         why="CONDA_PREFIX names one environment and PATH another: headers of one meet the compiler of the other.",
         fix="activate the environment again, in a new shell",
         check=_nested,
@@ -138,6 +140,7 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         id="conda/venv-inside",
         severity="info",
         title="A virtual environment is active in a conda environment",
+        references=('conda, "Managing environments"',),
         why="Python's packages come from the one, libraries and headers from the other; it is easily not what "
         "was meant.",
         fix="$ deactivate\nor\n$ conda deactivate",
@@ -151,6 +154,7 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         id="conda/library-path",
         severity="warning",
         title="LD_LIBRARY_PATH has the conda environment's libraries",
+        references=("conda-forge, knowledge base", 'conda-build, "Making packages relocatable"'),
         why="The environment's own programs find them without it, and everything else gets them too: git, cmake and "
         "compilers of the system end with missing symbols, ROCm and CUDA get another libstdc++.",
         fix="take the folder out of LD_LIBRARY_PATH; for what is built, search paths in the files do it",
@@ -168,6 +172,7 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         id="conda/compiler-of-system",
         severity="warning",
         title="Builds take the system's compiler, not the environment's",
+        references=('conda-forge, knowledge base, "Compilers"',),
         why="The environment's libraries were built against its own sysroot and libstdc++: another compiler may "
         "link what "
         "does not load.",
@@ -197,6 +202,7 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         id="conda/sysroot-newer",
         severity="warning",
         title="The environment's sysroot is newer than the system",
+        references=("conda-forge, knowledge base",),
         why="What is linked against it asks for symbols that this system's C library does not have.",
         fix="$ conda install 'sysroot_linux-64<=SYSTEM'\nwith the system's glibc version",
         check=_sysroot,

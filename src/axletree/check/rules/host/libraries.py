@@ -84,6 +84,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         id="library/openmp-twice",
         severity="warning",
         title="Two OpenMP runtimes in one environment",
+        references=("kuprel/min-dalle#12", 'conda-forge, knowledge base, "OpenMP"'),
         why="Each keeps its own threads. A process that loads both ends with `OMP: Error #15`, or runs far slower.",
         fix="keep one: in conda, `conda install _openmp_mutex=*=*_gnu` or `*_llvm`; with pip, leave out intel-openmp",
         check=_openmp,
@@ -106,6 +107,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         id="library/copies-differ",
         severity="warning",
         title="A library is there in several versions",
+        references=("ld.so(8)",),
         why="Which one is loaded depends on the order of folders, and on what is imported first.",
         fix="remove the others, or put the folder that is meant first in LD_LIBRARY_PATH",
         check=_copies,
@@ -152,6 +154,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         id="library/preload",
         severity="info",
         title="LD_PRELOAD is set",
+        references=("ld.so(8), LD_PRELOAD",),
         why="Compilers and tests run with another library than they were made for. Axletree's stages do not see it.",
         fix="$ unset LD_PRELOAD",
         check=_preload,
@@ -164,6 +167,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         id="library/search-path",
         severity="warning",
         title="LD_LIBRARY_PATH has holes",
+        references=("ld.so(8), LD_LIBRARY_PATH",),
         why="An empty entry is the current folder: whoever writes there decides what is loaded. A folder that "
         "is not there "
         "mostly was meant to be.",
