@@ -228,9 +228,9 @@ def failures_page() -> str:
         "# Failures",
         NOTE,
         "What `axletree diagnose` finds in logs, by the stage in which it shows. `axletree rules NAME` has the cause "
-        "of one, what to do, and the logs in which it is found. A **warning** is a build that goes on without something. "
-        "Where no kind fits, generic answers name the file, library, symbol or header, and the most likely lines are "
-        "shown.",
+        "of one, what to do, and the logs in which it is found. A **warning** is a build that goes on without "
+        "something. Where no kind fits, generic answers name the file, library, symbol or header, and the most likely "
+        "lines are shown.",
     ]
     for stage in get_args(Stage):
         rows = ((code(kind.id), kind.severity, kind.title) for kind in kinds if kind.stage == stage)
