@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import tomllib
 
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Numbers = tuple[int, ...]
 
@@ -53,15 +50,15 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.torch[older[-1]] if older else None
 
 
-def decode_bounds(table: Mapping[str, object], *, file: str) -> Bounds:
-    """The table, checked.
+def decode_bounds(data: bytes, *, file: str) -> Bounds:
+    """Read the table (TOML).
 
     Raises:
         IntegrityError: it is not in its form.
     """
     try:
-        return msgspec.convert(table, Bounds)
-    except msgspec.ValidationError as error:
+        return msgspec.convert(tomllib.loads(data.decode("utf-8")), Bounds)
+    except (ValueError, msgspec.ValidationError) as error:
         raise IntegrityError(Problem(file=file, message=f"no table of bounds: {error}")) from error
 
 

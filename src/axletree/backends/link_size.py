@@ -8,11 +8,12 @@ truncated to fit``, after hours. What one architecture takes is known from PyTor
 from __future__ import annotations
 
 import re
+import tomllib
 from typing import Literal
 
 import msgspec
 
-from axletree.core.errors import IntegrityError
+from axletree.core.errors import IntegrityError, Problem
 
 REACH = 1 << 31
 """Bytes that a 32-bit relative address reaches to one side (System V ABI, AMD64 supplement, "Architectural
@@ -89,16 +90,16 @@ class LinkEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Architecture -> expected bytes."""
 
 
-def decode_link_sizes(values: object, *, file: str) -> LinkSizes:
-    """Check the table of measured sizes.
+def decode_link_sizes(data: bytes, *, file: str) -> LinkSizes:
+    """Read the table of measured sizes (TOML).
 
     Raises:
         IntegrityError: it is not in its form.
     """
     try:
-        return msgspec.convert(values, LinkSizes, strict=False)
-    except msgspec.ValidationError as error:
-        raise IntegrityError(f"{file}: {error}") from error
+        return msgspec.convert(tomllib.loads(data.decode("utf-8")), LinkSizes, strict=False)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise IntegrityError(Problem(file=file, message=f"no table of sizes: {error}")) from error
 
 
 def parse_arch_list(text: str) -> tuple[GpuArch, ...] | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError
 from axletree.core.values import Digest, digest_of
+from axletree.host.shipped_data import read_table
 from axletree.package.conda.requires import parse_names
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def read_conda_names() -> Names:
         HostError: its file is missing or can't be read.
         IntegrityError: it is not in its form.
     """
-    return parse_names(_read(), file=_FILE)
+    return parse_names(read_table(_FILE), file=_FILE)
 
 
 @cache
@@ -34,11 +33,4 @@ def names_digest() -> Digest:
     Raises:
         HostError: it is missing or can't be read.
     """
-    return digest_of(_read())
-
-
-def _read() -> bytes:
-    try:
-        return (files("axletree.backends") / "data" / _FILE).read_bytes()
-    except OSError as error:
-        raise HostError(f"the table of conda names can't be read: {error}", hint="reinstall axletree") from error
+    return digest_of(read_table(_FILE))

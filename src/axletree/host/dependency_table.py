@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError
 from axletree.host.conda_names import read_conda_names
+from axletree.host.shipped_data import read_table
 from axletree.package.drift.names import parse_table
 
 if TYPE_CHECKING:
@@ -24,8 +23,4 @@ def read_dependency_table() -> Table:
         HostError: its file is missing or can't be read.
         IntegrityError: it is not in its form.
     """
-    try:
-        data = (files("axletree.backends") / "data" / _FILE).read_bytes()
-    except OSError as error:
-        raise HostError(f"the table of dependencies can't be read: {error}", hint="reinstall axletree") from error
-    return parse_table(data, file=_FILE, conda=read_conda_names())
+    return parse_table(read_table(_FILE), file=_FILE, conda=read_conda_names())

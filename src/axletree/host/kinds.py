@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from axletree.check.diagnosis.decode import decode_kinds
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem
+from axletree.host.shipped_data import read_shipped
 
 if TYPE_CHECKING:
     from axletree.check.diagnosis.kind import Kind
@@ -21,16 +21,9 @@ def read_kinds() -> tuple[Kind, ...]:
         HostError: the data files are missing or can't be read.
         IntegrityError: one is not in its form; names all that are wrong.
     """
-    folder = files("axletree.check") / "diagnosis" / "kinds"
-    try:
-        found = sorted((file.name, file.read_bytes()) for file in folder.iterdir() if file.name.endswith(".toml"))
-    except OSError as error:
-        raise HostError(f"the kinds of failure can't be read: {error}", hint="reinstall axletree") from error
-    if not found:
-        raise HostError("the kinds of failure are missing", hint="reinstall axletree")
     kinds: list[Kind] = []
     problems: list[Problem] = []
-    for name, data in found:
+    for name, data in read_shipped("axletree.check/diagnosis/kinds", "*.toml"):
         try:
             kinds += decode_kinds(data, file=name)
         except IntegrityError as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
-from axletree.core.errors import HostError
 from axletree.core.values import Digest, digest_of
+from axletree.host.shipped_data import TABLES, read_shipped
 from axletree.package.libraries.providers import Provider, parse_providers
 
 
@@ -33,15 +32,4 @@ def providers_digest() -> Digest:
 
 @cache
 def _files() -> tuple[tuple[str, bytes], ...]:
-    folder = files("axletree.backends") / "data"
-    try:
-        found = sorted(
-            (file.name, file.read_bytes())
-            for file in folder.iterdir()
-            if file.name.startswith("providers-") and file.name.endswith(".toml")
-        )
-    except OSError as error:
-        raise HostError(f"the lists of library providers can't be read: {error}", hint="reinstall axletree") from error
-    if not found:
-        raise HostError("the lists of library providers are missing", hint="reinstall axletree")
-    return tuple(found)
+    return read_shipped(TABLES, "providers-*.toml")
