@@ -14,11 +14,11 @@ import pytest
 
 from axletree.app.doctor import examine, wishes_of
 from axletree.app.facts import read_facts
+from axletree.check.host.examined import Wish
 from axletree.store.layout import STORE_VARIABLE
 from axletree.view.doctor import next_step
 
 if TYPE_CHECKING:
-    from axletree.check.host.examined import Wish
     from axletree.core.findings import Finding
 
 HOSTS = Path(__file__).parents[1] / "golden" / "hosts"
@@ -33,11 +33,12 @@ def doctor(*words: str, store: Path, **environ: str) -> subprocess.CompletedProc
 
 def findings_of(name: str) -> tuple[Finding, ...]:
     expected = EXPECTED[name]
-    wishes: tuple[Wish, ...] = ()
+    recipe, wishes = "", tuple[Wish, ...]()
     if "recipe" in expected:
-        wishes = wishes_of(expected["recipe"], [expected["variant"]], environ={})
+        recipe, wishes = wishes_of(expected["recipe"], [expected["variant"]], environ={})
         assert len(wishes) == 1
-    return examine(read_facts(HOSTS / f"{name}.json"), wishes).findings
+    answer = examine(read_facts(HOSTS / f"{name}.json"), recipe, wishes)
+    return tuple(each.finding for each in answer.affecting)
 
 
 def test_every_recorded_host_has_an_expectation() -> None:
@@ -98,9 +99,20 @@ def test_a_program_that_a_recipe_needs_is_looked_for(tmp_path: Path) -> None:
     )
     done = doctor(str(recipe), store=tmp_path / "store")
     assert done.returncode == 1
-    assert "no-such-compiler is not on PATH, and demo py311 needs it [host/tool-missing]" in done.stdout
+    assert "no-such-compiler is not on PATH, and a stage needs it [host/tool-missing]" in done.stdout
     assert "and the build takes 900 TB [host/disk-full]" in done.stdout
     assert done.stdout.rstrip().endswith("next: axletree store gc")
+
+
+def test_what_holds_for_many_variants_is_said_once(tmp_path: Path) -> None:
+    done = doctor("pytorch", "--json", store=tmp_path)
+    document = json.loads(done.stdout)
+    said = [(finding["rule"], finding["message"]) for finding in document["findings"]]
+    assert len(set(said)) == len(said)
+    assert (document["recipe"], len(document["variants"])) == ("pytorch", 189)
+    missing = [finding for finding in document["findings"] if finding["rule"] == "rocm/toolkit-missing"]
+    assert {len(finding["variants"]) for finding in missing} == {21}
+    assert "host/cmake-version" not in {rule for rule, _ in said}  # its environments bring one
 
 
 @pytest.mark.parametrize(

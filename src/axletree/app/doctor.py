@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,16 +17,17 @@ from axletree.backends.rocm import rocm_release
 from axletree.check.engine import apply_rules, worst_first
 from axletree.check.host.examined import Examined, Wish
 from axletree.check.rules.host.all import HOST_RULES
-from axletree.core.errors import AxletreeError
+from axletree.core.errors import AxletreeError, HostError
 from axletree.core.findings import Finding
 from axletree.host.bounds import read_bounds
+from axletree.host.interpreters import find_interpreter
 from axletree.host.tools import find_programs
 from axletree.plan.admission import job_memory
 from axletree.recipe.axes import expand, select
 from axletree.recipe.target import TargetResources, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.check.host.facts import HostFacts
@@ -32,37 +35,51 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 _ARCH_LISTS = ("TORCH_CUDA_ARCH_LIST", "PYTORCH_ROCM_ARCH", "CMAKE_HIP_ARCHITECTURES", "AMDGPU_TARGETS")
+_CMAKE = re.compile(r"cmake\b(?![-_.])", re.IGNORECASE)
 _PYTORCH = frozenset({"pytorch", "torch", "libtorch"})
+
+
+class Affecting(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding, and for whom it holds."""
+
+    finding: Finding
+    variants: tuple[str, ...]
+    """Those that were examined and that it is about."""
 
 
 class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
     """What there is to say of a host."""
 
+    recipe: str
+    """For which it was examined; empty where none was named."""
     variants: tuple[str, ...]
-    """For which it was examined; empty where no recipe was named."""
-    findings: tuple[Finding, ...]
+    affecting: tuple[Affecting, ...]
     """Worst first; what holds for several variants once."""
 
 
-def examine(host: HostFacts, wishes: Sequence[Wish]) -> Diagnosed:
+def examine(host: HostFacts, recipe: str = "", wishes: Sequence[Wish] = ()) -> Diagnosed:
     """Apply every rule about hosts, for each wish; for none in particular where there are none.
 
     Raises:
         HostError: the table of what goes together can't be read.
     """
     bounds = read_bounds()
-    found = [
-        finding
-        for wish in wishes or (Wish(),)
-        for finding in apply_rules(HOST_RULES, Examined(host=host, wish=wish, bounds=bounds))
-    ]
-    findings = worst_first(dict.fromkeys(found))
-    return Diagnosed(variants=tuple(wish.what for wish in wishes), findings=findings)
+    found: dict[Finding, list[str]] = {}
+    for wish in wishes or (Wish(),):
+        for finding in apply_rules(HOST_RULES, Examined(host=host, wish=wish, bounds=bounds)):
+            found.setdefault(finding, []).append(wish.variant)
+    return Diagnosed(
+        recipe=recipe,
+        variants=tuple(wish.variant for wish in wishes),
+        affecting=tuple(
+            Affecting(finding=finding, variants=tuple(filter(None, found[finding]))) for finding in worst_first(found)
+        ),
+    )
 
 
 def wishes_of(
     recipe: str, patterns: Sequence[str] = (), *, environ: Mapping[str, str], store: Store | None = None
-) -> tuple[Wish, ...]:
+) -> tuple[str, tuple[Wish, ...]]:
     """What a recipe's variants need of a host. A program that is missing is no error: it is a finding.
 
     Args:
@@ -72,22 +89,48 @@ def wishes_of(
         store: where earlier runs on this host are known; what they needed counts beside what the recipe declares.
             ``None`` asks about another host: nothing is looked for on this one.
 
+    Returns:
+        The recipe's name, and a wish for each variant.
+
     Raises:
         RecipeError: the recipe is wrong.
         UsageError: there is no such recipe, or no such variant.
     """
     loaded = load_recipe(recipe)
-    variants = select(expand(loaded.recipe), patterns, ())
-    measured = {} if store is None else _measured(recipe, patterns, store, environ)
-    wishes: list[Wish] = []
-    for variant in variants:
-        name = variant.id
-        wish = _wish(
-            loaded, resolve(loaded.recipe, variant), name, None if store is None else environ.get("PATH", os.defpath)
+    targets = {each.id: resolve(loaded.recipe, each) for each in select(expand(loaded.recipe), patterns, ())}
+    wishes = tuple(_wish(loaded, target, name) for name, target in targets.items())
+    if store is None:
+        return loaded.recipe.name, wishes
+    measured = _measured(recipe, patterns, store, environ)
+    there = _there(targets.values(), store, environ)
+    return loaded.recipe.name, tuple(
+        msgspec.structs.replace(
+            wish,
+            missing=tuple(tool for tool in _tools(targets[wish.variant]) if tool not in there),
+            pythons=tuple(python for python in _pythons(targets[wish.variant]) if python not in there),
+            memory_per_job=max(wish.memory_per_job or 0, measured.get(wish.variant, 0)) or None,
         )
-        per_job = max(wish.memory_per_job or 0, measured.get(name, 0)) or None
-        wishes.append(msgspec.structs.replace(wish, memory_per_job=per_job))
-    return tuple(wishes)
+        for wish in wishes
+    )
+
+
+def _tools(target: Target) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tool for stage in target.stages for tool in stage.tools))
+
+
+def _pythons(target: Target) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(environment.python for environment in target.environments))
+
+
+def _there(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) -> set[str]:
+    """Programs and versions of Python that variants need and this machine has."""
+    tools = {tool for target in targets for tool in _tools(target)}
+    found = set(find_programs(tools, environ.get("PATH", os.defpath)))
+    for version in {python for target in targets for python in _pythons(target)}:
+        with contextlib.suppress(HostError):
+            find_interpreter(version, environ=environ, cache=store.cache / "interpreters.json")
+            found.add(version)
+    return found
 
 
 def _measured(recipe: str, patterns: Sequence[str], store: Store, environ: Mapping[str, str]) -> dict[str, int]:
@@ -104,19 +147,17 @@ def _measured(recipe: str, patterns: Sequence[str], store: Store, environ: Mappi
     return found
 
 
-def _wish(loaded: LoadedRecipe, target: Target, name: str, path: str | None) -> Wish:
+def _wish(loaded: LoadedRecipe, target: Target, variant: str) -> Wish:
+    """What the recipe itself says."""
     resources = [stage.resources for stage in target.stages]
-    tools = tuple(dict.fromkeys(tool for stage in target.stages for tool in stage.tools))
-    gpu = next((stage.axes["gpu"] for stage in target.stages if "gpu" in stage.axes), None)
+    gpu = next((stage.axes["gpu"] for stage in target.stages if "gpu" in stage.axes), "")
     return Wish(
-        what=f"{loaded.recipe.name} {name}",
-        gpu=gpu,
-        cuda=cuda_release(gpu) if gpu else None,
-        rocm=rocm_release(gpu) if gpu else None,
+        variant=variant,
+        cuda=cuda_release(gpu),
+        rocm=rocm_release(gpu),
         archs=_archs(target),
-        python=next((environment.python for environment in target.environments), None),
         torch=target.source.version if loaded.recipe.name in _PYTORCH and target.source.kind != "wheel" else None,
-        missing=tuple(tool for tool in tools if tool not in find_programs(tools, path)) if path is not None else (),
+        own_cmake=any(_CMAKE.match(text) for each in target.environments for text in each.requires),
         git=target.source.kind == "git",
         memory_per_job=max((each.memory_per_job or 0 for each in resources), default=0) or None,
         memory=max((each.memory or 0 for each in resources), default=0) or None,

@@ -33,13 +33,12 @@ def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None
     if patterns and recipe is None:
         raise click.UsageError("--variant is about a recipe: name one")
     store = None if facts is not None else Store.open(default_root(os.environ))
-    wishes = () if recipe is None else wishes_of(recipe, patterns, environ=os.environ, store=store)
+    name, wishes = ("", ()) if recipe is None else wishes_of(recipe, patterns, environ=os.environ, store=store)
     host = take_facts(os.environ) if facts is None else read_facts(facts)
-    answer = examine(host, wishes)
+    answer = examine(host, name, wishes)
     if as_json:
-        document = doctor_document(host, answer.variants, answer.findings)
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
+        click.echo(msgspec.json.format(msgspec.json.encode(doctor_document(host, answer)), indent=1))
     else:
-        for line in render_doctor(host, answer.variants, answer.findings, click.style):
+        for line in render_doctor(host, answer, click.style):
             click.echo(line)
-    return int(any(finding.severity == "error" for finding in answer.findings))
+    return int(any(each.finding.severity == "error" for each in answer.affecting))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from axletree.core.findings import SEVERITIES
 from axletree.view.tables import plural, printable
 
@@ -21,6 +23,7 @@ _HEADS = {
     "info": "good to know",
 }
 _EVIDENCE = 6
+_VARIANTS = 3
 
 
 class Style(Protocol):
@@ -30,15 +33,44 @@ class Style(Protocol):
         """The text with colours."""
 
 
-def render_doctor(host: HostFacts, variants: Sequence[str], findings: Sequence[Finding], style: Style) -> Iterator[str]:
+class Affecting(Protocol):
+    """A finding and for whom it holds: see ``axletree.app.doctor.Affecting``."""
+
+    @property
+    def finding(self) -> Finding:
+        """What is the case."""
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """Those that it is about."""
+
+
+class Answer(Protocol):
+    """What is shown: see ``axletree.app.doctor.Diagnosed``."""
+
+    @property
+    def recipe(self) -> str:
+        """For which the host was examined; empty where none was named."""
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """All that were examined."""
+
+    @property
+    def affecting(self) -> Sequence[Affecting]:
+        """Findings, worst first."""
+
+
+def render_doctor(host: HostFacts, answer: Answer, style: Style) -> Iterator[str]:
     """The answer, line by line."""
-    yield printable(f"{_host(host)}{f', for {_shown(variants)}' if variants else ''}")
+    yield printable(f"{_host(host)}{_for(answer)}")
+    findings = [each.finding for each in answer.affecting]
     for severity in SEVERITIES:
-        here = [finding for finding in findings if finding.severity == severity]
+        here = [each for each in answer.affecting if each.finding.severity == severity]
         if here:
             yield ""
             yield style(f"{_HEADS[severity]} ({len(here)})", fg=_COLOURS[severity], bold=True)
-            yield from (line for finding in here for line in _finding(finding))
+            yield from (line for each in here for line in _finding(each, len(answer.variants)))
     yield ""
     step = next_step(findings)
     if not findings:
@@ -63,8 +95,11 @@ def _summary(findings: Sequence[Finding]) -> str:
     return ", ".join(plural(counts[severity], severity) for severity in SEVERITIES if counts[severity])
 
 
-def _shown(variants: Sequence[str]) -> str:
-    return variants[0] if len(variants) == 1 else f"{variants[0]} and {plural(len(variants) - 1, 'more variant')}"
+def _for(answer: Answer) -> str:
+    if not answer.variants:
+        return ""
+    few = len(answer.variants) == 1
+    return f", for {answer.recipe} {answer.variants[0] if few else plural(len(answer.variants), 'variant')}"
 
 
 def _host(host: HostFacts) -> str:
@@ -82,8 +117,11 @@ def _host(host: HostFacts) -> str:
     return ", ".join(parts) or "a host of which little is known"
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(each: Affecting, examined: int) -> Iterator[str]:
+    finding = each.finding
     yield printable(f"  {finding.where}: {finding.message} [{finding.rule}]")
+    if len(each.variants) < examined:
+        yield f"      for {_listed(each.variants)}"
     yield from (f"      {printable(line)}" for line in finding.evidence[:_EVIDENCE])
     if len(finding.evidence) > _EVIDENCE:
         yield f"      and {len(finding.evidence) - _EVIDENCE} more"
@@ -91,12 +129,21 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"    {'->' if number == 0 else '  '} {printable(line)}"
 
 
-def doctor_document(host: HostFacts, variants: Sequence[str], findings: Sequence[Finding]) -> dict[str, object]:
+def _listed(variants: Sequence[str]) -> str:
+    more = len(variants) - _VARIANTS
+    return ", ".join(variants[:_VARIANTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def doctor_document(host: HostFacts, answer: Answer) -> dict[str, object]:
     """All of it, for programs."""
+    findings = [each.finding for each in answer.affecting]
     return {
         "schema": SCHEMA,
         "host": _host(host),
-        "variants": tuple(variants),
-        "findings": tuple(findings),
+        "recipe": answer.recipe,
+        "variants": tuple(answer.variants),
+        "findings": [
+            {**msgspec.structs.asdict(each.finding), "variants": tuple(each.variants)} for each in answer.affecting
+        ],
         "next": next_step(findings),
     }

@@ -98,13 +98,13 @@ def _other_host(name: str, most: int) -> str:
 
 def _tool_missing(facts: Examined) -> Iterator[Found]:
     for name in facts.wish.missing:
-        yield Found(where="PATH", message=f"{name} is not on PATH, and {facts.wish.what or 'the build'} needs it")
+        yield Found(where="PATH", message=f"{name} is not on PATH, and a stage needs it")
 
 
 def _cmake(facts: Examined) -> Iterator[Found]:
     bounds = facts.bounds.of_torch(facts.wish.torch) if facts.wish.torch else None
     cmake = build_tool(facts, "cmake")
-    if bounds is None or cmake is None or cmake.version is None:
+    if bounds is None or cmake is None or cmake.version is None or facts.wish.own_cmake:
         return
     least, below = bounds.cmake
     if numbers(cmake.version) < numbers(least):
@@ -283,10 +283,8 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="CMake is older or newer than PyTorch's source takes",
         references=("pytorch/pytorch#150149", "pytorch/pytorch#153153"),
-        why="Configuring stops at the first line of a CMakeLists.txt. Builds that bring a CMake in their "
-        "environment are "
-        "not touched by it.",
-        fix="use a CMake of the environment",
+        why="Configuring stops at the first line of a CMakeLists.txt.",
+        fix="put a CMake that fits into the build's environment",
         check=_cmake,
         cases=lambda: (
             Case(
@@ -300,6 +298,14 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(title="3.31 for PyTorch 2.13", facts=on(wish=_TORCH), fires=False),
+            Case(
+                title="an environment that brings its own",
+                facts=on(
+                    wish=msgspec.structs.replace(_TORCH, own_cmake=True),
+                    toolchain=_with_tool("cmake", version="3.25.1"),
+                ),
+                fires=False,
+            ),
             Case(title="nobody builds PyTorch", facts=on(toolchain=_with_tool("cmake", version="3.25.1")), fires=False),
         ),
     ),
@@ -344,9 +350,8 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The loader takes an older libstdc++ than the compiler links",
         references=('libstdc++ manual, "ABI Policy and Guidelines"', "ld.so(8)"),
-        why="Programs built here end with `GLIBCXX_... not found`, in tests and in build steps that run what "
-        "was built: "
-        "mostly LD_LIBRARY_PATH or a conda environment puts an old library first.",
+        why="Programs built here end with `GLIBCXX_... not found`, in tests and in build steps that run what was "
+        "built: mostly LD_LIBRARY_PATH or a conda environment puts an old library first.",
         fix="take the folder out of LD_LIBRARY_PATH, or update libstdcxx in the environment",
         check=_old_runtime,
         cases=lambda: (

@@ -173,9 +173,8 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Builds take the system's compiler, not the environment's",
         references=('conda-forge, knowledge base, "Compilers"',),
-        why="The environment's libraries were built against its own sysroot and libstdc++: another compiler may "
-        "link what "
-        "does not load.",
+        why="The environment's libraries were built against its own sysroot and libstdc++: another compiler may link "
+        "what does not load.",
         fix="activate the environment again, which sets CC and CXX",
         check=_foreign_compiler,
         cases=lambda: (

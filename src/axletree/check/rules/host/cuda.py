@@ -31,8 +31,8 @@ def taken_toolkit(facts: Examined) -> CudaToolkit | None:
 
 def _missing(facts: Examined) -> Iterator[Found]:
     if facts.wish.cuda is not None and facts.host.cuda.toolkits is not None and taken_toolkit(facts) is None:
-        there = "toolkits here have no nvcc" if facts.host.cuda.toolkits else "no CUDA toolkit is here"
-        message = f"{facts.wish.what or facts.wish.gpu} is compiled with CUDA {facts.wish.cuda}, and {there}"
+        there = "the toolkits here have no nvcc" if facts.host.cuda.toolkits else "no toolkit is here"
+        message = f"GPU code is to be compiled with CUDA {facts.wish.cuda}, and {there}"
         evidence = tuple(f"{each.root}: libraries alone" for each in facts.host.cuda.toolkits)
         yield Found(where="CUDA", message=message, evidence=evidence)
 

@@ -191,9 +191,8 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The file system is not one that Linux projects expect",
         references=('Microsoft, "Working across file systems" in WSL',),
-        why="Files whose names differ in case overwrite each other, and libraries lose their version links. "
-        "Drives of Windows "
-        "in WSL are of this kind.",
+        why="Files whose names differ in case overwrite each other, and libraries lose their version links. Drives of "
+        "Windows in WSL are of this kind.",
         fix="work in the home folder of Linux",
         check=_case,
         cases=lambda: (

@@ -168,9 +168,8 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="LD_LIBRARY_PATH has holes",
         references=("ld.so(8), LD_LIBRARY_PATH",),
-        why="An empty entry is the current folder: whoever writes there decides what is loaded. A folder that "
-        "is not there "
-        "mostly was meant to be.",
+        why="An empty entry is the current folder: whoever writes there decides what is loaded. A folder that is not "
+        "there mostly was meant to be.",
         fix="set it anew",
         check=_path_holes,
         cases=lambda: (

@@ -169,9 +169,9 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="CUDA does not start: error 804, forward compatibility",
         references=("DeepVAC/TorchPod#43", 'NVIDIA, CUDA Compatibility, "Forward Compatibility"'),
-        why="A user-mode driver newer than the kernel's works on data-centre GPUs only. It comes from one of "
-        "three places: "
-        "a compat package in an image, a driver that was updated and not loaded again, or a broken container toolkit.",
+        why="A user-mode driver newer than the kernel's works on data-centre GPUs only. It comes from one of three "
+        "places: a compat package in an image, a driver that was updated and not loaded again, or a broken container "
+        "toolkit.",
         fix="find out where libcuda.so.1 comes from",
         check=_forward,
         cases=lambda: (

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.backends.bounds import numbers
 from axletree.check.engine import Case, Found, Rule
+from axletree.check.host.examined import Wish
 from axletree.check.host.python import Packaging, Pyenv, Torch
 from axletree.check.rules.host.sample import HEALTHY, PYTHON, on
 
@@ -42,6 +43,12 @@ def _broken(facts: Examined) -> Iterator[Found]:
         if python.version is None and "python3" in python.names:
             why = python.sources.get("version", "")
             yield Found(where=python.path, message="python3 does not start", evidence=(why,) if why else ())
+
+
+def _missing(facts: Examined) -> Iterator[Found]:
+    for version in facts.wish.pythons:
+        message = f"an environment needs Python {version}, which is not on this machine"
+        yield Found(where="Python", message=message, fix=f"$ uv python install {version}")
 
 
 def _other_pip(facts: Examined) -> Iterator[Found]:
@@ -102,9 +109,8 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Python's headers are not there",
         references=("Python, sysconfig", "Debian, python3-dev"),
-        why="No extension module compiles: `Python.h: No such file or directory`. Environments that bring a "
-        "Python of their "
-        "own, as Axletree's do, are not touched by it.",
+        why="No extension module compiles: `Python.h: No such file or directory`. Environments that bring a Python of "
+        "their own, as Axletree's do, are not touched by it.",
         fix="install them",
         check=_headers,
         cases=lambda: (
@@ -123,6 +129,19 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         cases=lambda: (
             Case(title="a link to nothing", facts=on(python=_python(version=None)), fires=True),
             Case(title="3.12", facts=on(), fires=False),
+        ),
+    ),
+    Rule(
+        id="python/missing",
+        severity="error",
+        title="A Python that the build needs is not here",
+        references=("recipe key `environments.NAME.python`",),
+        why="Its environments can't be made.",
+        fix="install it, by uv, pyenv or the distribution",
+        check=_missing,
+        cases=lambda: (
+            Case(title="3.14t", facts=on(wish=Wish(pythons=("3.14t",))), fires=True),
+            Case(title="all there", facts=on(), fires=False),
         ),
     ),
     Rule(

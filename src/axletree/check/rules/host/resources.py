@@ -34,11 +34,12 @@ def _jobs_asked(facts: Examined) -> tuple[int | None, str]:
 
 
 def _too_little(facts: Examined) -> Iterator[Found]:
-    available, need = facts.host.memory.available, facts.wish.memory_per_job
-    swap = facts.host.memory.swap_free or 0
-    if available is not None and need is not None and available + swap < need:
-        message = f"one compile process takes {format_bytes(need)}, and {format_bytes(available)} are available"
-        yield Found(where="memory", message=message)
+    available, swap = facts.host.memory.available, facts.host.memory.swap_free or 0
+    needs = {"one compile process": facts.wish.memory_per_job, "a stage": facts.wish.memory}
+    for what, need in needs.items():
+        if available is not None and need is not None and available + swap < need:
+            message = f"{what} takes {format_bytes(need)}, and {format_bytes(available)} are available"
+            yield Found(where="memory", message=message)
 
 
 def _jobs(facts: Examined) -> Iterator[Found]:
@@ -131,17 +132,21 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/memory-too-little",
         severity="error",
-        title="Not even one compile process fits into memory",
+        title="What a stage needs at least does not fit into memory",
         references=("pytorch/pytorch#49078",),
-        why="The kernel kills the compiler, whatever the number of jobs.",
-        fix="free memory, raise the control group's limit, or add swap:\n"
-        "$ sudo fallocate -l 8G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon "
-        "/swapfile",
+        why="The kernel kills the compiler or the linker, whatever the number of jobs.",
+        fix="free memory, raise the control group's limit, or add swap:\n$ sudo fallocate -l 8G /swapfile && sudo "
+        "chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile",
         check=_too_little,
         cases=lambda: (
             Case(
                 title="5 GB a process, 4 GB there",
                 facts=on(wish=_LARGE, memory={"available": 4 * GIB, "swap_free": 0}),
+                fires=True,
+            ),
+            Case(
+                title="a stage that links with 100 GB, 60 GB there",
+                facts=on(wish=msgspec.structs.replace(FOR_CUDA, memory=100 * GIB)),
                 fires=True,
             ),
             Case(title="60 GB there", facts=on(wish=_LARGE), fires=False),

@@ -179,8 +179,8 @@ WITH_CUDA = msgspec.structs.replace(
     cuda=Cuda(toolkits=(TOOLKIT,), driver=DRIVER, compat=(), libraries=(CUDNN,)),
 )
 WITH_ROCM = msgspec.structs.replace(HEALTHY, rocm=ROCM)
-FOR_CUDA = Wish(what="pytorch py312-cu130", gpu="cu130", cuda="13.0", archs=("8.0", "9.0"), python="3.12")
-FOR_ROCM = Wish(what="pytorch py312-rocm7.1", gpu="rocm7.1", rocm="7.1", archs=("gfx1100",), python="3.12")
+FOR_CUDA = Wish(variant="py312-cu130", cuda="13.0", archs=("8.0", "9.0"))
+FOR_ROCM = Wish(variant="py312-rocm7.1", rocm="7.1", archs=("gfx1100",))
 
 
 def on(host: HostFacts = HEALTHY, wish: Wish | None = None, **groups: dict[str, object]) -> Examined:

@@ -74,9 +74,7 @@ def _wsl1(facts: Examined) -> Iterator[Found]:
 def _git(facts: Examined) -> Iterator[Found]:
     git = facts.host.git
     if facts.wish.git and git.path == "none":
-        yield Found(
-            where="PATH", message=f"git is not there, and {facts.wish.what or 'the recipe'} fetches its source with it"
-        )
+        yield Found(where="PATH", message="git is not there, and the source is fetched with it")
     elif facts.wish.git and git.version and numbers(git.version) < _OLD_GIT:
         yield Found(
             where=git.path or "git", message=f"git {git.version} can't clone submodules in parallel, nor shallowly"
@@ -128,7 +126,7 @@ def _python_variables(facts: Examined) -> Iterator[Found]:
             )
 
 
-_FOR_GIT: _Wish = msgspec.structs.replace(on().wish, git=True, what="pytorch")
+_FOR_GIT: _Wish = msgspec.structs.replace(on().wish, git=True)
 
 SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
@@ -249,9 +247,8 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="Flags in the environment reach every compile",
         references=("GCC manual, x86 options, -march=native",),
-        why="They are in no project's files, so nobody else gets the same result. Axletree's stages see the "
-        "variables that a "
-        "recipe names, and no others.",
+        why="They are in no project's files, so nobody else gets the same result. Axletree's stages see the variables "
+        "that a recipe names, and no others.",
         fix="put them into the recipe, or unset the variable",
         check=_flags,
         cases=lambda: (
