@@ -1,0 +1,1 @@
+"""SDK trees on this machine: artifact folders and archives, install prefixes, Debian packages; launchers."""
