@@ -108,11 +108,15 @@ class SdkFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of its environment variables: ``ROCM_SDK`` (``ROCM_SDK_TARGET_FAMILY``, ``ROCM_SDK_PRELOAD_LIBRARIES``)."""
     version: str
     packages: tuple[SdkPackage, ...]
+    maker: Literal["hip", "nvidia"] = "hip"
+    """Whose GPUs its code is for, and so how the host's are found."""
     default_family: str = ""
     families: dict[str, tuple[str, ...]] = {}
     """Target or family that can be chosen -> the targets that it serves, all of which were built."""
     hierarchy: dict[str, tuple[str, ...]] = {}
     """Each known target -> sub-family, family, from near to far; also of targets that were not built."""
+    integrated: tuple[str, ...] = ()
+    """Targets that are part of a processor, beside those that the runtime knows: other GPUs go before them."""
     preload_order: tuple[str, ...] = ()
     """Short names, each after what it needs."""
     environment: dict[str, str] = {}
