@@ -34,6 +34,8 @@ class PackagePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted by path."""
     requires: tuple[str, ...] = ()
     """Distributions that are pinned to the same version."""
+    extra: str = ""
+    """Extra of the selector that asks for it; empty: always installed."""
     summary: str = ""
 
 

@@ -1,0 +1,149 @@
+"""The payload of the devel package: the whole SDK, with links to the files that packages for run time have already."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.links import SdkTree, relative
+from axletree.package.sdk.payload import library_place
+from axletree.package.sdk.plan import DevelItem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from axletree.binary.elf.edit import ElfChange
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.package.sdk.payload import Payload
+
+
+def list_devel(
+    added: Sequence[Entry],
+    mirrored: Mapping[str, tuple[Sequence[Entry], Payload]],
+    devices: Iterable[str],
+    tree: SdkTree,
+    facts: Mapping[str, ElfFacts],
+    *,
+    root: str,
+) -> tuple[DevelItem, ...]:
+    """The members of the payload.
+
+    Args:
+        added: entries that the devel package owns.
+        mirrored: platform folder -> the entries and the payload of its package, without what is for single GPUs.
+        devices: paths of files that only packages for GPUs have: whoever expands the payload adds those that are there.
+        tree: the whole SDK.
+        facts: path -> facts of each ELF file.
+        root: folder that the payload is expanded into, beside the platform folders.
+
+    Raises:
+        IntegrityError: a link that leads nowhere, or two members for one place. Names all.
+    """
+    return _Devel(set(devices), tree, facts, root).members(added, mirrored)
+
+
+class _Devel:
+    def __init__(self, devices: set[str], tree: SdkTree, facts: Mapping[str, ElfFacts], root: str) -> None:
+        self.devices = devices
+        self.tree = tree
+        self.facts = facts
+        self.root = root
+        self.found: dict[str, DevelItem] = {}
+        self.inside: list[DevelItem] = []  # links that lead to other members
+        self.problems: list[Problem] = []
+
+    def members(
+        self, added: Sequence[Entry], mirrored: Mapping[str, tuple[Sequence[Entry], Payload]]
+    ) -> tuple[DevelItem, ...]:
+        owned = [*added, *(entry for entries, _ in mirrored.values() for entry in entries)]
+        links = {entry.path for entry in owned if entry.kind == "link" and not self.is_library_name(entry)}
+        for folder, (_, payload) in mirrored.items():
+            for item in payload.items:
+                if item.path not in self.devices and item.path not in links:
+                    way = relative(f"{folder}/{item.path}", beside=f"{self.root}/{item.path}")
+                    self.add(DevelItem(path=item.path, kind="link", link=way))
+        for entry in added:
+            self.add_own(entry)
+        for entry in owned:
+            self.add_names(entry)
+        folders = {above for path in self.found for above in _above(path)}
+        self.check(folders)
+        if self.problems:
+            raise IntegrityError(*self.problems, hint="change the claims, or [[drop]] what is not wanted")
+        empty = {folder: DevelItem(path=folder, kind="folder") for folder in folders}
+        return tuple(item for _, item in sorted({**empty, **self.found}.items()))
+
+    def is_library_name(self, entry: Entry) -> bool:
+        """Whether a link is the SONAME of a library, and so the place where the library itself lies from now on."""
+        real = self.tree.real(entry.path)
+        return real is not None and real in self.facts and library_place(real, self.facts[real]) == entry.path
+
+    def add(self, item: DevelItem) -> None:
+        other = self.found.setdefault(item.path, item)
+        if other != item:
+            self.problems.append(Problem(file=item.path, message="is wanted twice in the devel package"))
+
+    def add_own(self, entry: Entry) -> None:
+        """A file or folder that only the devel package has."""
+        if entry.kind == "folder":
+            self.add(DevelItem(path=entry.path, kind="folder"))
+        elif entry.kind == "file":
+            place = library_place(entry.path, self.facts[entry.path]) if entry.path in self.facts else entry.path
+            self.add(DevelItem(path=place, kind="file", entry=entry, executable=entry.executable))
+
+    def add_names(self, entry: Entry) -> None:
+        """Further names of what is there: links as they are, and the former name of a library."""
+        if entry.kind == "file":
+            facts = self.facts.get(entry.path)
+            place = library_place(entry.path, facts) if facts is not None else entry.path
+            if place != entry.path:
+                self.add_link(entry.path, posixpath.basename(place))
+        elif entry.kind == "link" and not self.is_library_name(entry):
+            if self.tree.real(entry.path) is None:
+                message = f"is a link to {entry.link}, which is not in the tree"
+                self.problems.append(Problem(file=entry.path, key=entry.artifact, message=message))
+            else:
+                self.add_link(entry.path, entry.link)
+
+    def add_link(self, path: str, target: str) -> None:
+        item = DevelItem(path=path, kind="link", link=target)
+        self.add(item)
+        self.inside.append(item)
+
+    def check(self, folders: set[str]) -> None:
+        """Whether all members can be where they are, and all links lead to members."""
+        for path in sorted(folders & self.found.keys()):
+            if self.found[path].kind != "folder":
+                self.problems.append(Problem(file=path, message="is a file or link, and a folder of others"))
+        links = {item.path: item.link for item in self.inside}
+        reached = SdkTree(
+            Entry(
+                path=path,
+                artifact="",
+                component="dev",
+                kind="link" if path in links else "file",
+                link=links.get(path, ""),
+            )
+            for path in [*self.found, *(self.devices - self.found.keys())]
+            if path in links or path not in folders
+        )
+        for path, target in links.items():
+            if reached.real(path) is None:
+                message = f"is a link to {target}, which is dropped, or in no package that this one mirrors"
+                self.problems.append(Problem(file=path, message=message))
+
+
+def place_changes(items: Iterable[DevelItem], changes: Mapping[str, ElfChange]) -> tuple[DevelItem, ...]:
+    """Members with the changes of their own ELF files."""
+    return tuple(
+        msgspec.structs.replace(item, change=changes[item.path]) if item.path in changes else item for item in items
+    )
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path

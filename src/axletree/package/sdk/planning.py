@@ -1,0 +1,295 @@
+"""The plan of an SDK's packages, from its files, what their headers say, and its manifest."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.binary.elf.facts import ElfFacts
+from axletree.core.errors import IntegrityError, Problem
+from axletree.package.sdk.closure import Closure, Folder, close
+from axletree.package.sdk.describe import environment, first_place, list_commands, list_libraries, preload_order
+from axletree.package.sdk.devel import list_devel, place_changes
+from axletree.package.sdk.devices import Split, folder_of, split_devices
+from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.links import SdkTree
+from axletree.package.sdk.payload import Payload, lay_out_payloads
+from axletree.package.sdk.plan import DevelItem, Item, PackagePlan, SdkPlan
+from axletree.package.sdk.shipped import PackageFile, SdkFile, SdkPackage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from axletree.package.sdk.manifest import Manifest, Package
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of an SDK."""
+
+    entries: tuple[Entry, ...]
+    owned: dict[str, tuple[Entry, ...]]
+    """Package -> what it owns."""
+    facts: dict[str, ElfFacts]
+    """Path -> facts of each ELF file, without its GPU code."""
+    code: dict[str, tuple[str, ...]] = {}
+    """Path -> architectures of the GPU code in that file, where there is any."""
+    families: dict[str, tuple[str, ...]] = {}
+    """Families that get packages -> their targets."""
+    targets: tuple[str, ...] = ()
+    """Targets that get packages."""
+    hierarchy: dict[str, tuple[str, ...]] = {}
+    """Target -> sub-family, family."""
+    promised: frozenset[str] = frozenset()
+    """SONAMEs that every host of the platform has."""
+
+
+def plan_sdk(manifest: Manifest, known: Known, *, version: str) -> SdkPlan:
+    """Plan all packages but the selector.
+
+    Raises:
+        IntegrityError: links that lead nowhere, libraries that nobody brings, two files for one place, in all packages.
+    """
+    return _Planner(manifest, known, version).plan()
+
+
+class _Planner:
+    def __init__(self, manifest: Manifest, known: Known, version: str) -> None:
+        self.manifest = manifest
+        self.known = known
+        self.version = version
+        self.tree = SdkTree(known.entries)
+        self.packages = {package.name: package for package in manifest.package}
+        self.runtime = [package for package in manifest.package if package.kind != "devel"]
+        self.folders = {package.name: folder_of(package.dist) for package in manifest.package}
+        self.problems: list[Problem] = []
+        self.commands: set[str] = set()
+
+    def plan(self) -> SdkPlan:
+        owned = {package.name: self.known.owned.get(package.name, ()) for package in self.runtime}
+        payloads = lay_out_payloads(owned, self.folders, self.tree, self.known.facts)
+        splits = {package.name: self.split(package, payloads[package.name]) for package in self.runtime}
+        folders = [folder for package in self.runtime for folder in self.elf_folders(package, splits[package.name])]
+        closures = {folder.name: self.close(folder, folders) for folder in folders}
+        packages = [
+            plan for package in self.runtime for plan in self.plans(package, splits[package.name], folders, closures)
+        ]
+        devel, about = self.devel(payloads, splits)
+        if self.problems:
+            raise IntegrityError(*self.problems)
+        notes = tuple(note for payload in payloads.values() for note in payload.notes)
+        return SdkPlan(packages=tuple(packages), devel=devel, devel_package=about, notes=notes)
+
+    def split(self, package: Package, payload: Payload) -> Split:
+        if package.kind != "libraries":
+            return Split(neutral=payload.items, devices=())
+        return split_devices(
+            package, payload, self.known.code, families=self.known.families, targets=self.known.targets
+        )
+
+    def elf_folders(self, package: Package, split: Split) -> Iterator[Folder]:
+        yield Folder(package=package.name, name=self.folders[package.name], files=self.elf_files(split.neutral))
+        for device in split.devices:
+            yield Folder(package=package.name, name=device.folder, files=self.elf_files(device.items), device=True)
+
+    def elf_files(self, items: Sequence[Item]) -> dict[str, ElfFacts]:
+        return {
+            item.path: self.known.facts[item.entry.path]
+            for item in items
+            if item.role == "file" and item.entry.path in self.known.facts
+        }
+
+    def close(self, folder: Folder, folders: Sequence[Folder]) -> Closure:
+        wanted = {folder.package, *self.required(folder.package)}
+        beside = [
+            each
+            for each in folders
+            if each.name != folder.name
+            and each.package in wanted
+            # of the packages for GPUs one is loaded, so none may rely on another
+            and not (folder.device and each.device and each.package == folder.package)
+        ]
+        others = [each for each in folders if each not in beside and each.name != folder.name]
+        closure = close(folder, beside, others, self.manifest, promised=self.known.promised)
+        self.problems += closure.problems
+        return closure
+
+    def required(self, name: str) -> list[str]:
+        """All packages that one requires, near ones first; each once."""
+        found: list[str] = []
+        waiting = [*self.packages[name].requires]
+        while waiting:
+            each = waiting.pop(0)
+            if each not in found:
+                found.append(each)
+                waiting += self.packages[each].requires
+        return found
+
+    def plans(
+        self, package: Package, split: Split, folders: Sequence[Folder], closures: Mapping[str, Closure]
+    ) -> Iterator[PackagePlan]:
+        requires = tuple(self.packages[name].dist for name in package.requires)
+        files = {folder.name: folder.files for folder in folders}
+        name = self.folders[package.name]
+        commands = list_commands(
+            [item.path for item in split.neutral if item.role == "launcher" or item.entry.executable],
+            self.manifest,
+            taken=self.commands,
+        )
+        self.commands |= {command.name for command in commands}
+        about = PackageFile(
+            sdk=self.manifest.sdk.name,
+            package=package.name,
+            kind=package.kind,
+            dist=package.dist,
+            version=self.version,
+            folder=name,
+            libraries=list_libraries(files[name], closures[name].needs, self.manifest),
+            commands=commands,
+            system=closures[name].system,
+        )
+        yield PackagePlan(
+            shipped=about,
+            items=_changed(split.neutral, closures[name]),
+            requires=requires,
+            extra=package.extra,
+            summary=package.summary,
+        )
+        for device in split.devices:
+            closure = closures[device.folder]
+            shipped = msgspec.structs.replace(
+                about,
+                kind="device",
+                dist=device.dist,
+                folder=device.folder,
+                targets=device.targets,
+                libraries=list_libraries(files[device.folder], closure.needs, self.manifest),
+                commands=(),
+                system=closure.system,
+            )
+            yield PackagePlan(
+                shipped=shipped,
+                items=_changed(device.items, closure),
+                requires=(package.dist, *requires),
+                extra=device.extra,
+                summary=f"{package.summary} for {', '.join(device.targets)}".strip(),
+            )
+
+    def devel(
+        self, payloads: Mapping[str, Payload], splits: Mapping[str, Split]
+    ) -> tuple[tuple[DevelItem, ...], PackageFile | None]:
+        package = next((each for each in self.manifest.package if each.kind == "devel"), None)
+        if package is None:
+            return (), None
+        mirrored = {
+            self.folders[each.name]: (self.known.owned.get(each.name, ()), payloads[each.name])
+            for each in self.runtime
+            if each.kind != "tests"
+        }
+        devices = {item.path for split in splits.values() for device in split.devices for item in device.items}
+        root = self.folders[package.name]
+        added = self.known.owned.get(package.name, ())
+        items = list_devel(added, mirrored, devices, self.tree, self.known.facts, root=root)
+        files = {
+            item.path: self.known.facts[item.entry.path]
+            for item in items
+            if item.entry is not None and item.entry.path in self.known.facts
+        }
+        mirror = {
+            path: facts
+            for payload in payloads.values()
+            for path, facts in self.elf_files(payload.items).items()
+            if path not in files
+        }
+        folder = Folder(package=package.name, name=root, files=files)
+        closure = close(
+            folder,
+            [msgspec.structs.replace(folder, files=mirror)],
+            (),
+            self.manifest,
+            promised=self.known.promised,
+        )
+        self.problems += closure.problems
+        about = PackageFile(
+            sdk=self.manifest.sdk.name,
+            package=package.name,
+            kind="devel",
+            dist=package.dist,
+            version=self.version,
+            folder=root,
+            libraries=list_libraries(files, closure.needs, self.manifest),
+            commands=list_commands(
+                [item.path for item in items if item.executable], self.manifest, taken=self.commands
+            ),
+            system=closure.system,
+        )
+        return place_changes(items, closure.changes), about
+
+
+def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: str) -> SdkFile:
+    """What the selector says of the SDK."""
+    packages = [
+        SdkPackage(
+            package=each.shipped.package,
+            kind=each.shipped.kind,
+            dist=each.shipped.dist,
+            folder=each.shipped.folder,
+            extra=each.extra,
+            targets=each.shipped.targets,
+            shortnames=tuple(library.shortname for library in each.shipped.libraries),
+        )
+        for each in plan.packages
+    ]
+    if plan.devel_package is not None:
+        shipped = plan.devel_package
+        packages.append(
+            SdkPackage(
+                package=shipped.package,
+                kind="devel",
+                dist=shipped.dist,
+                folder=shipped.folder,
+                extra=next(package.extra for package in manifest.package if package.kind == "devel"),
+                shortnames=tuple(library.shortname for library in shipped.libraries),
+            )
+        )
+    about = manifest.sdk
+    present = _present(known.entries)
+    libraries = {library.soname: library for each in plan.packages for library in each.shipped.libraries}
+    return SdkFile(
+        sdk=about.name,
+        dist=about.name,
+        module=about.module,
+        command=about.command,
+        prefix=about.prefix,
+        version=version,
+        packages=tuple(packages),
+        default_family=manifest.targets.default,
+        families={**known.families, **{target: (target,) for target in known.targets}},
+        hierarchy=known.hierarchy,
+        preload_order=preload_order(libraries.values()),
+        environment=environment(manifest, present),
+        bin=first_place(about.bin, present) or "bin",
+        cmake=first_place(about.cmake, present) or "lib/cmake",
+        root_package=about.root_package,
+        cmake_package=about.cmake_package,
+    )
+
+
+def _changed(items: Sequence[Item], closure: Closure) -> tuple[Item, ...]:
+    return tuple(
+        msgspec.structs.replace(item, change=closure.changes[item.path])
+        if item.role == "file" and item.path in closure.changes
+        else item
+        for item in items
+    )
+
+
+def _present(entries: Sequence[Entry]) -> Collection[str]:
+    paths = {entry.path for entry in entries}
+    for path in tuple(paths):
+        above = posixpath.dirname(path)
+        while above and above not in paths:
+            paths.add(above)
+            above = posixpath.dirname(above)
+    return paths
