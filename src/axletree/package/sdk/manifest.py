@@ -79,6 +79,10 @@ class Package(Table, frozen=True, kw_only=True):
     """Packages of the manifest whose libraries it loads; pinned exactly."""
     extra: str = ""
     """Extra of the selector; empty: always installed."""
+    family: str = ""
+    """Distribution with GPU code of a family, ``rocm-sdk-libraries-{family}``; where not given, ``dist`` with it."""
+    device: str = ""
+    """Distribution with GPU code of one target, ``rocm-sdk-device-{target}``."""
     claim: tuple[Claim, ...]
     """Of a devel package: what it adds to the files of the packages for run time, which it always mirrors."""
 
