@@ -231,7 +231,8 @@ def _locate(site: Path, name: str) -> Path | None:
 
 @cache
 def _read_package(path: Path, dist: str) -> PackageFile:
-    return _read(path, PackageFile, dist)
+    found: PackageFile = _read(path, PackageFile, dist)
+    return found
 
 
 def _read(path: Path, kind: Any, owner: str) -> Any:
