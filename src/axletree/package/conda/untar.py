@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.conda.tar import BLOCK, byte_sum
+from axletree.package.tar import BLOCK, byte_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

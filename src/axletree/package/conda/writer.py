@@ -27,7 +27,7 @@ from axletree.package.ahead import made_ahead
 from axletree.package.conda.info import OWN, PathEntry, info_files
 from axletree.package.conda.model import CondaFile, CondaPackage, Late, check_description, link_place
 from axletree.package.conda.prefix import MIN_BINARY, PrefixSearch
-from axletree.package.conda.tar import END, header_size, padding, tar_header, whole_blocks
+from axletree.package.tar import END, header_size, padding, tar_header, whole_blocks
 from axletree.package.wheel.record import encode_hash
 from axletree.package.wheel.writer import Packed
 

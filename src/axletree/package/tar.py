@@ -20,7 +20,9 @@ _MAX_OCTAL = 8**11
 FILE, LINK, FOLDER, PAX, PAX_GLOBAL = b"0", b"2", b"5", b"x", b"g"
 
 
-def tar_header(path: str, *, size: int, executable: bool, mtime: int, link: str | None = None) -> bytes:
+def tar_header(
+    path: str, *, size: int, executable: bool, mtime: int, link: str | None = None, folder: bool = False
+) -> bytes:
     """All blocks that stand before the content of a file or link.
 
     Args:
@@ -29,6 +31,7 @@ def tar_header(path: str, *, size: int, executable: bool, mtime: int, link: str 
         executable: whether it gets mode 755 rather than 644; links have 777.
         mtime: seconds since 1970.
         link: target of a symbolic link.
+        folder: whether it is one; ``path`` then ends with a slash.
     """
     name, target = path.encode(), (link or "").encode()
     split = _split(name)
@@ -39,8 +42,9 @@ def tar_header(path: str, *, size: int, executable: bool, mtime: int, link: str 
     if len(target) > 100 or not target.isascii():
         records += _record("linkpath", target)
         target = target[:100]
-    mode = 0o777 if link is not None else 0o755 if executable else 0o644
-    header = _block(split, mode, size, mtime, LINK if link is not None else FILE, target)
+    kind = LINK if link is not None else FOLDER if folder else FILE
+    mode = 0o777 if link is not None else 0o755 if executable or folder else 0o644
+    header = _block(split, mode, size, mtime, kind, target)
     if not records:
         return header
     extended = _block((b"", b"PaxHeaders/" + split[1][:80]), 0o644, len(records), mtime, PAX, b"")
