@@ -22,7 +22,7 @@ from axletree.host.archive import map_file
 from axletree.host.conda import read_conda, tree_files, write_conda_file
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.interpreters import find_interpreter
-from axletree.package.conda import tar
+from axletree.package import tar
 from axletree.package.conda.check import check_conda
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, RunExports

@@ -37,7 +37,7 @@ def list_devel(
         mirrored: platform folder -> the entries and the payload of its package, without what is for single GPUs.
         devices: paths of files that only packages for GPUs have: whoever expands the payload adds those that are there.
         tree: the whole SDK.
-        facts: path -> facts of each ELF file.
+        facts: where its content lies -> facts of each ELF file.
         root: folder that the payload is expanded into, beside the platform folders.
 
     Raises:
@@ -80,7 +80,11 @@ class _Devel:
     def is_library_name(self, entry: Entry) -> bool:
         """Whether a link is the SONAME of a library, and so the place where the library itself lies from now on."""
         real = self.tree.real(entry.path)
-        return real is not None and real in self.facts and library_place(real, self.facts[real]) == entry.path
+        target = self.tree.entries.get(real) if real is not None else None
+        return target is not None and self.place(target) == entry.path
+
+    def place(self, entry: Entry) -> str:
+        return library_place(entry.path, self.facts.get(entry.source))
 
     def add(self, item: DevelItem) -> None:
         other = self.found.setdefault(item.path, item)
@@ -92,14 +96,12 @@ class _Devel:
         if entry.kind == "folder":
             self.add(DevelItem(path=entry.path, kind="folder"))
         elif entry.kind == "file":
-            place = library_place(entry.path, self.facts[entry.path]) if entry.path in self.facts else entry.path
-            self.add(DevelItem(path=place, kind="file", entry=entry, executable=entry.executable))
+            self.add(DevelItem(path=self.place(entry), kind="file", entry=entry, executable=entry.executable))
 
     def add_names(self, entry: Entry) -> None:
         """Further names of what is there: links as they are, and the former name of a library."""
         if entry.kind == "file":
-            facts = self.facts.get(entry.path)
-            place = library_place(entry.path, facts) if facts is not None else entry.path
+            place = self.place(entry)
             if place != entry.path:
                 self.add_link(entry.path, posixpath.basename(place))
         elif entry.kind == "link" and not self.is_library_name(entry):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.utils import canonicalize_name
 
+from axletree.core.errors import IntegrityError, Problem
 from axletree.package.gpu.arch import parse_code
 from axletree.package.sdk.entries import GENERIC
 from axletree.package.sdk.plan import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.manifest import Package
-    from axletree.package.sdk.payload import Payload
 
 _TARGET = re.compile(r"(?<![a-z0-9])gfx\d{1,3}[0-9a-f]{2}(?![0-9a-f])")
 _DATA = re.compile(r"\.(?:co|dat|hsaco|kdb|kpack|db|txt|bc|yaml|json|fdb|model|tn)$|\.kdb\.bz2$|\.db\.txt$")
@@ -52,7 +52,7 @@ def folder_of(dist: str) -> str:
 
 def split_devices(
     package: Package,
-    payload: Payload,
+    items: Sequence[Item],
     code: Mapping[str, Sequence[str]],
     *,
     families: Mapping[str, Sequence[str]],
@@ -62,24 +62,29 @@ def split_devices(
 
     Args:
         package: of kind ``libraries``; its ``device`` and ``family`` name the distributions.
-        payload: its platform folder.
-        code: path in the tree -> architectures of the GPU code in that file.
+        items: its files; of those that artifacts for single targets bring several may have one path.
+        code: where its content lies -> architectures of the GPU code in a file.
         families: family that gets a package -> its targets.
         targets: targets that get a package.
+
+    Raises:
+        IntegrityError: two files of one path are for the same GPU.
     """
-    served = {item.path: targets_of(item, code, families) for item in payload.items}
-    neutral = tuple(item for item in payload.items if not served[item.path])
+    served = [(item, targets_of(item, code, families)) for item in items]
+    neutral = tuple(item for item, serves in served if not serves)
     named = [(package.family, name, tuple(members)) for name, members in families.items()]
     named += [(package.device, name, (name,)) for name in targets]
-    devices = []
+    devices: list[DevicePackage] = []
+    problems: list[Problem] = []
     for template, name, members in named:
         filled = (template or f"{package.dist}-{{}}").replace("{family}", name).replace("{target}", name)
         filled = filled.replace("{}", name)
         chosen = tuple(
-            msgspec.structs.replace(item, thin=members) if item.entry.path in code else item
-            for item in payload.items
-            if not served[item.path].isdisjoint(members)
+            msgspec.structs.replace(item, thin=members) if item.entry.source in code else item
+            for item, serves in served
+            if not serves.isdisjoint(members)
         )
+        problems += _disputes(name, chosen)
         extra = f"{'device' if template == package.device else 'libraries'}-{canonicalize_name(name)}"
         devices.append(
             DevicePackage(
@@ -91,12 +96,24 @@ def split_devices(
                 items=chosen,
             )
         )
-    return Split(neutral=neutral, devices=tuple(devices) if len(neutral) < len(payload.items) else ())
+    if problems:
+        hint = "artifacts for single targets that bring one file make no package for a family: set families = false"
+        raise IntegrityError(*problems, hint=hint)
+    return Split(neutral=neutral, devices=tuple(each for each in devices if each.items))
+
+
+def _disputes(name: str, items: Sequence[Item]) -> Iterator[Problem]:
+    first: dict[str, Item] = {}
+    for item in items:
+        other = first.setdefault(item.path, item)
+        if other is not item:
+            message = f"comes from {other.entry.artifact} for {other.entry.target} and from {item.entry.artifact} for "
+            yield Problem(file=item.path, key=name, message=message + item.entry.target)
 
 
 def targets_of(item: Item, code: Mapping[str, Sequence[str]], families: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """The GPU targets that a file is for, by the code in it, its artifact, or its name; empty: for all."""
-    archs = code.get(item.entry.path)
+    archs = code.get(item.entry.source)
     if archs:
         return processors(archs)
     if item.entry.target != GENERIC:

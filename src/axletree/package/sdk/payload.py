@@ -44,12 +44,11 @@ def is_program(facts: ElfFacts | None) -> bool:
     return facts is not None and (facts.kind == "executable" or (facts.interpreter is not None and not facts.soname))
 
 
-def library_place(path: str, facts: ElfFacts) -> str:
-    """Where a library lies once its name is its SONAME: in the folder that it lies in."""
-    soname = facts.soname
-    if not soname or "/" in soname or not is_library(facts):
+def library_place(path: str, facts: ElfFacts | None) -> str:
+    """Where a library lies once its name is its SONAME: in the folder that it lies in. Other files stay."""
+    if facts is None or not facts.soname or "/" in facts.soname or not is_library(facts):
         return path
-    return posixpath.join(posixpath.dirname(path), soname)
+    return posixpath.join(posixpath.dirname(path), facts.soname)
 
 
 def lay_out_payloads(
@@ -64,15 +63,13 @@ def lay_out_payloads(
         owned: package -> its entries.
         folders: package -> its platform folder.
         tree: the whole SDK.
-        facts: path -> facts of each ELF file.
+        facts: where its content lies -> facts of each ELF file.
 
     Raises:
         IntegrityError: a link that leads nowhere, or two files for one place. Names all.
     """
     places = {
-        entry.path: (folders[package], library_place(entry.path, facts[entry.path]))
-        if entry.path in facts
-        else (folders[package], entry.path)
+        entry.path: (folders[package], library_place(entry.path, facts.get(entry.source)))
         for package, entries in owned.items()
         for entry in entries
         if entry.kind == "file"
@@ -139,7 +136,7 @@ class _Folder:
         target = self.tree.entries.get(real)
         if target is None or target.kind != "file":
             return
-        found = self.facts.get(real)
+        found = self.facts.get(target.source)
         if found is not None and is_library(found) and found.soname:
             return  # under its SONAME it is there already
         if not is_program(found):

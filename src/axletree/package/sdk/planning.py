@@ -13,7 +13,7 @@ from axletree.package.sdk.closure import Closure, Folder, close
 from axletree.package.sdk.describe import environment, first_place, list_commands, list_libraries, preload_order
 from axletree.package.sdk.devel import list_devel, place_changes
 from axletree.package.sdk.devices import Split, folder_of, split_devices
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import GENERIC, Entry
 from axletree.package.sdk.links import SdkTree
 from axletree.package.sdk.payload import Payload, lay_out_payloads
 from axletree.package.sdk.plan import DevelItem, Item, PackagePlan, SdkPlan
@@ -32,9 +32,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     owned: dict[str, tuple[Entry, ...]]
     """Package -> what it owns."""
     facts: dict[str, ElfFacts]
-    """Path -> facts of each ELF file, without its GPU code."""
+    """Where its content lies -> facts of each ELF file, without its GPU code."""
     code: dict[str, tuple[str, ...]] = {}
-    """Path -> architectures of the GPU code in that file, where there is any."""
+    """Where its content lies -> architectures of the GPU code in a file, where there is any."""
     families: dict[str, tuple[str, ...]] = {}
     """Families that get packages -> their targets."""
     targets: tuple[str, ...] = ()
@@ -59,7 +59,8 @@ class _Planner:
         self.manifest = manifest
         self.known = known
         self.version = version
-        self.tree = SdkTree(known.entries)
+        self.generic = tuple(entry for entry in known.entries if entry.target == GENERIC)
+        self.tree = SdkTree(self.generic)
         self.packages = {package.name: package for package in manifest.package}
         self.runtime = [package for package in manifest.package if package.kind != "devel"]
         self.folders = {package.name: folder_of(package.dist) for package in manifest.package}
@@ -67,9 +68,17 @@ class _Planner:
         self.commands: set[str] = set()
 
     def plan(self) -> SdkPlan:
-        owned = {package.name: self.known.owned.get(package.name, ()) for package in self.runtime}
-        payloads = lay_out_payloads(owned, self.folders, self.tree, self.known.facts)
-        splits = {package.name: self.split(package, payloads[package.name]) for package in self.runtime}
+        payloads = lay_out_payloads(
+            {package.name: self.owned(package.name, GENERIC) for package in self.runtime},
+            self.folders,
+            self.tree,
+            self.known.facts,
+        )
+        targeted = self.targeted()
+        splits = {
+            package.name: self.split(package, payloads[package.name], targeted[package.name])
+            for package in self.runtime
+        }
         folders = [folder for package in self.runtime for folder in self.elf_folders(package, splits[package.name])]
         closures = {folder.name: self.close(folder, folders) for folder in folders}
         packages = [
@@ -81,12 +90,31 @@ class _Planner:
         notes = tuple(note for payload in payloads.values() for note in payload.notes)
         return SdkPlan(packages=tuple(packages), devel=devel, devel_package=about, notes=notes)
 
-    def split(self, package: Package, payload: Payload) -> Split:
-        if package.kind != "libraries":
-            return Split(neutral=payload.items, devices=())
-        return split_devices(
-            package, payload, self.known.code, families=self.known.families, targets=self.known.targets
-        )
+    def owned(self, package: str, target: str) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.known.owned.get(package, ()) if entry.target == target)
+
+    def targeted(self) -> dict[str, tuple[Item, ...]]:
+        """Package -> what artifacts for single targets or families bring; their paths may be the same."""
+        found: dict[str, tuple[Item, ...]] = {package.name: () for package in self.runtime}
+        for target in sorted({entry.target for entry in self.known.entries} - {GENERIC}):
+            entries = [entry for entry in self.known.entries if entry.target == target]
+            owned = {package.name: self.owned(package.name, target) for package in self.runtime}
+            tree = SdkTree([*self.generic, *entries])
+            for name, payload in lay_out_payloads(owned, self.folders, tree, self.known.facts).items():
+                found[name] += payload.items
+        return found
+
+    def split(self, package: Package, payload: Payload, targeted: Sequence[Item]) -> Split:
+        if package.kind == "libraries":
+            items = (*payload.items, *targeted)
+            return split_devices(
+                package, items, self.known.code, families=self.known.families, targets=self.known.targets
+            )
+        if targeted:
+            message = f"is for {targeted[0].entry.target} only, but package {package.name} is for all GPUs"
+            hint = f"claim it in a package of kind libraries, or give {package.name} that kind"
+            self.problems.append(Problem(file=targeted[0].entry.path, message=message, hint=hint))
+        return Split(neutral=payload.items, devices=())
 
     def elf_folders(self, package: Package, split: Split) -> Iterator[Folder]:
         yield Folder(package=package.name, name=self.folders[package.name], files=self.elf_files(split.neutral))
@@ -95,9 +123,9 @@ class _Planner:
 
     def elf_files(self, items: Sequence[Item]) -> dict[str, ElfFacts]:
         return {
-            item.path: self.known.facts[item.entry.path]
+            item.path: self.known.facts[item.entry.source]
             for item in items
-            if item.role == "file" and item.entry.path in self.known.facts
+            if item.role == "file" and item.entry.source in self.known.facts
         }
 
     def close(self, folder: Folder, folders: Sequence[Folder]) -> Closure:
@@ -183,18 +211,18 @@ class _Planner:
         if package is None:
             return (), None
         mirrored = {
-            self.folders[each.name]: (self.known.owned.get(each.name, ()), payloads[each.name])
+            self.folders[each.name]: (self.owned(each.name, GENERIC), payloads[each.name])
             for each in self.runtime
             if each.kind != "tests"
         }
         devices = {item.path for split in splits.values() for device in split.devices for item in device.items}
         root = self.folders[package.name]
-        added = self.known.owned.get(package.name, ())
+        added = _first_of_each_path(self.known.owned.get(package.name, ()))
         items = list_devel(added, mirrored, devices, self.tree, self.known.facts, root=root)
         files = {
-            item.path: self.known.facts[item.entry.path]
+            item.path: self.known.facts[item.entry.source]
             for item in items
-            if item.entry is not None and item.entry.path in self.known.facts
+            if item.entry is not None and item.entry.source in self.known.facts
         }
         mirror = {
             path: facts
@@ -274,6 +302,14 @@ def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: st
         root_package=about.root_package,
         cmake_package=about.cmake_package,
     )
+
+
+def _first_of_each_path(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """What artifacts of several targets bring under one path, such as headers, is in the devel package once."""
+    found: dict[str, Entry] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.target != GENERIC, entry.target)):
+        found.setdefault(entry.path, entry)
+    return tuple(found[path] for path in sorted(found))
 
 
 def _changed(items: Sequence[Item], closure: Closure) -> tuple[Item, ...]:

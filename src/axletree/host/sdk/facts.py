@@ -1,0 +1,72 @@
+"""What the ELF files of an SDK say, read from their headers: a library of a gigabyte costs a few milliseconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.binary.elf.facts import ElfFacts, is_elf
+from axletree.core.errors import IntegrityError
+from axletree.host.sources import FileSource
+from axletree.package.gpu.read import DeviceFile, read_file_code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from axletree.package.sdk.entries import Entry
+
+_SMALLEST = 52
+"""Bytes of the smallest ELF header."""
+
+
+class SdkFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """ELF files of an SDK, by where their content lies."""
+
+    elfs: dict[str, ElfFacts]
+    devices: dict[str, DeviceFile]
+    """Those that hold GPU code."""
+    unread: tuple[str, ...]
+    """What is wrong with files that look like ELF files and can't be read; they are packed as they are."""
+
+    @property
+    def code(self) -> dict[str, tuple[str, ...]]:
+        """Architectures of the GPU code in those that hold any."""
+        found = {}
+        for source, file in self.devices.items():
+            archs = {
+                entry.arch
+                for section in file.code
+                for container in section.containers
+                for entry in container.entries
+                if entry.arch != "host"
+            }
+            if archs:
+                found[source] = tuple(sorted(archs))
+        return found
+
+
+def read_sdk_facts(entries: Iterable[Entry]) -> SdkFacts:
+    """Read the headers of all ELF files among entries.
+
+    Raises:
+        HostError: a file can't be read.
+    """
+    elfs: dict[str, ElfFacts] = {}
+    devices: dict[str, DeviceFile] = {}
+    unread: list[str] = []
+    for entry in entries:
+        if entry.kind != "file" or entry.size < _SMALLEST:
+            continue
+        with FileSource(entry.source) as source:
+            if not is_elf(source.read(0, 4)):
+                continue
+            try:
+                file = read_file_code(source, name=entry.path)
+            except IntegrityError as error:
+                unread.append(str(error))
+                continue
+        elfs[entry.source] = file.facts
+        if file.code:
+            devices[entry.source] = file
+    return SdkFacts(elfs=elfs, devices=devices, unread=tuple(unread))
