@@ -1,0 +1,82 @@
+"""What lies below a folder that becomes part of an SDK: one walk that reads no content."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.errors import HostError, Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.package.sdk.entries import Entry
+
+_PIECE = 1 << 20
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A file, a link, an empty folder, or something that no package can hold."""
+
+    path: str
+    """From the folder."""
+    kind: Literal["file", "link", "folder", "other"]
+    place: str
+    size: int = 0
+    executable: bool = False
+    link: str = ""
+
+
+def scan(folder: Path) -> list[Found]:
+    """Everything below a folder, sorted by path; links are not followed.
+
+    Raises:
+        HostError: the folder or one in it can't be read.
+    """
+    found: list[Found] = []
+    waiting = [(os.fspath(folder), "")]
+    while waiting:
+        parent, prefix = waiting.pop()
+        try:
+            with os.scandir(parent) as items:
+                before = len(found) + len(waiting)
+                for item in items:
+                    if item.is_dir(follow_symlinks=False):
+                        waiting.append((item.path, f"{prefix}{item.name}/"))
+                    else:
+                        found.append(_found(item, f"{prefix}{item.name}"))
+        except OSError as error:
+            raise HostError(Problem(file=parent, message=f"can't be read: {error.strerror}")) from error
+        if prefix and len(found) + len(waiting) == before:
+            found.append(Found(path=prefix[:-1], kind="folder", place=parent))
+    found.sort(key=lambda entry: entry.path)
+    return found
+
+
+def same_content(one: Entry, other: Entry) -> bool:
+    """Whether two files of one size hold the same bytes.
+
+    Raises:
+        HostError: one can't be read.
+    """
+    try:
+        if os.path.samefile(one.source, other.source):  # noqa: PTH121 (of texts)
+            return True
+        with open(one.source, "rb", buffering=0) as left, open(other.source, "rb", buffering=0) as right:  # noqa: PTH123
+            while piece := left.read(_PIECE):
+                if piece != right.read(len(piece)):
+                    return False
+            return not right.read(1)
+    except OSError as error:
+        raise HostError(Problem(file=str(error.filename), message=f"can't be read: {error.strerror}")) from error
+
+
+def _found(item: os.DirEntry[str], path: str) -> Found:
+    if item.is_symlink():
+        return Found(path=path, kind="link", place=item.path, link=os.readlink(item.path))  # noqa: PTH115 (of a text)
+    if not item.is_file(follow_symlinks=False):
+        return Found(path=path, kind="other", place=item.path)
+    status = item.stat(follow_symlinks=False)
+    return Found(path=path, kind="file", place=item.path, size=status.st_size, executable=bool(status.st_mode & 0o111))
