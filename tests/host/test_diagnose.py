@@ -17,7 +17,7 @@ from axletree.core.errors import StageError
 from axletree.core.events import Event, StageFinished, StagePlanned
 from axletree.core.records import Grant, StageRequest
 from axletree.core.values import StageId, key_of
-from axletree.execute.diagnosing import log_findings
+from axletree.execute.diagnosing import Failure, read_failure
 from axletree.execute.stage import run_stage
 from axletree.store.store import Store
 from axletree.view.plain import failure_lines
@@ -95,8 +95,9 @@ def test_a_build_that_fails_in_one_of_its_files(tmp_path: Path, generator: str) 
     root = diagnose(log, code=1)[0]
     assert root["rule"] == "compile/header-missing"
     lines = log.read_text().splitlines()
+    assert "nosuch/header.hpp" in root["evidence"][0]["text"]
     for line in root["evidence"]:
-        assert "nosuch/header.hpp" in lines[line["line"] - 1]
+        assert line["text"] == lines[line["line"] - 1]
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
@@ -268,9 +269,11 @@ def test_a_stage_that_failed_says_what_is_known(tmp_path: Path) -> None:
     log.write_text(
         "MAGMA not found. Compiling without MAGMA support\ngcc: fatal error: Killed signal terminated program cc1\n"
     )
-    found = log_findings(log)
+    found = read_failure(log).findings
     assert next((finding.rule, finding.severity) for finding in found) == ("compile/compiler-killed", "error")
     assert found[0].where == "stage.log:2"
     assert found[0].evidence == ("2: gcc: fatal error: Killed signal terminated program cc1",)
     log.write_text("the gizmo is not calibrated\nmake: *** [Makefile:2: all] Error 1\n")
-    assert log_findings(log) == ()
+    assert read_failure(log) == Failure(cause=("the gizmo is not calibrated", "make: *** [Makefile:2: all] Error 1"))
+    log.write_bytes(b"\0\1\2\0" * 20 + b"\nx.cpp:1:1: error: no gizmo\nmake: *** [Makefile:2: all] Error 1\n")
+    assert read_failure(log).cause == ("x.cpp:1:1: error: no gizmo",)

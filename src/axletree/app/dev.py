@@ -12,11 +12,11 @@ import msgspec
 from axletree.app.build import lease
 from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
-from axletree.check.cause import root_cause
 from axletree.core.errors import HostError, Problem, StageError, UsageError
 from axletree.core.units import some_of
 from axletree.execute import editable
 from axletree.execute.context import Context
+from axletree.execute.diagnosing import read_failure
 from axletree.execute.editable import CONFIGURING, Need, Project
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.preparing import prepare
@@ -366,15 +366,16 @@ def _build(state: DevState, project: Project, need: Need, log_path: Path) -> tup
 
 
 def _explained(error: StageError, log_path: Path) -> StageError:
-    """The error with the lines of the log that name the root cause."""
-    with log_path.open(encoding="utf-8", errors="replace") as lines:
-        cause = root_cause(lines)
-    text = "\n".join(f"    {line}" for line in cause)
-    problems = [
-        msgspec.structs.replace(problem, message=f"{problem.message}\n{text}" if text else problem.message)
-        for problem in error.problems[:1]
-    ]
-    return StageError(*problems, *error.problems[1:], hint=f"the log: {log_path}")
+    """The error with the lines of the log that name the root cause, and what is known of it."""
+    said = read_failure(log_path)
+    known = [finding for finding in said.findings if finding.severity == "error"]
+    lines = [*said.cause, *(f"{finding.message} ({finding.rule})" for finding in known)]
+    first, *others = error.problems
+    message = "\n".join((first.message, *(f"    {line}" for line in lines)))
+    hints = [finding.fix for finding in known if finding.fix]
+    return StageError(
+        msgspec.structs.replace(first, message=message), *others, hint="\n".join((*hints, f"the log: {log_path}"))
+    )
 
 
 def _unpatched(loaded: LoadedRecipe, tree: Path, environ: Mapping[str, str]) -> list[str]:

@@ -1,11 +1,13 @@
-"""The log of a failed stage: what is known of its root cause."""
+"""The log of what failed: the lines that name the root cause, and what is known of it."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
 
-from axletree.check.diagnosis.engine import Engine
+import msgspec
+
+from axletree.check.diagnosis.engine import Engine, cause_lines
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.core.findings import Finding
 from axletree.host.kinds import read_kinds
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 18
 _REPEATS = 10
-"""Kinds that are no more specific say that there is an error: the last lines of the log stand beside it already."""
+"""Kinds that are no more specific say that there is an error: the lines of the log beside them do so already."""
 _WARNINGS = 5
-"""Silent downgrades of a failed stage that are told, at most."""
+"""Silent downgrades of what failed that are told, at most."""
 
 
 @cache
@@ -42,25 +44,37 @@ def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def log_findings(log: Path) -> tuple[Finding, ...]:
-    """The root cause of a failure, where a kind of failure tells it, and what the build went on without."""
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log of something that failed says."""
+
+    cause: tuple[str, ...] = ()
+    """The lines that name the root cause; none where nothing looks like one."""
+    findings: tuple[Finding, ...] = ()
+    """The kind of failure, where one is known, and what the build went on without."""
+
+
+def read_failure(log: Path) -> Failure:
+    """The root cause in the log of something that failed."""
     try:
         with log.open("rb") as stream:
-            found = engine().diagnose(read_chunks(stream)).findings
+            # It is a log, whatever a program printed into it.
+            diagnosis = engine().diagnose(chunk.replace(b"\0", b"") for chunk in read_chunks(stream))
     except BinaryLogError:
-        return ()
-    known = [finding for finding in found if not finding.rule.startswith("log/") and finding.specific > _REPEATS]
+        return Failure()
+    known = [finding for finding in diagnosis.findings if finding.specific > _REPEATS]
     errors = [finding for finding in known if finding.severity == "error"]
     warnings = [finding for finding in known if finding.severity == "warning"]
-    return tuple(_finding(log, diagnosed) for diagnosed in (*errors[:1], *warnings[:_WARNINGS]))
+    return Failure(
+        cause=cause_lines(diagnosis),
+        findings=tuple(_finding(log, diagnosed) for diagnosed in (*errors[:1], *warnings[:_WARNINGS])),
+    )
 
 
 def _finding(log: Path, diagnosed: Diagnosed) -> Finding:
-    line = f":{diagnosed.evidence[0].line}" if diagnosed.evidence else ""
     return Finding(
         rule=diagnosed.rule,
         severity=diagnosed.severity,
-        where=f"{log.name}{line}",
+        where=f"{log.name}:{diagnosed.line}",
         message=f"{diagnosed.title}. {diagnosed.cause}",
         fix=diagnosed.fix or None,
         evidence=tuple(f"{line.line}: {line.text}" for line in diagnosed.evidence),

@@ -12,14 +12,14 @@ import traceback
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import msgspec
 import psutil
 
-from axletree.check.cause import root_cause
 from axletree.core.errors import AxletreeError, ExpectationError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.execute.context import ActionFunction, Context, Outcome
-from axletree.execute.diagnosing import log_findings
+from axletree.execute.diagnosing import Failure, read_failure
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob, lost_blobs
 from axletree.store.disk import mount_point, remove_tree
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.core.events import Event
-    from axletree.core.findings import Finding
     from axletree.core.records import StageRequest
     from axletree.core.values import Digest, Key
     from axletree.store.store import Store
@@ -109,15 +108,14 @@ def _attempt(
         record = _record(request, outcome, started=started, peak=peak[0])
         record = store.put_record(record)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
-        cause = _cause(log_path, log, error)  # before our own words are in the log
-        failure = _damage(store, request) or _explained(store, error, cause)
-        known = _known(log_path, failure)
+        said = _said(log_path, log, error)  # before our own words are in the log
+        failure = _damage(store, request) or _explained(store, error, said.cause)
         with suppress(OSError):  # a full disk takes no more lines
             if isinstance(failure, AxletreeError):
                 log.say(f"error: {failure}")
             else:
                 log.write(traceback.format_exc().encode())
-        emit(_failure(request, failure, cause=cause, known=known, log_path=log_path, redact=log.redact))
+        emit(_failure(request, failure, said=said, log_path=log_path, redact=log.redact))
         return False
     with suppress(OSError):
         remove_tree(work)
@@ -160,22 +158,15 @@ def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | No
     )
 
 
-def _cause(log_path: Path, log: Log, error: Exception) -> tuple[str, ...]:
-    """The lines that name the root cause; where none is known as such, the last that a program printed."""
+def _said(log_path: Path, log: Log, error: Exception) -> Failure:
+    """What the log says of a failure; where nothing in it looks like a cause, the last lines that a program printed."""
     if isinstance(error, ExpectationError):
-        return ()
-    with log_path.open(encoding="utf-8", errors="replace") as lines:
-        cause = root_cause(lines)
-    if cause or not isinstance(error, StageError):
-        return cause
-    return tuple(line for line in log.tail() if line.strip() not in str(error))
-
-
-def _known(log_path: Path, error: Exception) -> tuple[Finding, ...]:
-    """What rules know of the failure of a program; of what failed otherwise the error itself says all."""
-    if isinstance(error, ExpectationError) or not isinstance(error, StageError) or error.findings:
-        return ()
-    return log_findings(log_path)
+        return Failure()
+    said = read_failure(log_path)
+    if said.cause or not isinstance(error, StageError):
+        return said
+    tail = tuple(line for line in log.tail() if line.strip() not in str(error))
+    return msgspec.structs.replace(said, cause=tail)
 
 
 def _damage(store: Store, request: StageRequest) -> CorruptBlob | None:
@@ -215,12 +206,12 @@ def _failure(
     request: StageRequest,
     error: Exception,
     *,
-    cause: tuple[str, ...],
-    known: tuple[Finding, ...],
+    said: Failure,
     log_path: Path,
     redact: Callable[[str], str],
 ) -> StageFinished:
     findings = error.findings if isinstance(error, StageError) else ()
+    known = said.findings if isinstance(error, StageError) else ()  # of what is no program's fault the error says all
     corrupt = isinstance(error, CorruptBlob)
     message = redact(str(error) if isinstance(error, AxletreeError) else f"{type(error).__name__}: {error}")
     return StageFinished(
@@ -230,11 +221,11 @@ def _failure(
         key=request.key,
         message=f"corrupt input: {message}" if corrupt else message,
         corrupt=corrupt,
-        cause=() if findings else cause,  # the log of an audit has its findings once more
+        cause=() if findings else said.cause,  # the log of an audit has its findings once more
         findings=findings or known,
         log=str(log_path),
         exit_code=error.exit_code if isinstance(error, AxletreeError) else StageError.exit_code,
-        killed=isinstance(error, StageError) and any(_KILLED.search(text) for text in (message, *cause)),
+        killed=isinstance(error, StageError) and any(_KILLED.search(text) for text in (message, *said.cause)),
     )
 
 

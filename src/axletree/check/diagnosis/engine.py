@@ -10,12 +10,13 @@ import msgspec
 
 from axletree.check.diagnosis.decode import PLACE
 from axletree.check.diagnosis.enrich import enrich
+from axletree.check.diagnosis.excerpt import MOST_SHOWN, begin, excerpt, following
 from axletree.check.diagnosis.generic import GENERIC_KINDS
 from axletree.check.diagnosis.kind import Kind
-from axletree.check.diagnosis.likely import TELLING, is_loud, likely_lines
+from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines
 from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, Outcome, Statement, decide, is_forgiven, is_noise
-from axletree.check.diagnosis.rank import Candidate, rank
+from axletree.check.diagnosis.rank import Candidate, is_after, rank
 from axletree.check.diagnosis.scan import Hit, Scanner
 from axletree.core.findings import Severity
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from axletree.check.diagnosis.log import Block
     from axletree.package.libraries.providers import Provider
 
+UNKNOWN = "log/unknown"
+"""What a failure that fits no kind goes by."""
+
 _TELLING = "telling"
 _TAIL = 60
 _KEPT = 20
@@ -32,10 +36,11 @@ _KEPT = 20
 _STATEMENTS = 2000
 _SERIES = 20
 """Statements of success in a row that are kept, and the last one."""
-_EXCERPT = 6
-_FROM = 30
-"""Lines that a compiler may print of how it came to a template."""
 _WIDTH = 400
+_COMMANDS = (b"$ ", b"+ ")
+"""How lines begin that repeat a command, as ours and those of ``set -x``: it says what is to be done, not what was."""
+_CONTROLS = dict.fromkeys(range(0x80, 0xA0))
+"""Controls that only text has, not bytes: some terminals obey them."""
 
 _Owner = Kind | bool | str
 """Whose an expression is: a kind's, a statement's (whether it is one of success), or :data:`_TELLING`."""
@@ -59,6 +64,8 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     fix: str
     evidence: tuple[EvidenceLine, ...]
+    line: int | None = None
+    """Number of the line that names it; ``None`` where no kind fits."""
     specific: int = 0
     """How much its kind says, 0 to 100; 0 where none fits."""
 
@@ -69,6 +76,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     findings: tuple[Diagnosed, ...]
     """The root cause first."""
+
+
+def cause_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """The lines that name the root cause of a failure, at most six; none where nothing looks like one."""
+    told = next((found for found in diagnosis.findings if found.severity == "error" or found.rule == UNKNOWN), None)
+    if told is None:
+        return ()
+    return tuple(line.text for line in told.evidence if told.line is None or line.line >= told.line)[:MOST_SHOWN]
 
 
 class _Seen:
@@ -82,8 +97,9 @@ class _Seen:
         """The last statement of success."""
         self.series = 0
         """Statements of success since the last of a failure."""
-        self.telling: list[tuple[int, str]] = []
-        self.telling_last: deque[tuple[int, str]] = deque(maxlen=_KEPT)
+        self.telling: list[list[tuple[int, str]]] = []
+        """Lines that look like a cause, each with those that belong to it."""
+        self.telling_last: deque[list[tuple[int, str]]] = deque(maxlen=_KEPT)
         self.before: list[tuple[int, str]] = []
         """Lines before the first statement of a failure."""
         self.tail: deque[tuple[int, str]] = deque(maxlen=_TAIL)
@@ -128,6 +144,8 @@ class Engine:
         said = [seen.statements[line] for line in sorted(seen.statements)]
         outcome = decide(said, [text for _, text in seen.tail], seen.lines)
         chosen = rank(seen.candidates, said, outcome)
+        if outcome.ending == "succeeded" and any(is_after(candidate, outcome) for candidate in chosen):
+            outcome = Outcome(ending="unknown", said=None, lines=outcome.lines)
         findings = [self._diagnosed(candidate) for candidate in chosen]
         if not any(candidate.kind.severity == "error" for candidate in chosen):
             findings[:0] = _unknown(seen, outcome)
@@ -143,6 +161,7 @@ class Engine:
             cause=" ".join(part for part in (_filled(kind.cause, groups).strip(), cause) if part),
             fix="\n".join(part for part in (fix, _filled(kind.fix, groups).strip()) if part),
             evidence=_evidence(candidate.excerpt),
+            line=candidate.own,
             specific=kind.specific,
         )
 
@@ -150,6 +169,8 @@ class Engine:
 def _take(block: Block, hit: Hit[_Owner], seen: _Seen) -> bool:
     """Take in a match; whether it is a statement of a failure."""
     line, owner = block.first + hit.at, hit.owner
+    if block.lines[hit.at].startswith(_COMMANDS):
+        return False
     if isinstance(owner, Kind):
         if seen.counts[owner.id] < _KEPT:
             candidate = _candidate(block, hit, owner)
@@ -157,10 +178,11 @@ def _take(block: Block, hit: Hit[_Owner], seen: _Seen) -> bool:
                 seen.counts[owner.id] += 1
                 seen.candidates.append(candidate)
         return False
-    text = block.lines[hit.at].decode("utf-8", "replace")
     if isinstance(owner, str):
-        (seen.telling if len(seen.telling) < _KEPT else seen.telling_last).append((line, text))
+        told = _numbered(block, following(block, hit.at))
+        (seen.telling if len(seen.telling) < _KEPT else seen.telling_last).append(told)
         return False
+    text = block.lines[hit.at].decode("utf-8", "replace")
     if owner:
         if seen.succeeded is not None and seen.series >= _SERIES:
             seen.statements.pop(seen.succeeded.line, None)
@@ -179,7 +201,8 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
         return
     failed_at = outcome.said.line if outcome.said else None
     others = [*seen.before, *seen.tail] if failed_at is not None else [line for line in seen.tail if is_loud(line[1])]
-    lines = likely_lines([*seen.telling, *seen.telling_last], others, failed_at=failed_at)
+    telling = {told[0][0]: told for told in (*seen.telling, *seen.telling_last)}
+    lines = likely_lines([told[0] for told in telling.values()], others, failed_at=failed_at)
     if outcome.ending == "unfinished":
         last = [line for line in seen.tail if line[1].strip()][-1:]
         yield Diagnosed(
@@ -193,13 +216,14 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
         )
     elif outcome.ending == "failed" or any(is_loud(text) for _, text in lines):
         failed = outcome.ending == "failed"
+        more = sorted({line for number, _ in lines[:1] for line in telling.get(number, ())}.union(lines))
         yield Diagnosed(
-            rule="log/unknown",
+            rule=UNKNOWN,
             severity="error" if failed else "warning",
             title="No known kind of failure" if failed else "Nothing says that it failed, but this looks like it",
             cause="No rule knows this failure. The lines shown are those that most likely name its cause.",
             fix="",
-            evidence=_evidence(lines or ([(outcome.said.line, outcome.said.text)] if outcome.said else [])),
+            evidence=_evidence(more or [line for line in seen.before if line[1].strip()][-MOST:]),
         )
 
 
@@ -211,41 +235,29 @@ def _candidate(block: Block, hit: Hit[_Owner], kind: Kind) -> Candidate | None:
             return None
         if any(re.search(pattern, around, re.MULTILINE) for pattern in kind.unless):
             return None
-    start = next((at for at in range(hit.at, max(-1, hit.at - 4), -1) if b"CMake Error" in block.lines[at]), hit.at)
-    end = min(hit.end, start + _EXCERPT - 1, len(block.lines) - 1)
-    excerpt = _numbered(block, range(start, end + 1))
-    here = _instantiated(block, hit.at)
+    found = excerpt(block, hit.at, hit.end)
     return Candidate(
         kind=kind,
         line=block.first + hit.at,
-        excerpt=(*_numbered(block, here), *excerpt),
+        own=block.first + found.own,
+        excerpt=tuple(_numbered(block, found.shown)),
         groups=hit.groups,
-        proven=not is_noise(_window(block, start, hit.end)),
+        proven=not is_noise(_window(block, begin(block, hit.at), hit.end)),
         forgiven=is_forgiven(_window(block, hit.at - 3, hit.end + 3)),
     )
-
-
-def _instantiated(block: Block, at: int) -> range:
-    """Where the user's code asks for the template that an error is in; empty where there is none."""
-    for above in range(at - 1, max(-1, at - _FROM), -1):
-        line = block.lines[above]
-        if b": error: " in line or not line.strip():
-            break
-        if b"required from here" in line or b"requested here" in line:
-            return range(above, above + 1)
-    return range(0)
 
 
 def _window(block: Block, low: int, high: int) -> list[str]:
     return [line.decode("utf-8", "replace") for line in block.lines[max(0, low) : high + 1]]
 
 
-def _numbered(block: Block, places: range) -> list[tuple[int, str]]:
+def _numbered(block: Block, places: Iterable[int]) -> list[tuple[int, str]]:
     return [(block.first + at, block.lines[at].decode("utf-8", "replace")) for at in places]
 
 
 def _evidence(lines: Iterable[tuple[int, str]]) -> tuple[EvidenceLine, ...]:
-    return tuple(EvidenceLine(line=line, text=text.rstrip()[:_WIDTH]) for line, text in lines if text.strip())
+    readable = ((line, text.translate(_CONTROLS).rstrip()[:_WIDTH]) for line, text in lines)
+    return tuple(EvidenceLine(line=line, text=text) for line, text in readable if text)
 
 
 def _filled(text: str, groups: dict[str, str]) -> str:

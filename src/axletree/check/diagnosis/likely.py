@@ -32,7 +32,8 @@ _WRAPPER = re.compile(
     r"|Error compiling objects|BackendSubprocessExited|BuildBackendException|subprocess-exited-with-error"
     r"|metadata-generation-failed|Failed (?:building wheel|to build)|did not run successfully|note: This (?:error|is)"
     r"|Configuring incomplete|^\*\*\* CMake|^FAILED: |Process completed with exit code|did not complete successfully"
-    r"|^\[ *\d+(?:/\d+|%)\]|^-- |PASSED|XFAIL|^[ \t]*File \"|-Werror|\b[Ww]arning:|\b0 (?:errors|failed)"
+    r"|^error: aborting due to |^\[ *\d+(?:/\d+|%)\]|^-- |PASSED|XFAIL|^[ \t]*File \"|(?<!\[)-Werror|\b[Ww]arning:"
+    r"|\b0 (?:errors|failed)"
 )
 """Lines that only pass a failure on, or name none."""
 
@@ -40,6 +41,11 @@ _LOUD = re.compile(r"^[ \t]*(?:\S+[ :]+){0,3}(?:error|fatal|panic|exception)\b ?
 
 MOST = 3
 """Lines that are shown."""
+
+
+def is_wrapper(line: str) -> bool:
+    """Whether a line only passes a failure on."""
+    return _WRAPPER.search(line) is not None
 
 
 def is_loud(line: str) -> bool:
@@ -60,7 +66,7 @@ def likely_lines(
     lines = dict([*tail, *telling])
     scored: list[tuple[int, int, int, str]] = []
     for number, text in lines.items():
-        weight = 0 if _WRAPPER.search(text) else next((weight for weight, word in _WORDS if word.search(text)), 0)
+        weight = 0 if is_wrapper(text) else next((weight for weight, word in _WORDS if word.search(text)), 0)
         if not weight:
             continue
         # What stands before the first failure, and near it, is what failed.

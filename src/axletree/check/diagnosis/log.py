@@ -194,5 +194,5 @@ def _refuse_binary(start: bytes) -> None:
         if start.startswith(magic):
             raise BinaryLogError(words)
     sample = start[: 8 << 10]
-    if b"\x00" in sample and sample.count(b"\x00") > len(sample) // 100:
+    if sample.count(b"\x00") > max(1, len(sample) // 100):
         raise BinaryLogError("no text")

@@ -45,7 +45,7 @@ FAILING: tuple[str, ...] = (
     r"^\d+ errors? (?:generated|detected in the compilation)",
     r"^compilation terminated\b",
     r"\bld returned [1-9]\d* exit status|linker command failed with exit code",
-    r"^error: could not compile `",
+    r"^error: (?:could not compile `|aborting due to )",
     r"^[ \t]*(?:\S+: )?line \d+: +\d+ (?:Killed|Segmentation fault|Aborted|Illegal instruction|Bus error)\b",
     r"^(?:Killed|Aborted|Segmentation fault|Bus error|Illegal instruction)(?: \(core dumped\))?$",
     r"^(?:\S+ )?(?:exited|finished|failed|ended) with (?:exit )?(?:code|status) [1-9]",

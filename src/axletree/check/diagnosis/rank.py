@@ -32,6 +32,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Kind
     line: int
+    """Where it begins."""
+    own: int
+    """The line that names the error."""
     excerpt: tuple[tuple[int, str], ...]
     """Line numbers and texts."""
     groups: dict[str, str]
@@ -78,17 +81,23 @@ def _closest(place: Sequence[Candidate]) -> list[Candidate]:
     return [found for found in ordered if found.kind.specific > GENERIC] or ordered[:1]
 
 
+def is_after(found: Candidate, outcome: Outcome) -> bool:
+    """Whether an error comes after all that is said of how the log ends."""
+    return found.kind.severity == "error" and outcome.said is not None and found.line > outcome.said.line
+
+
 def _counts(found: Candidate, said: Sequence[Statement], outcome: Outcome) -> bool:
     """Whether a match may be an error at all, given how the log ends."""
     if outcome.ending == "succeeded" or _went_on(found, said):
-        return found.proven and not found.forgiven and found.kind.specific > GENERIC
+        generic = found.kind.specific <= GENERIC
+        return found.proven and not found.forgiven and (not generic or is_after(found, outcome))
     return outcome.ending == "failed" or found.kind.specific > GENERIC or not found.forgiven
 
 
 def _went_on(found: Candidate, said: Sequence[Statement]) -> bool:
     """Whether nothing failed at or after a match, and something succeeded after it."""
-    after = [statement for statement in said if statement.line >= found.line - 5]
-    return any(not statement.failed for statement in after) and not any(statement.failed for statement in after)
+    failed = any(statement.failed and statement.line >= found.line - 5 for statement in said)
+    return not failed and any(not statement.failed and statement.line >= found.line for statement in said)
 
 
 def _tier(place: Sequence[Candidate], said: Sequence[Statement]) -> int:

@@ -1,14 +1,21 @@
-"""The root cause of failures as real tools tell them, wrapped as real builds wrap them."""
+"""The lines of a log that name the root cause, in failures as real tools tell them and real builds wrap them."""
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
 from unicodedata import category
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.check.cause import root_cause
+from axletree.check.diagnosis.engine import Engine, cause_lines
+from axletree.check.diagnosis.log import BinaryLogError
+from axletree.host.kinds import read_kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 GXX = """\
 In file included from csrc/scatter.cpp:2:
@@ -97,6 +104,7 @@ ERROR: Failed to build installable wheels for some pyproject.toml based projects
     "a warning that is an error": (
         """\
 x.cpp:3:7: error: unused variable 'n' [-Werror=unused-variable]
+x.cpp:3:9: error: unused variable 'm' [-Werror=unused-variable]
 cc1plus: all warnings being treated as errors
 make[2]: *** [CMakeFiles/x.dir/build.make:76: CMakeFiles/x.dir/x.cpp.o] Error 1
 make[1]: *** [CMakeFiles/Makefile2:83: CMakeFiles/x.dir/all] Error 2
@@ -104,6 +112,7 @@ make: *** [Makefile:91: all] Error 2
 """,
         (
             "x.cpp:3:7: error: unused variable 'n' [-Werror=unused-variable]",
+            "x.cpp:3:9: error: unused variable 'm' [-Werror=unused-variable]",
             "cc1plus: all warnings being treated as errors",
         ),
     ),
@@ -211,7 +220,11 @@ FAILED test_x.py::test_sum - assert 41 == 42
 1 failed, 1 passed in 0.02s
 error: the commands of the test failed with exit code 1
 """,
-        ("E       assert 41 == 42", "E        +  where 41 = scatter_sum(tensor([1]))"),
+        (
+            "E       assert 41 == 42",
+            "E        +  where 41 = scatter_sum(tensor([1]))",
+            "FAILED test_x.py::test_sum - assert 41 == 42",
+        ),
     ),
     "pytest: an extension that does not load": (
         """\
@@ -222,11 +235,7 @@ E   ImportError: /v/_scatter_cpu.so: undefined symbol: _ZN3c105ErrorE
 =========================== short test summary info ============================
 ERROR test_x.py
 """,
-        (
-            "E   ImportError: /v/_scatter_cpu.so: undefined symbol: _ZN3c105ErrorE",
-            "=========================== short test summary info ============================",
-            "ERROR test_x.py",
-        ),
+        ("E   ImportError: /v/_scatter_cpu.so: undefined symbol: _ZN3c105ErrorE",),
     ),
     "unittest": (
         """\
@@ -240,8 +249,6 @@ AssertionError: 41 != 42
 """,
         (
             "FAIL: test_sum (test_x.Sums.test_sum)",
-            "----------------------------------------------------------------------",
-            "Traceback (most recent call last):",
             '  File "/w/test_x.py", line 5, in test_sum',
             "    self.assertEqual(scatter_sum(x), 42)",
             "AssertionError: 41 != 42",
@@ -271,7 +278,23 @@ During handling of the above exception, another exception occurred:
 Traceback (most recent call last):
 OSError: CUDA_HOME environment variable is not set.
 """,
-        ("KeyError: 'CUDA_HOME'",),
+        ("OSError: CUDA_HOME environment variable is not set.",),
+    ),
+    "an exception behind another that nothing is known of": (
+        """Traceback (most recent call last):
+  File "/w/setup.py", line 3, in <module>
+    flavour = table["flavour"]
+KeyError: 'flavour'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/w/setup.py", line 5, in <module>
+    raise ValueError("no flavour")
+ValueError: no flavour
+error: the build backend failed with exit code 1
+""",
+        ("KeyError: 'flavour'",),
     ),
     "a compiler that was killed for its memory": (
         """\
@@ -353,7 +376,12 @@ The conflict is caused by:
 
 To fix this you could try to:
 """,
-        ("The conflict is caused by:", "    a 1 depends on c==1", "    b 2 depends on c==2"),
+        (
+            "ERROR: Cannot install a==1 and b==2 because these package versions have conflicting dependencies.",
+            "The conflict is caused by:",
+            "    a 1 depends on c==1",
+            "    b 2 depends on c==2",
+        ),
     ),
     "uv": (
         """\
@@ -393,6 +421,19 @@ Successfully built x-1.0-py3-none-any.whl
 """
 
 
+@cache
+def engine() -> Engine:
+    return Engine(read_kinds())
+
+
+def root_cause(lines: Iterable[str]) -> tuple[str, ...]:
+    text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    try:
+        return cause_lines(engine().diagnose([text.encode()]))
+    except BinaryLogError:
+        return ()
+
+
 @pytest.mark.parametrize("name", LOGS)
 def test_the_line_that_names_the_cause(name: str) -> None:
     log, cause = LOGS[name]
@@ -413,13 +454,20 @@ def test_a_log_of_something_that_works_has_none() -> None:
 def test_colours_and_links_are_left_out() -> None:
     log = [
         "\x1b[01m\x1b[Kx.h:1:21:\x1b[m\x1b[K \x1b[01;31m\x1b[Kerror: \x1b[m\x1b[Kunknown \x1b[01m\x1b[Kt\x1b[m\x1b[K\n",
-        "cause \x1b]8;;https://gcc.example/-Wall\x1b\\-Wall\x1b]8;;\x1b\\ and \x1b]8;;x\x07y\x1b]8;;\x07\n",
+        "  cause \x1b]8;;https://gcc.example/-Wall\x1b\\-Wall\x1b]8;;\x1b\\ and \x1b]8;;x\x07y\x1b]8;;\x07\n",
     ]
-    assert root_cause(log) == ("x.h:1:21: error: unknown t", "cause -Wall and y")
+    assert root_cause(log) == ("x.h:1:21: error: unknown t", "  cause -Wall and y")
 
 
 def test_of_a_line_that_was_written_over_the_last_state_counts() -> None:
     assert root_cause(["10%\r55%\rerror: the connection was lost\r\n"]) == ("error: the connection was lost",)
+
+
+def test_a_command_is_no_cause() -> None:
+    command = "bash -c test -e gizmo || { echo 'x.cpp:1:1: error: no gizmo'; exit 1; }"
+    for mark in ("$ ", "+ "):
+        assert root_cause([mark + command, "x.cpp:1:1: error: no gizmo"]) == ("x.cpp:1:1: error: no gizmo",)
+    assert root_cause(["$ " + command, "5 tests left out"]) == ()
 
 
 def test_of_several_the_first_counts() -> None:
@@ -428,15 +476,15 @@ def test_of_several_the_first_counts() -> None:
 
 
 def test_what_is_shown_is_short() -> None:
-    cause = root_cause(["x.cpp:1:1: error: " + "very long " * 1000, *(f"line {number}" for number in range(100))])
+    cause = root_cause(["x.cpp:1:1: error: " + "very long " * 1000, *(f"  line {number}" for number in range(100))])
     assert len(cause) == 6
-    assert max(map(len, cause)) == 300
+    assert max(map(len, cause)) == 400
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=80)))
 def test_any_text_is_read(lines: list[str]) -> None:
     cause = root_cause(lines)
-    assert len(cause) <= 7
+    assert len(cause) <= 6
     assert not [letter for line in cause for letter in line if letter != "\t" and category(letter) == "Cc"]
 
 
