@@ -370,3 +370,27 @@ def test_a_match_holds_the_texts_that_it_must(data: st.DataObject) -> None:
     pattern = data.draw(st.sampled_from(patterns))
     text = data.draw(st.from_regex(re.compile(pattern)))
     assert all(any(word in text for word in choice) for choice in required_texts(pattern))
+
+
+@pytest.mark.parametrize(
+    ("line", "library"),
+    [
+        ("/usr/bin/ld.bfd: cannot find -lzork: No such file or directory", "zork"),
+        ("/usr/bin/ld.bfd: cannot find -l:libzork.so.1: No such file or directory", "libzork.so.1"),
+        ("/usr/bin/ld: cannot find -lzork", "zork"),
+        ("/usr/bin/ld.bfd: cannot find /x/libzork.a: No such file or directory", "/x/libzork.a"),
+        ("/usr/bin/ld.gold: error: cannot find -lzork", "zork"),
+        ("/usr/bin/ld.gold: error: cannot find libzork.so.1", "libzork.so.1"),
+        ("/usr/bin/ld.gold: error: cannot open /x/libzork.a: No such file or directory", "/x/libzork.a"),
+        ("ld.lld: error: unable to find library -lzork", "zork"),
+        ("ld.lld: error: unable to find library -l:libzork.so.1", "libzork.so.1"),
+        ("ld.lld: error: cannot open zork.o: No such file or directory", "zork.o"),
+        ("mold: fatal: library not found: zork", "zork"),
+        ("mold: fatal: cannot open /x/libzork.a: No such file or directory", "/x/libzork.a"),
+        ("ld: library not found for -lzork", "zork"),
+    ],
+)
+def test_the_library_that_a_linker_misses(line: str, library: str) -> None:
+    root = diagnose(f"{line}\ncollect2: error: ld returned 1 exit status\n").findings[0]
+    assert root.rule == "link/library-not-found"
+    assert root.cause.startswith(f"{library} is in none of the folders")
