@@ -153,7 +153,7 @@ def _problem(missing: Unreached, folder: Folder, beside: Sequence[Folder], other
         hint = f'add "{owner.package}" to requires of [[package]] "{folder.package}", or move the library'
         message = f"needs {missing.soname}{more}, which only package {owner.package} has"
         return Problem(file=user, key=missing.soname, message=message, hint=hint)
-    searched = ", ".join([folder.name, *(each.name for each in beside)])
+    searched = ", ".join(dict.fromkeys([folder.name, *(each.name for each in beside)]))
     message = f"needs {missing.soname}{more}, which no package has that is installed with it ({searched})"
     if missing.lookalikes:
         message += f"; {missing.lookalikes[0]} has that SONAME under another name"

@@ -1,0 +1,311 @@
+"""Build the packages of an SDK from its files: wheels for run time, the devel package, the selector, the index."""
+
+from __future__ import annotations
+
+import posixpath
+from functools import partial
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from axletree.app.index_root import StagedFile, add_to_root, staging
+from axletree.binary.zip.deflate import LEVEL
+from axletree.binary.zip.records import EARLIEST
+from axletree.core.errors import Problem, UsageError
+from axletree.host.archive import write_wheel_file
+from axletree.host.policies import read_policies
+from axletree.host.sdk.content import Contents
+from axletree.host.sdk.facts import read_sdk_facts
+from axletree.package.libraries.policy import promised_libraries
+from axletree.package.sdk.claims import assign, require_owned
+from axletree.package.sdk.devel_tar import tar_chunks, tar_size
+from axletree.package.sdk.devices import processors
+from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
+from axletree.package.sdk.selector import selector_members, selector_metadata
+from axletree.package.sdk.wheels import REQUIRES_PYTHON, devel_members, metadata, module_of, package_members
+from axletree.package.wheel.info import WheelInfo
+from axletree.package.wheel.names import WheelName
+from axletree.package.wheel.tags import platform_tag, single_machine
+from axletree.package.wheel.writer import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from axletree.binary.elf.facts import ElfFacts
+    from axletree.host.archive import WheelFile
+    from axletree.host.sdk.facts import SdkFacts
+    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.manifest import Manifest
+    from axletree.package.sdk.plan import DevelItem, PackagePlan, SdkPlan
+    from axletree.package.sdk.shipped import PackageFile, SdkFile
+    from axletree.package.wheel.metadata import Metadata
+
+
+class SdkRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for."""
+
+    version: str | None = None
+    """In place of the manifest's."""
+    platform: str | None = None
+    """Platform tag of the wheels; otherwise what their files allow."""
+    level: int = LEVEL
+    """Deflate level; 0 stores."""
+    epoch: int = EARLIEST
+    threads: int = 1
+
+
+class SdkWheel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A wheel that was built."""
+
+    file: str
+    size: int
+    """Bytes."""
+    sha256: str
+    files: int
+    """Files of the SDK in it; of the devel package members of its payload."""
+    installed: int
+    """Bytes of these files."""
+    targets: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    system: tuple[str, ...] = ()
+    """Libraries that hosts must bring, and no platform tag promises."""
+
+
+class SdkReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    sdk: str
+    version: str
+    out: str
+    wheels: tuple[SdkWheel, ...]
+    targets: tuple[str, ...]
+    families: dict[str, tuple[str, ...]]
+    dropped: int
+    """Entries of the input that go nowhere, by the manifest."""
+    notes: tuple[str, ...]
+
+
+class _Wheel(NamedTuple):
+    """A wheel that is to be written."""
+
+    metadata: Metadata
+    tag: str
+    members: tuple[Member, ...]
+    files: int
+    installed: int
+    shipped: PackageFile | None
+
+
+def build_sdk(
+    manifest: Manifest, entries: Sequence[Entry], request: SdkRequest, *, out: Path, environ: dict[str, str]
+) -> SdkReport:
+    """Build all packages into an index root: all of them and its pages, or nothing.
+
+    Args:
+        manifest: what the packages are.
+        entries: the files of the SDK.
+        request: version, compression.
+        out: the root; made if it is not there.
+        environ: may name a compiler (``CC``) and a platform tag (``PREFIX_WHEEL_PLATFORM_TAG``).
+
+    Raises:
+        UsageError: no version, or none that PEP 440 knows.
+        IntegrityError: files that nobody owns or two own, links that lead nowhere, libraries that nobody brings.
+        PublishError: other files of these names are in the root.
+        HostError: a file can't be read or written, or no C compiler is there.
+    """
+    version = _version(manifest, request)
+    ownership = require_owned(assign(entries, manifest))
+    facts = read_sdk_facts(entries)
+    known = _known(manifest, entries, ownership.packages, facts)
+    plan = plan_sdk(manifest, known, version=version)
+    sdk = describe_sdk(manifest, known, plan, version=version)
+    contents = Contents(facts, environ)
+    platform = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG")
+    with staging(out) as folder:
+        wheels = [
+            *(_runtime_wheel(manifest, each, known, contents, platform) for each in plan.packages),
+            *_devel_wheel(manifest, plan, known, contents, platform, request.epoch),
+            _selector_wheel(manifest, sdk),
+        ]
+        written = [(wheel, _write(folder, wheel, request)) for wheel in wheels]
+        staged = [
+            StagedFile(
+                path=file.path,
+                size=file.size,
+                sha256=file.sha256,
+                metadata=file.written.metadata,
+                requires_python=REQUIRES_PYTHON,
+            )
+            for _, file in written
+        ]
+        add_to_root(out, staged, durable=True)
+    return SdkReport(
+        sdk=sdk.sdk,
+        version=version,
+        out=str(out),
+        wheels=tuple(_report(wheel, file) for (wheel, _), file in zip(written, staged, strict=True)),
+        targets=known.targets,
+        families=known.families,
+        dropped=len(ownership.dropped),
+        notes=(*facts.unread, *plan.notes, *contents.notes),
+    )
+
+
+def _version(manifest: Manifest, request: SdkRequest) -> str:
+    text = request.version or manifest.sdk.version
+    if text is None:
+        raise UsageError("the manifest has no version", hint="give one with --version")
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        raise UsageError(Problem(key=text, message="is no version that installers order (PEP 440)")) from None
+
+
+def _known(manifest: Manifest, entries: Sequence[Entry], owned: dict[str, tuple[Entry, ...]], facts: SdkFacts) -> Known:
+    code = facts.code
+    targets = tuple(sorted({target for archs in code.values() for target in processors(archs)}))
+    machine = single_machine({path: elf for path, elf in facts.elfs.items() if elf.dynamic and elf.bits == 64})
+    return Known(
+        entries=tuple(entries),
+        owned=owned,
+        facts=facts.elfs,
+        code=code,
+        families={},
+        targets=targets,
+        promised=promised_libraries(facts.elfs, read_policies(), machine),
+    )
+
+
+def _runtime_wheel(
+    manifest: Manifest, plan: PackagePlan, known: Known, contents: Contents, platform: str | None
+) -> _Wheel:
+    shipped = plan.shipped
+    found = [(item, contents.of_item(item)) for item in plan.items]
+    members = [
+        Member(
+            path=posixpath.join(shipped.folder, item.path),
+            data=content.chunks,
+            size=content.size,
+            executable=item.role == "launcher" or item.entry.executable,
+        )
+        for item, content in found
+    ]
+    elfs = _elfs(known, (item.entry for item in plan.items if item.role == "file"))
+    return _Wheel(
+        metadata=metadata(
+            manifest,
+            dist=shipped.dist,
+            version=shipped.version,
+            summary=plan.summary,
+            requires=[f"{dist}=={shipped.version}" for dist in plan.requires],
+        ),
+        tag=platform or _platform(shipped, elfs),
+        members=(*members, *package_members(shipped, runtime=manifest.sdk.module)),
+        files=len(members),
+        installed=sum(content.size for _, content in found),
+        shipped=shipped,
+    )
+
+
+def _devel_wheel(
+    manifest: Manifest, plan: SdkPlan, known: Known, contents: Contents, platform: str | None, epoch: int
+) -> Iterator[_Wheel]:
+    shipped = plan.devel_package
+    if shipped is None:
+        return
+    package = next(each for each in manifest.package if each.kind == "devel")
+    own = {item.path: contents.of_devel(item) for item in plan.devel if item.kind == "file"}
+
+    def size(item: DevelItem) -> int:
+        return own[item.path].size
+
+    payload = Member(
+        path=f"{module_of(shipped.dist)}/_devel.tar",
+        data=partial(tar_chunks, plan.devel, lambda item: own[item.path], epoch=epoch),
+        size=tar_size(plan.devel, size),
+    )
+    requires = [f"{each.dist}=={shipped.version}" for each in manifest.package if each.name in package.requires]
+    elfs = _elfs(known, (item.entry for item in plan.devel if item.entry is not None))
+    yield _Wheel(
+        metadata=metadata(
+            manifest, dist=shipped.dist, version=shipped.version, summary=package.summary, requires=requires
+        ),
+        tag=platform or _platform(shipped, elfs),
+        members=(payload, *devel_members(shipped, runtime=manifest.sdk.module)),
+        files=len(plan.devel),
+        installed=sum(content.size for content in own.values()),
+        shipped=shipped,
+    )
+
+
+def _selector_wheel(manifest: Manifest, sdk: SdkFile) -> _Wheel:
+    members = selector_members(sdk, runtime_modules())
+    return _Wheel(
+        metadata=selector_metadata(manifest, sdk, family=sdk.default_family),
+        tag="any",
+        members=members,
+        files=len(members),
+        installed=sum(len(member.data) for member in members if isinstance(member.data, bytes)),
+        shipped=None,
+    )
+
+
+def runtime_modules() -> dict[str, bytes]:
+    """The modules of the runtime that goes into selectors: file name -> content."""
+    return {
+        each.name: each.read_bytes()
+        for each in files("axletree_runtime").iterdir()
+        if each.name.endswith((".py", ".typed"))
+    }
+
+
+def _elfs(known: Known, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
+    return {entry.path: known.facts[entry.source] for entry in entries if entry.source in known.facts}
+
+
+def _platform(shipped: PackageFile, elfs: dict[str, ElfFacts]) -> str:
+    """The lowest manylinux tag that its files allow; where hosts must bring more than that promises, plain Linux."""
+    own = {path: facts for path, facts in elfs.items() if facts.dynamic and facts.bits == 64 and facts.architecture}
+    tag = platform_tag(own, read_policies())
+    machine = single_machine(own)
+    return f"linux_{machine}" if shipped.system and machine is not None else tag
+
+
+def _write(folder: Path, wheel: _Wheel, request: SdkRequest) -> WheelFile:
+    info = WheelInfo(tags=(f"py3-none-{wheel.tag}",), purelib=wheel.tag == "any")
+    name = WheelName(
+        project=wheel.metadata.name,
+        version=wheel.metadata.version,
+        python="py3",
+        abi="none",
+        platform=wheel.tag,
+    )
+    return write_wheel_file(
+        folder,
+        name,
+        wheel.members,
+        metadata=wheel.metadata,
+        wheel_info=info,
+        epoch=request.epoch,
+        level=request.level,
+        threads=request.threads,
+        digest=True,
+    )
+
+
+def _report(wheel: _Wheel, file: StagedFile) -> SdkWheel:
+    shipped = wheel.shipped
+    return SdkWheel(
+        file=file.path.name,
+        size=file.size,
+        sha256=file.sha256,
+        files=wheel.files,
+        installed=wheel.installed,
+        targets=shipped.targets if shipped else (),
+        requires=wheel.metadata.requires,
+        system=tuple(need.soname for need in shipped.system) if shipped else (),
+    )
