@@ -223,7 +223,7 @@ FILES = (
     "/sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.stat /sys/fs/cgroup/memory.events "
     "/opt/rocm/.info/version /opt/rocm/include/hip/hip_version.h /usr/local/cuda/include/cuda.h "
     "/usr/local/cuda/version.json /usr/local/cuda/include/crt/host_config.h /usr/lib/libcudnn.so.9 "
-    "/work/.python-version /home/someone/.pyenv/versions/x /home/someone/.pyenv/version"
+    "/project/.python-version /home/someone/.pyenv/versions/x /home/someone/.pyenv/version"
 )
 PROGRAMS = (
     "gcc g++ clang nvcc hipcc python3 pip git ld cmake ninja make conda ldconfig ldd locale rocm_agent_enumerator"

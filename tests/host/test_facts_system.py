@@ -170,24 +170,24 @@ def test_mounts_hide_each_other_and_names_have_escapes() -> None:
     listed = read_mounts(
         mounts(
             DISK,
-            "/ /work rw - nfs4 server:/x rw",
-            "/ /work ro,noexec - tmpfs none rw",
+            "/ /project rw - nfs4 server:/x rw",
+            "/ /project ro,noexec - tmpfs none rw",
             r"/ /with\040blank rw - xfs x rw",
         )
     )
-    found = find_mount("/work/tree", listed)
+    found = find_mount("/project/tree", listed)
     assert found is not None
     assert (found.filesystem, "noexec" in found.options) == ("tmpfs", True)
     assert [mount.point for mount in listed][-1] == "/with blank"
-    assert find_mount("/workshop", listed) == listed[0]
+    assert find_mount("/projectile", listed) == listed[0]
 
 
 def test_disks_are_tried(host: FakeHost) -> None:
-    host.write("/proc/self/mountinfo", mounts(DISK, "/ /work rw,noexec - nfs4 server:/work rw"))
+    host.write("/proc/self/mountinfo", mounts(DISK, "/ /project rw,noexec - nfs4 server:/work rw"))
     found = {disk.mount: disk for disk in disk_facts(host.access)}
-    assert set(found) == {"/", "/work"}
+    assert set(found) == {"/", "/project"}
     assert set(found["/"].uses) == {"home", "tmp", "store"}
-    assert (found["/work"].network, found["/work"].noexec) == (True, True)
+    assert (found["/project"].network, found["/project"].noexec) == (True, True)
     assert found["/"].executable is True
     assert found["/"].hardlinks is True
     assert found["/"].case_sensitive is True

@@ -189,7 +189,7 @@ def test_conda_activated_twice(host: FakeHost) -> None:
 
 def test_pyenv_that_selects_what_is_not_installed(host: FakeHost) -> None:
     host.write("/home/someone/.pyenv/versions/3.11.7/bin/python")
-    host.write("/work/.python-version", "3.11\n3.12.1\nsystem\n")
+    host.write("/project/.python-version", "3.11\n3.12.1\nsystem\n")
     host.program("/home/someone/.pyenv/shims/python3")
     host.environ["PATH"] = "/home/someone/.pyenv/shims:/usr/bin"
     host.programs["/home/someone/.pyenv/shims/python3"] = Answer(
@@ -198,7 +198,7 @@ def test_pyenv_that_selects_what_is_not_installed(host: FakeHost) -> None:
     found = python_facts(host.access)
     assert found.pyenv is not None
     assert (found.pyenv.selected, found.pyenv.missing) == (("3.11", "3.12.1", "system"), ("3.12.1",))
-    assert (found.pyenv.shims_first, found.pyenv.selected_by) == (True, "/work/.python-version")
+    assert (found.pyenv.shims_first, found.pyenv.selected_by) == (True, "/project/.python-version")
     (interpreter,) = found.interpreters or ()
     assert interpreter.version is None
     assert "is not installed" in interpreter.sources["version"]

@@ -22,7 +22,7 @@ class FakeHost:
         self.environ: dict[str, str] = {"PATH": "/usr/bin", "HOME": "/home/someone"}
         self.programs: dict[str, Answer] = {}
         self.asked: list[str] = []
-        for folder in ("home/someone", "tmp", "usr/bin", "work"):
+        for folder in ("home/someone", "tmp", "usr/bin", "project"):
             (root / folder).mkdir(parents=True)
 
     def write(self, name: str, text: str = "") -> Path:
@@ -68,7 +68,7 @@ class FakeHost:
             environ=self.environ,
             run=self.run,
             home="/home/someone",
-            cwd="/work",
+            cwd="/project",
             tmp="/tmp",
             store="/home/someone/.cache/store",
             root=self.root,
