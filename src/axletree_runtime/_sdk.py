@@ -142,12 +142,12 @@ class Sdk:
         return {each: folder for each in self.file.packages if (folder := self.folder(each)) is not None}
 
     def shipped(self, package: SdkPackage) -> PackageFile:
-        """What an installed package's platform folder ships.
+        """What an installed package's platform folder ships, or the devel tree once it is expanded.
 
         Raises:
             SdkError: it is not installed, or its file is damaged or was written for a newer runtime.
         """
-        folder = self.folder(package)
+        folder = self.devel_module() if package.kind == "devel" else self.folder(package)
         if folder is None:
             raise SdkError(f"{package.dist} is not installed: {self.install_hint([package])}")
         return _read_package(folder / FILE, package.dist)
@@ -164,6 +164,11 @@ class Sdk:
         """Folder of the devel package's Python package, which holds what is expanded; None if it is not installed."""
         package = self.devel_package()
         return _locate(self.site, package.module) if package else None
+
+    def extras(self) -> list[str]:
+        """All extras of the selector. ``device`` is what the default family's GPUs need, ``device-all`` all of it."""
+        found = {each.extra for each in self.file.packages if each.extra}
+        return sorted(found | ({"device", "device-all"} if any(each.targets for each in self.file.packages) else set()))
 
     def requirement(self, extras: list[str]) -> str:
         """What pip is asked for: ``rocm[devel,libraries]==7.1.0``."""

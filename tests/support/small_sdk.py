@@ -125,7 +125,7 @@ def packages(*, prefix: str = "rocm-sdk") -> tuple[shipped.SdkPackage, ...]:
         make("core", "core", "core", _CORE),
         make("libraries", "libraries", "libraries", _NEUTRAL, extra="libraries"),
         *(
-            make("libraries", "libraries", f"libraries-{name}", _GPU, extra=f"libraries-{name}", targets=targets)
+            make("libraries", "device", f"libraries-{name}", _GPU, extra=f"libraries-{name}", targets=targets)
             for name, targets in FAMILIES.items()
         ),
         *(
@@ -204,7 +204,8 @@ def _install_package(site: Site, package: shipped.SdkPackage, version: str, deve
     module = package.dist.replace("-", "_")
     if package.kind == "devel":
         payload = devel_tar(site.sdk, {**_DEVEL_FILES, **devel_files, shipped.FILE: encoded})
-        _install(site, package.dist, version, {f"{module}/__init__.py": b"", f"{module}/_devel.tar": payload})
+        files = {"__init__.py": b"", shipped.FILE: encoded, "_devel.tar": payload}
+        _install(site, package.dist, version, {f"{module}/{name}": content for name, content in files.items()})
         return
     files = {"__init__.py": b"", shipped.FILE: encoded, **_payload(package)}
     _install(site, package.dist, version, {f"{package.folder}/{name}": content for name, content in files.items()})

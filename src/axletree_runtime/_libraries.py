@@ -1,0 +1,176 @@
+"""Where the SDK's shared libraries lie: by short name, in the package that serves this host's GPUs."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ._families import choose, serves_all, wanted_here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ._families import Choice
+    from ._sdk import Library, Sdk, SdkPackage
+
+
+@dataclass(frozen=True)
+class Found:
+    """A library that an installed package ships."""
+
+    library: Library
+    package: SdkPackage
+    path: Path
+
+
+class Libraries:
+    """The libraries of all installed packages, those with GPU code from the one package that was chosen."""
+
+    def __init__(self, sdk: Sdk, fixed: dict[str, SdkPackage] | None = None) -> None:
+        """Read what is installed.
+
+        Args:
+            sdk: the SDK.
+            fixed: name of a package in the manifest -> the package with its GPU code that is in use already.
+        """
+        self.sdk = sdk
+        self.fixed = fixed or {}
+        self.choices: dict[str, Choice] = {}
+        self.by_name: dict[str, Found] = {}
+        self.by_soname: dict[str, Found] = {}
+        for package in self._used():
+            folder = sdk.folder(package)
+            if folder is None:
+                continue
+            for library in sdk.shipped(package).libraries:
+                found = Found(library, package, folder / library.path)
+                self.by_name.setdefault(library.shortname, found)
+                self.by_soname.setdefault(library.soname, found)
+
+    def find(self, names: Iterable[str]) -> list[Found]:
+        """Libraries by their short names; optional ones that this platform lacks are left out.
+
+        Raises:
+            ModuleNotFoundError: what is missing or unknown: all of it, with the packages that bring it.
+            FileNotFoundError: a package is installed but its file is not there.
+        """
+        names = list(names)
+        self._refuse_missing([name for name in names if self._get(name) is None])
+        found = [each for name in names if (each := self._get(name)) is not None]
+        there = [each for each in found if each.path.is_file()]
+        gone = [each for each in found if each not in there and not each.library.optional]
+        if gone:
+            places = "; ".join(f"{each.library.shortname}: {each.path} is not there" for each in gone)
+            dists = ", ".join(dict.fromkeys(each.package.dist for each in gone))
+            raise FileNotFoundError(f"{places}; install {dists} again")
+        return there
+
+    def owners(self, shortname: str) -> list[SdkPackage]:
+        """Packages that bring a library, installed or not; one that is not for single GPUs first."""
+        return [each for each in self.sdk.file.packages if shortname in each.shortnames and each.kind != "devel"]
+
+    def to_install(self, names: Iterable[str]) -> list[SdkPackage]:
+        """Packages that would bring libraries which are missing; of those for GPUs the one that fits here."""
+        groups: dict[str, list[SdkPackage]] = {}
+        for name in names:
+            for owner in self.owners(name):
+                groups.setdefault(f"{owner.package}/{bool(owner.targets)}", []).append(owner)
+        found: list[SdkPackage] = []
+        for owners in groups.values():
+            different = list(dict.fromkeys(owners))
+            if different[0].targets:
+                chosen = choose(self.sdk.file, different, wanted_here(self.sdk)).package
+                different = [chosen] if chosen else []
+            found += different
+        return list(dict.fromkeys(found))
+
+    def _get(self, name: str) -> Found | None:
+        if name in self.by_name:
+            return self.by_name[name]
+        return next((found for known, found in self.by_name.items() if known.lower() == name.lower()), None)
+
+    def _refuse_missing(self, names: list[str]) -> None:
+        """Say all that is wrong with names at once."""
+        if not names:
+            return
+        packages = [each for each in self.sdk.file.packages if each.kind != "devel"]
+        known = {name for package in packages for name in package.shortnames} | set(self.by_name)
+        parts: list[str] = []
+        for name in (each for each in names if each not in known):
+            near = difflib.get_close_matches(name, known, n=3)
+            parts.append(
+                f"{name!r} is no library of {self.sdk.file.sdk}" + (f" (near: {', '.join(near)})" if near else "")
+            )
+        missing = [each for each in names if each in known]
+        packages = self.to_install(missing)
+        for name in missing:
+            owners = [each.dist for each in packages if each in self.owners(name)]
+            parts.append(f"{name!r} comes with {' or '.join(owners)}, which {self._state(name)}")
+        hint = f": {self.sdk.install_hint(packages)}" if packages else ""
+        raise ModuleNotFoundError("; ".join(parts) + hint)
+
+    def _state(self, name: str) -> str:
+        """What is wrong with the packages that should have a library."""
+        for owner in self.owners(name):
+            if self.sdk.folder(owner) is not None and owner in self._used():
+                return f"is installed, but as {self.sdk.shipped(owner).version} it does not have it"
+        return "is not installed"
+
+    def _used(self) -> list[SdkPackage]:
+        """Installed packages, each with GPU code that is not the chosen one left out."""
+        installed = list(self.sdk.installed())
+        groups: dict[str, list[SdkPackage]] = {}
+        for package in installed:
+            if package.targets:
+                groups.setdefault(package.package, []).append(package)
+        for name, packages in groups.items():
+            if name not in self.choices and name not in self.fixed:
+                self.choices[name] = _choose_installed(self.sdk, packages)
+        chosen = {**{name: choice.package for name, choice in self.choices.items()}, **self.fixed}
+        return [each for each in installed if not each.targets or each == chosen.get(each.package)]
+
+
+def _choose_installed(sdk: Sdk, packages: list[SdkPackage]) -> Choice:
+    """As :func:`choose`, but a family that somebody named is never replaced by another one."""
+    wanted = wanted_here(sdk)
+    choice = choose(sdk.file, packages, wanted)
+    if wanted.family and wanted.targets and set(choice.missing) >= set(wanted.targets):
+        return replace(choice, package=None, reasons=(f"{wanted.family}: no package of it is installed",))
+    return choice
+
+
+def explain(sdk: Sdk) -> str:
+    """Which GPUs were found, and which package's GPU code is used for them and why; several lines."""
+    wanted = wanted_here(sdk)
+    libraries = Libraries(sdk)
+    lines = [*wanted.reasons, f"wanted: {', '.join(wanted.targets) or 'no GPU target'} (by {wanted.by})"]
+    for name, choice in libraries.choices.items():
+        lines += choice.reasons
+        if choice.missing:
+            lines.append(_advice(sdk, name, choice))
+    versions = {each.dist: sdk.shipped(each).version for each in sdk.installed()}
+    lines += [
+        f"{dist} is {version}, {sdk.file.dist} is {sdk.file.version}: install the same version of all"
+        for dist, version in versions.items()
+        if not same_version(version, sdk.file.version)
+    ]
+    return "\n".join(lines)
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether versions are the same but for a post release, which holds the same SDK packed anew."""
+    return one.partition(".post")[0] == other.partition(".post")[0]
+
+
+def _advice(sdk: Sdk, name: str, choice: Choice) -> str:
+    """What to do about GPUs that no installed package serves, or none together with the others."""
+    group = [each for each in sdk.file.packages if each.targets and each.package == name]
+    better, missing = choose(sdk.file, group, wanted_here(sdk)), ", ".join(choice.missing)
+    if better.package is not None and len(better.missing) < len(choice.missing):
+        return f"for {missing}: {sdk.install_hint([better.package])}"
+    if not any(serves_all(each, [target]) for each in group for target in choice.missing):
+        return f"nothing of {sdk.file.sdk} {sdk.file.version} has code for {missing}"
+    variable = sdk.variable("TARGET_FAMILY")
+    return f"one process uses one package: for {missing} start another, with {variable} set or fewer GPUs visible"

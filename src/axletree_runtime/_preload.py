@@ -1,0 +1,160 @@
+"""Loads the SDK's libraries into this process, each after what it needs, so that extension modules find them loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+from ._libraries import Libraries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from ._libraries import Found
+    from ._sdk import Sdk, SdkPackage
+
+_LOCK = threading.RLock()
+_HANDLES: dict[str, ctypes.CDLL] = {}
+"""SONAME -> handle; kept, so that nothing is unloaded."""
+_IN_USE: dict[str, SdkPackage] = {}
+"""Name of a package in the manifest -> the one whose GPU code is loaded: it stays the one for this process."""
+_LACKS = re.compile(r"(\S+): cannot open shared object file: No such file")
+_TOO_OLD = re.compile(r"version `(\w+)_[^']*' not found")
+
+
+class LoadError(OSError):
+    """A library of the SDK can't be loaded; the text says why and what to install."""
+
+
+def libraries_in_use(sdk: Sdk) -> Libraries:
+    """The libraries that this process uses: GPU code stays that of the package it was first loaded from."""
+    return Libraries(sdk, dict(_IN_USE))
+
+
+def preload(sdk: Sdk, names: Iterable[str], *, rtld_global: bool = True) -> list[Path]:
+    """Load libraries by their short names, each after what it needs; what is loaded already stays as it is.
+
+    Args:
+        sdk: the SDK.
+        names: short names.
+        rtld_global: whether extension modules that are loaded later see their symbols.
+
+    Returns:
+        The files of the libraries that were asked for.
+
+    Raises:
+        ModuleNotFoundError: what is missing or unknown.
+        FileNotFoundError: a package is there, its file is not.
+        LoadError: the loader refuses one.
+    """
+    with _LOCK:
+        libraries = libraries_in_use(sdk)
+        asked = libraries.find(names)
+        mode = ctypes.RTLD_GLOBAL if rtld_global else ctypes.RTLD_LOCAL
+        for found in closure(libraries, asked):
+            _load(libraries, found, mode)
+    return [found.path for found in asked]
+
+
+def closure(libraries: Libraries, asked: Iterable[Found]) -> Iterator[Found]:
+    """Libraries with all that they need or open, as far as it is installed: each once, after what it needs."""
+    done: set[str] = set()
+
+    def visit(found: Found) -> Iterator[Found]:
+        if found.library.soname in done:
+            return
+        done.add(found.library.soname)
+        for soname in found.library.needs:
+            needed = libraries.by_soname.get(soname)
+            if needed is not None:
+                yield from visit(needed)
+        yield found
+
+    for each in asked:
+        yield from visit(each)
+
+
+def _load(libraries: Libraries, found: Found, mode: int) -> None:
+    soname = found.library.soname
+    if soname not in _HANDLES:
+        there = _loaded_already(soname, mode)
+        if there is not None:
+            _warn_of_another(found)
+        _HANDLES[soname] = there or _open(libraries, found, mode)
+    elif mode & ctypes.RTLD_GLOBAL:
+        _loaded_already(soname, mode)  # now extension modules see its symbols
+    if found.package.targets:
+        _IN_USE.setdefault(found.package.package, found.package)
+
+
+def _loaded_already(soname: str, mode: int) -> ctypes.CDLL | None:
+    """A library of this SONAME that somebody has loaded: a second copy of it would be a second runtime."""
+    no_load = getattr(os, "RTLD_NOLOAD", 0)
+    if not no_load:
+        return None
+    try:
+        return ctypes.CDLL(soname, mode=mode | no_load)
+    except OSError:
+        return None
+
+
+def _open(libraries: Libraries, found: Found, mode: int) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(found.path), mode=mode)
+    except OSError as error:
+        raise LoadError(
+            f"{found.library.shortname} can't be loaded: {_explain(libraries, found, str(error))}"
+        ) from None
+
+
+def _explain(libraries: Libraries, found: Found, said: str) -> str:
+    """What a message of the loader means, and what to do."""
+    lacks, too_old = _LACKS.search(said), _TOO_OLD.search(said)
+    if lacks and lacks[1] != str(found.path):
+        soname = lacks[1]
+        wanting = f"{found.path} or a library that it needs wants it"
+        return f"the loader finds no {soname} ({wanting}); {_cure(libraries, soname)}"
+    if too_old:
+        return f"{said}; it was built for a newer {too_old[1].lower()} than this system has"
+    if any(text in said for text in ("file too short", "invalid ELF header", "cannot read file data")):
+        return f"{said}; the file is damaged: install {found.package.dist} again"
+    return said
+
+
+def _cure(libraries: Libraries, soname: str) -> str:
+    """What to install for a library that the loader did not find."""
+    sdk = libraries.sdk
+    ours = libraries.by_soname.get(soname)
+    if ours is not None:
+        return f"it belongs to {ours.package.dist}: install that again"
+    shortname = soname.partition(".so")[0]
+    shortname = shortname.removeprefix("lib")
+    packages = libraries.to_install([shortname])
+    if packages:
+        return f"it comes with {', '.join(each.dist for each in packages)}: {sdk.install_hint(packages)}"
+    for package in sdk.installed():
+        for need in sdk.shipped(package).system:
+            if need.soname == soname:
+                return (
+                    f"the system must bring it: install {need.package}" if need.package else "the system must bring it"
+                )
+    return "no package of the SDK has it, so the system must bring it"
+
+
+def _warn_of_another(found: Found) -> None:
+    """Say that a library of another place is in use, if the kernel tells where it came from."""
+    soname = found.library.soname
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            places = {line.split(maxsplit=5)[5].strip() for line in file if line.rstrip().endswith(f"/{soname}")}
+        others = sorted(place for place in places if not os.path.samefile(place, found.path))  # noqa: PTH121
+    except OSError:
+        return
+    if others:
+        text = f"{soname} was loaded before, from {others[0]}: that one stays in use, not {found.path}"
+        warnings.warn(text, stacklevel=6)
