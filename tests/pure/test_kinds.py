@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from axletree.host.kinds import read_kinds
 from support.logs import good_log
 
 KINDS = read_kinds()
+FIELD = tomllib.loads((Path(__file__).parents[1] / "support" / "field_failures.toml").read_text(encoding="utf-8"))
 SAMPLES = [(kind.id, number, text) for kind in KINDS for number, text in enumerate(kind.samples)]
 QUOTES = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
 SILENT = [(kind.id, number, text) for kind in KINDS for number, text in enumerate(kind.silent)]
@@ -58,5 +61,9 @@ def test_silent(kind: str, number: int, text: str) -> None:
 def test_no_two_kinds_have_one_name() -> None:
     names = [kind.id for kind in KINDS]
     assert len(set(names)) == len(names)
-    known = [kind.known_as for kind in KINDS if kind.known_as]
-    assert len(set(known)) == len(known)
+
+
+def test_each_failure_seen_in_the_field_has_a_kind_of_its_own() -> None:
+    assert len(FIELD) == 108
+    assert len(set(FIELD.values())) == 108
+    assert not set(FIELD.values()) - {kind.id for kind in KINDS}

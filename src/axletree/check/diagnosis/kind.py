@@ -23,8 +23,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unk
 
     id: str
     """``configure/cmake-policy-removed``: the stage in which it shows, and what is wrong."""
-    known_as: str | None = None
-    """Its number in the collection of failures seen in the field."""
     stage: Stage
     severity: Literal["error", "warning"] = "error"
     """``warning``: the build goes on, but without something."""
