@@ -15,15 +15,17 @@ from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import Problem, UsageError
 from axletree.host.archive import write_wheel_file
+from axletree.host.gpu_targets import read_gpu_targets
 from axletree.host.policies import read_policies
 from axletree.host.sdk.content import Contents
 from axletree.host.sdk.facts import read_sdk_facts
 from axletree.package.libraries.policy import promised_libraries
 from axletree.package.sdk.claims import assign, require_owned
 from axletree.package.sdk.devel_tar import tar_chunks, tar_size
-from axletree.package.sdk.devices import processors
+from axletree.package.sdk.devices import built_for
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
 from axletree.package.sdk.selector import selector_members, selector_metadata
+from axletree.package.sdk.targets import select_targets
 from axletree.package.sdk.wheels import REQUIRES_PYTHON, devel_members, metadata, module_of, package_members
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
@@ -51,6 +53,8 @@ class SdkRequest(msgspec.Struct, frozen=True, kw_only=True):
     """In place of the manifest's."""
     platform: str | None = None
     """Platform tag of the wheels; otherwise what their files allow."""
+    families: tuple[str, ...] = ()
+    """Families that get packages beside those that do anyway."""
     level: int = LEVEL
     """Deflate level; 0 stores."""
     epoch: int = EARLIEST
@@ -120,7 +124,7 @@ def build_sdk(
     version = _version(manifest, request)
     ownership = require_owned(assign(entries, manifest))
     facts = read_sdk_facts(entries)
-    known = _known(manifest, entries, ownership.packages, facts)
+    known = _known(manifest, entries, ownership.packages, facts, request.families)
     plan = plan_sdk(manifest, known, version=version)
     sdk = describe_sdk(manifest, known, plan, version=version)
     contents = Contents(facts, environ)
@@ -148,8 +152,8 @@ def build_sdk(
         version=version,
         out=str(out),
         wheels=tuple(_report(wheel, file) for (wheel, _), file in zip(written, staged, strict=True)),
-        targets=known.targets,
-        families=known.families,
+        targets=known.selection.targets,
+        families=known.selection.families,
         dropped=len(ownership.dropped),
         notes=(*facts.unread, *plan.notes, *contents.notes),
     )
@@ -165,17 +169,22 @@ def _version(manifest: Manifest, request: SdkRequest) -> str:
         raise UsageError(Problem(key=text, message="is no version that installers order (PEP 440)")) from None
 
 
-def _known(manifest: Manifest, entries: Sequence[Entry], owned: dict[str, tuple[Entry, ...]], facts: SdkFacts) -> Known:
+def _known(
+    manifest: Manifest,
+    entries: Sequence[Entry],
+    owned: dict[str, tuple[Entry, ...]],
+    facts: SdkFacts,
+    families: tuple[str, ...],
+) -> Known:
     code = facts.code
-    targets = tuple(sorted({target for archs in code.values() for target in processors(archs)}))
+    selection = select_targets(built_for(entries, code), manifest.targets, read_gpu_targets(), families=families)
     machine = single_machine({path: elf for path, elf in facts.elfs.items() if elf.dynamic and elf.bits == 64})
     return Known(
         entries=tuple(entries),
         owned=owned,
         facts=facts.elfs,
         code=code,
-        families={},
-        targets=targets,
+        selection=selection,
         promised=promised_libraries(facts.elfs, read_policies(), machine),
     )
 
@@ -228,7 +237,7 @@ def _devel_wheel(
         data=partial(tar_chunks, plan.devel, lambda item: own[item.path], epoch=epoch),
         size=tar_size(plan.devel, size),
     )
-    requires = [f"{each.dist}=={shipped.version}" for each in manifest.package if each.name in package.requires]
+    requires = [f"{dist}=={shipped.version}" for dist in plan.devel_requires]
     elfs = _elfs(known, (item.entry for item in plan.devel if item.entry is not None))
     yield _Wheel(
         metadata=metadata(

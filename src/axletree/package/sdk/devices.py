@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.manifest import Package
+    from axletree.package.sdk.targets import Selection
 
 _TARGET = re.compile(r"(?<![a-z0-9])gfx\d{1,3}[0-9a-f]{2}(?![0-9a-f])")
 _DATA = re.compile(r"\.(?:co|dat|hsaco|kdb|kpack|db|txt|bc|yaml|json|fdb|model|tn)$|\.kdb\.bz2$|\.db\.txt$")
@@ -54,9 +55,7 @@ def split_devices(
     package: Package,
     items: Sequence[Item],
     code: Mapping[str, Sequence[str]],
-    *,
-    families: Mapping[str, Sequence[str]],
-    targets: Sequence[str],
+    selection: Selection,
 ) -> Split:
     """Take what holds GPU code out of a package.
 
@@ -64,16 +63,15 @@ def split_devices(
         package: of kind ``libraries``; its ``device`` and ``family`` name the distributions.
         items: its files; of those that artifacts for single targets bring several may have one path.
         code: where its content lies -> architectures of the GPU code in a file.
-        families: family that gets a package -> its targets.
-        targets: targets that get a package.
+        selection: which families and targets get packages.
 
     Raises:
         IntegrityError: two files of one path are for the same GPU.
     """
-    served = [(item, targets_of(item, code, families)) for item in items]
+    served = [(item, targets_of(item, code, selection)) for item in items]
     neutral = tuple(item for item, serves in served if not serves)
-    named = [(package.family, name, tuple(members)) for name, members in families.items()]
-    named += [(package.device, name, (name,)) for name in targets]
+    named = [(package.family, name, tuple(members)) for name, members in selection.families.items()]
+    named += [(package.device, name, (name,)) for name in selection.targets]
     devices: list[DevicePackage] = []
     problems: list[Problem] = []
     for template, name, members in named:
@@ -111,14 +109,14 @@ def _disputes(name: str, items: Sequence[Item]) -> Iterator[Problem]:
             yield Problem(file=item.path, key=name, message=message + item.entry.target)
 
 
-def targets_of(item: Item, code: Mapping[str, Sequence[str]], families: Mapping[str, Sequence[str]]) -> frozenset[str]:
+def targets_of(item: Item, code: Mapping[str, Sequence[str]], selection: Selection) -> frozenset[str]:
     """The GPU targets that a file is for, by the code in it, its artifact, or its name; empty: for all."""
     archs = code.get(item.entry.source)
     if archs:
         return processors(archs)
     if item.entry.target != GENERIC:
         plain = item.entry.target.partition(":")[0]
-        return frozenset(families.get(plain, (plain,)))
+        return frozenset(selection.choices.get(plain, (plain,)))
     return frozenset(_TARGET.findall(item.path)) if _DATA.search(item.path) else frozenset()
 
 
@@ -131,7 +129,7 @@ def processors(archs: Iterable[str]) -> frozenset[str]:
     )
 
 
-def built_targets(entries: Iterable[Entry], code: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """All targets that anything in the tree was built for."""
+def built_for(entries: Iterable[Entry], code: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """All targets and families that anything in the tree was built for, sorted."""
     found = {target for archs in code.values() for target in processors(archs)}
-    return frozenset(found | {entry.target.partition(":")[0] for entry in entries if entry.target != GENERIC})
+    return tuple(sorted(found | {entry.target for entry in entries if entry.target != GENERIC}))

@@ -59,5 +59,7 @@ class SdkPlan(msgspec.Struct, frozen=True, kw_only=True):
     devel: tuple[DevelItem, ...]
     """Sorted by path, folders before what is in them; empty where the manifest has no devel package."""
     devel_package: PackageFile | None
+    devel_requires: tuple[str, ...] = ()
+    """Distributions that the devel package requires."""
     notes: tuple[str, ...] = ()
     """What was dropped or decided that a reader of the report should know."""

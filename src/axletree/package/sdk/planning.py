@@ -18,6 +18,7 @@ from axletree.package.sdk.links import SdkTree
 from axletree.package.sdk.payload import Payload, lay_out_payloads
 from axletree.package.sdk.plan import DevelItem, Item, PackagePlan, SdkPlan
 from axletree.package.sdk.shipped import PackageFile, SdkFile, SdkPackage
+from axletree.package.sdk.targets import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,12 +36,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """Where its content lies -> facts of each ELF file, without its GPU code."""
     code: dict[str, tuple[str, ...]] = {}
     """Where its content lies -> architectures of the GPU code in a file, where there is any."""
-    families: dict[str, tuple[str, ...]] = {}
-    """Families that get packages -> their targets."""
-    targets: tuple[str, ...] = ()
-    """Targets that get packages."""
-    hierarchy: dict[str, tuple[str, ...]] = {}
-    """Target -> sub-family, family."""
+    selection: Selection
+    """Which packages for GPUs there are."""
     promised: frozenset[str] = frozenset()
     """SONAMEs that every host of the platform has."""
 
@@ -62,7 +59,10 @@ class _Planner:
         self.generic = tuple(entry for entry in known.entries if entry.target == GENERIC)
         self.tree = SdkTree(self.generic)
         self.packages = {package.name: package for package in manifest.package}
-        self.runtime = [package for package in manifest.package if package.kind != "devel"]
+        # one manifest serves many inputs: a package of which this one has nothing is not made
+        self.runtime = [
+            package for package in manifest.package if package.kind != "devel" and known.owned[package.name]
+        ]
         self.folders = {package.name: folder_of(package.dist) for package in manifest.package}
         self.problems: list[Problem] = []
         self.commands: set[str] = set()
@@ -88,7 +88,18 @@ class _Planner:
         if self.problems:
             raise IntegrityError(*self.problems)
         notes = tuple(note for payload in payloads.values() for note in payload.notes)
-        return SdkPlan(packages=tuple(packages), devel=devel, devel_package=about, notes=notes)
+        return SdkPlan(
+            packages=tuple(packages),
+            devel=devel,
+            devel_package=about,
+            devel_requires=tuple(
+                each
+                for package in self.packages.values()
+                if package.kind == "devel"
+                for each in self.requirements(package)
+            ),
+            notes=notes,
+        )
 
     def owned(self, package: str, target: str) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.known.owned.get(package, ()) if entry.target == target)
@@ -107,9 +118,7 @@ class _Planner:
     def split(self, package: Package, payload: Payload, targeted: Sequence[Item]) -> Split:
         if package.kind == "libraries":
             items = (*payload.items, *targeted)
-            return split_devices(
-                package, items, self.known.code, families=self.known.families, targets=self.known.targets
-            )
+            return split_devices(package, items, self.known.code, self.known.selection)
         if targeted:
             message = f"is for {targeted[0].entry.target} only, but package {package.name} is for all GPUs"
             hint = f"claim it in a package of kind libraries, or give {package.name} that kind"
@@ -154,10 +163,15 @@ class _Planner:
                 waiting += self.packages[each].requires
         return found
 
+    def requirements(self, package: Package) -> Iterator[str]:
+        """Distributions that a package requires, of those that are made."""
+        made = {each.name for each in self.runtime}
+        return (self.packages[name].dist for name in package.requires if name in made)
+
     def plans(
         self, package: Package, split: Split, folders: Sequence[Folder], closures: Mapping[str, Closure]
     ) -> Iterator[PackagePlan]:
-        requires = tuple(self.packages[name].dist for name in package.requires)
+        requires = tuple(self.requirements(package))
         files = {folder.name: folder.files for folder in folders}
         name = self.folders[package.name]
         commands = list_commands(
@@ -292,9 +306,9 @@ def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: st
         prefix=about.prefix,
         version=version,
         packages=tuple(packages),
-        default_family=manifest.targets.default,
-        families={**known.families, **{target: (target,) for target in known.targets}},
-        hierarchy=known.hierarchy,
+        default_family=known.selection.default,
+        families=known.selection.choices,
+        hierarchy=known.selection.hierarchy,
         preload_order=preload_order(libraries.values()),
         environment=environment(manifest, present),
         bin=first_place(about.bin, present) or "bin",
