@@ -76,15 +76,23 @@ def ordered_edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
 class EditedSource:
     """A source with edits applied, itself a :class:`~axletree.binary.source.Source`; the original stays as it is."""
 
-    def __init__(self, source: Source, edits: Iterable[Edit]) -> None:
+    def __init__(self, source: Source, edits: Iterable[Edit], *, size: int | None = None) -> None:
         """Look at a source through edits.
 
+        Args:
+            source: the original.
+            edits: what is different.
+            size: where the result ends; as far as the source or the last edit reaches if ``None``.
+
         Raises:
-            IntegrityError: the edits overlap, or move bytes that the source does not have.
+            IntegrityError: the edits overlap, move bytes that the source does not have, or lie behind the end.
         """
         self._source = source
         self._edits = ordered_edits(edits)
-        self._size = max([source.size, *(edit.end for edit in self._edits)])
+        reach = max([0, *(edit.end for edit in self._edits)])
+        self._size = max(source.size, reach) if size is None else size
+        if reach > self._size:
+            raise IntegrityError(f"an edit ends at {reach}, behind the end at {self._size}")
         for edit in self._edits:
             if isinstance(edit, Move) and edit.source + edit.size > source.size:
                 raise IntegrityError(f"an edit moves bytes from beyond the end ({edit.source + edit.size})")

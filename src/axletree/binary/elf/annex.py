@@ -53,7 +53,7 @@ _ADDRESSES = {DT_HASH, DT_GNU_HASH, DT_SYMTAB, DT_STRTAB}
 _FIXED_ADDRESSES = {3, 7, 12, 13, 17, 23, 25, 26, 32, 34, 36, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE}
 """DT_PLTGOT, DT_RELA, DT_INIT, DT_FINI, DT_REL, DT_JMPREL, arrays of functions, DT_RELR, symbol versions."""
 _SMALLEST_PAGE, _LARGEST_PAGE = 1 << 12, 1 << 24
-_GRAIN = 64
+GRAIN = 64
 """What a table keeps its alignment to when it moves."""
 _MAX_SPANS = 64
 _MAX_HOLE = 64 << 20
@@ -125,7 +125,7 @@ def plan_annex(
         IntegrityError: the file leaves no room for another segment.
     """
     place, old, new = table
-    plan = _Plan(image, place if strings else None, None)
+    plan = Plan(image, place if strings else None, None)
     slots, blocks = image.dynamic_slots, list[Block]()
     if strings:
         blocks.append(Block(place, len(old), _address(image, place, len(old)), new))
@@ -140,7 +140,7 @@ def plan_annex(
         plan = plan._replace(dynamic=image.dynamic_at)
     unused = any(program.type == PT_NULL for program in image.programs)
     head_end = image.phoff + (len(image.programs) + (not unused)) * image.program_size
-    evicted = [] if unused else _evict(image, head_end, blocks)
+    evicted = [] if unused else evict(image, head_end, blocks)
     if not strings and any(block.offset < place + len(old) and place < block.end for block in evicted or ()):
         return plan_annex(image, table=table, strings=True, entries=entries, clear=clear)
     if evicted is None:
@@ -148,7 +148,7 @@ def plan_annex(
         blocks.append(Block(image.phoff, size, _HEAD, bytes(size + image.program_size)))
     moved = _place(image, sorted([*blocks, *(evicted or [])]))
     edits = [*_content_edits(plan, moved, head_end, clear=clear), *_table_edits(plan, moved)]
-    dynamic = tuple((tag, _new_value(plan, moved, tag, value)) for tag, value in entries)
+    dynamic = tuple((tag, new_value(plan, moved, tag, value)) for tag, value in entries)
     dynamic_at = next((each.offset for each in moved if each.block.offset == plan.dynamic), image.dynamic_at)
     return Annex(tuple(edits), dynamic_at, dynamic, slots, strings)
 
@@ -157,7 +157,7 @@ def extend_last(image: Image, place: int, old: bytes, new: bytes) -> tuple[Edit,
     """Make the string table longer where it stands, at the end of the file and of the last segment; else ``None``."""
     top = max(load.vaddr + load.memsz for load in image.loads)
     size, end = image.reader.size, place + len(old)
-    if not end <= size < end + _GRAIN or any(image.reader.read(end, size - end)) or len(new) < size - place:
+    if not end <= size < end + GRAIN or any(image.reader.read(end, size - end)) or len(new) < size - place:
         return None
     for index, load in enumerate(image.programs):
         if load.type != PT_LOAD or load.vaddr + load.memsz != top or load.filesz != load.memsz:
@@ -176,7 +176,9 @@ def extend_last(image: Image, place: int, old: bytes, new: bytes) -> tuple[Edit,
     return None
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
+    """What moves besides notes and tables that must go out of the way."""
+
     image: Image
     strings: int | None
     """Where the string table was, if it moves."""
@@ -191,8 +193,14 @@ def _address(image: Image, offset: int, size: int) -> int:
     raise image.reader.error(f"the table at offset {offset} is not loaded")
 
 
-def _evict(image: Image, end: int, taken: Sequence[Block]) -> list[Block] | None:
-    """The blocks that must go so that the segment table can reach to an offset; ``None``: it can't."""
+def evict(image: Image, end: int, taken: Sequence[Block]) -> list[Block] | None:
+    """The blocks that must go so that the segment table can reach to an offset; ``None``: it can't.
+
+    Args:
+        image: the file.
+        end: that offset.
+        taken: blocks that go in any case.
+    """
     start = image.phoff + len(image.programs) * image.program_size
     head = next((load for load in image.loads if load.offset <= image.phoff and start <= load.file_end), None)
     if not image.sections or head is None or end > head.file_end or (start <= image.shoff < end):
@@ -238,9 +246,9 @@ def _parts(image: Image) -> Iterator[tuple[int, int, bool]]:
 
 def _place(image: Image, blocks: Sequence[Block]) -> list[Moved]:
     """Give each block a place behind the end of the file, and an address above all others."""
-    page = _page(image)
+    page = page_of(image)
     top = -(-max(load.vaddr + load.memsz for load in image.loads) // page) * page
-    start = image.reader.size + -image.reader.size % _GRAIN
+    start = image.reader.size + -image.reader.size % GRAIN
     shift = top + start % page - start
     started = any(program.type in {PT_PHDR, PT_INTERP} for program in image.programs)
     if started and any(block.addr == _HEAD for block in blocks):
@@ -252,7 +260,7 @@ def _place(image: Image, blocks: Sequence[Block]) -> list[Moved]:
     moved: list[Moved] = []
     offset = start
     for block in blocks:
-        offset += (max(block.addr, 0) - offset - shift) % _GRAIN
+        offset += (max(block.addr, 0) - offset - shift) % GRAIN
         moved.append(Moved(block, offset, offset + shift))
         offset += len(block.data)
     if offset + shift >= 1 << (47 if image.wide else 31):
@@ -260,14 +268,19 @@ def _place(image: Image, blocks: Sequence[Block]) -> list[Moved]:
     return moved
 
 
-def _page(image: Image) -> int:
+def page_of(image: Image) -> int:
+    """What loaded segments are aligned to.
+
+    Raises:
+        IntegrityError: it is no power of two, or larger than any page.
+    """
     page = max([_SMALLEST_PAGE, *(load.align for load in image.loads)])
     if page & (page - 1) or page > _LARGEST_PAGE:
         raise image.reader.error(f"its segments are aligned to {page} bytes")
     return page
 
 
-def _content_edits(plan: _Plan, moved: Sequence[Moved], head_end: int, *, clear: bool) -> Iterator[Edit]:
+def _content_edits(plan: Plan, moved: Sequence[Moved], head_end: int, *, clear: bool) -> Iterator[Edit]:
     """The blocks at their new places, and zeros where they were (which compress well)."""
     for block, offset, _ in moved:
         if block.addr == _HEAD or block.offset == plan.dynamic:
@@ -278,7 +291,7 @@ def _content_edits(plan: _Plan, moved: Sequence[Moved], head_end: int, *, clear:
             yield Blank(start, max(0, block.end - start))
 
 
-def _table_edits(plan: _Plan, moved: Sequence[Moved]) -> Iterator[Edit]:
+def _table_edits(plan: Plan, moved: Sequence[Moved]) -> Iterator[Edit]:
     """The ELF header and the tables of segments and sections."""
     image = plan.image
     head = next((each for each in moved if each.block.addr == _HEAD), None)
@@ -286,8 +299,8 @@ def _table_edits(plan: _Plan, moved: Sequence[Moved]) -> Iterator[Edit]:
     start, last = moved[0], moved[-1]
     size = last.offset + len(last.block.data) - start.offset
     flags = PF_R if plan.dynamic is None else PF_R | PF_W
-    annex = Program(PT_LOAD, flags, start.offset, start.addr, start.addr, size, size, _page(image))
-    programs = [_moved_program(plan, moved, program) for program in image.programs]
+    annex = Program(PT_LOAD, flags, start.offset, start.addr, start.addr, size, size, page_of(image))
+    programs = [moved_program(plan, moved, program) for program in image.programs]
     unused = next((index for index, program in enumerate(programs) if program.type == PT_NULL), None)
     if unused is not None:
         del programs[unused]
@@ -303,12 +316,13 @@ def _table_edits(plan: _Plan, moved: Sequence[Moved]) -> Iterator[Edit]:
     yield Put(32 if image.wide else 28, image.reader.structure("Q" if image.wide else "I").pack(head_at))
     yield Put(56 if image.wide else 44, image.reader.structure("H").pack(len(programs)))
     for index, section in enumerate(image.sections):
-        new = _moved_section(plan, moved, section)
+        new = moved_section(plan, moved, section)
         if new != section:
             yield Put(image.shoff + index * image.section_size, image.pack_section(new))
 
 
-def _moved_program(plan: _Plan, moved: Sequence[Moved], program: Program) -> Program:
+def moved_program(plan: Plan, moved: Sequence[Moved], program: Program) -> Program:
+    """The header of a segment that lies in a moved block; of others as it was."""
     if program.type not in {*_MOVABLE_PROGRAMS, PT_DYNAMIC} or not program.filesz:
         return program
     for block, offset, addr in moved:
@@ -321,7 +335,8 @@ def _moved_program(plan: _Plan, moved: Sequence[Moved], program: Program) -> Pro
     return program
 
 
-def _moved_section(plan: _Plan, moved: Sequence[Moved], section: Section) -> Section:
+def moved_section(plan: Plan, moved: Sequence[Moved], section: Section) -> Section:
+    """The header of a section that lies in a moved block; of others as it was."""
     if not section.flags & SHF_ALLOC or section.type == SHT_NOBITS or not section.size:
         return section
     for block, offset, addr in moved:
@@ -336,7 +351,8 @@ def _moved_section(plan: _Plan, moved: Sequence[Moved], section: Section) -> Sec
     return section
 
 
-def _new_value(plan: _Plan, moved: Sequence[Moved], tag: int, value: int) -> int:
+def new_value(plan: Plan, moved: Sequence[Moved], tag: int, value: int) -> int:
+    """The value of a dynamic entry once blocks have moved."""
     for block, _, addr in moved:
         if tag == DT_STRSZ and block.offset == plan.strings:
             return len(block.data)

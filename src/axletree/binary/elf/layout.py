@@ -291,7 +291,7 @@ def symbol_names(image: Image) -> array[int] | None:
     """
     names = array("I")
     address = image.first(DT_SYMTAB)
-    count = 0 if address is None else _symbol_count(image, address)
+    count = 0 if address is None else symbol_count(image, address)
     if address is None or not count:
         return None if count is None else names
     if count > _MAX_SYMBOLS:
@@ -306,7 +306,12 @@ def symbol_names(image: Image) -> array[int] | None:
     return names
 
 
-def _symbol_count(image: Image, address: int) -> int | None:
+def symbol_count(image: Image, address: int) -> int | None:
+    """How many dynamic symbols the table at an address has; ``None``: nothing tells.
+
+    Raises:
+        IntegrityError: the tables that tell are damaged.
+    """
     for section in image.sections:
         if section.type == SHT_DYNSYM and section.addr == address:
             return section.size // (24 if image.wide else 16)

@@ -60,7 +60,7 @@ def verify_edit(before: Source, after: Source, change: ElfChange, *, name: str =
         IntegrityError: it was not; all that is wrong.
     """
     old, new = read_image(before, name=name), read_image(after, name=name)
-    faults = [fault for fault in _faults(new) if fault not in set(_faults(old))]
+    faults = [fault for fault in layout_faults(new) if fault not in set(layout_faults(old))]
     faults += _changed_links(read_links(before, name=name), read_links(after, name=name), change)
     faults += _changed_tables(old, new)
     faults += _changed_names(old, new, change)
@@ -68,7 +68,7 @@ def verify_edit(before: Source, after: Source, change: ElfChange, *, name: str =
         raise IntegrityError(*(Problem(file=name, message=f"the edit broke it: {fault}") for fault in faults))
 
 
-def _faults(image: Image) -> Iterator[str]:
+def layout_faults(image: Image) -> Iterator[str]:
     """What is wrong with the layout of a file, whoever made it so."""
     size, loads = image.reader.size, image.loads
     for number, load in enumerate(loads):

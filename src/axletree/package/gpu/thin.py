@@ -56,6 +56,8 @@ class ThinnedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Containers that hold nothing for a wanted GPU."""
     exact: int = 0
     """Containers whose code for a wanted GPU is for exactly that one (suffix ``a``): no other of its family runs it."""
+    kept: dict[int, frozenset[int]] = msgspec.field(default_factory=dict)
+    """Offset of a container -> indices of the entries that stay; containers that are not named stay whole."""
     left: tuple[str, ...] = ()
     """Code that could not be thinned and why, one sentence each."""
 
@@ -91,6 +93,7 @@ class _Thinning:
         self._rules = rules
         self._name = name
         self._edits: list[Edit] = []
+        self._kept: dict[int, frozenset[int]] = {}
         self._totals: dict[str, list[int]] = {}
         self._missing = 0
         self._exact = 0
@@ -129,7 +132,7 @@ class _Thinning:
                 self._packed[section] = self._packed.get(section, 0) + 1
                 self._count(container, range(len(container.entries)))
                 continue
-            kept = self._keep(container, section)
+            kept = self._kept[container.offset] = self._keep(container, section)
             self._edits += thin_container(container, kept)
             self._count(container, kept)
 
@@ -144,7 +147,12 @@ class _Thinning:
             for section, count in self._packed.items()
         ]
         return ThinnedFile(
-            edits=tuple(self._edits), archs=tuple(archs), missing=self._missing, exact=self._exact, left=tuple(left)
+            edits=tuple(self._edits),
+            archs=tuple(archs),
+            missing=self._missing,
+            exact=self._exact,
+            kept=self._kept,
+            left=tuple(left),
         )
 
     def _code(self, arch: str) -> CodeArch | None:

@@ -1,0 +1,161 @@
+"""Move what stays of a library's offload bundles together, so that the file gets as much smaller as code was dropped.
+
+Bundles keep their order and their alignment, and so does the code in them; the wrappers' pointers follow, and the file
+loses the rest of the section (:mod:`axletree.binary.elf.shrink`). All else keeps its address.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+from axletree.binary.edits import Blank, Edit, EditedSource, Move, Put
+from axletree.binary.elf.pointers import word_at
+from axletree.binary.elf.shrink import plan_shrink
+from axletree.binary.gpu import hip
+from axletree.binary.gpu.registered import SECTION
+from axletree.binary.gpu.scan import Section
+from axletree.core.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from axletree.binary.elf.shrink import Shrunk
+    from axletree.binary.gpu.code import Container, Entry
+    from axletree.binary.gpu.registered import Registered
+    from axletree.binary.source import Source
+
+_UNTOLD = 20
+"""Bytes of a compressed bundle of version 1: its header, as nothing tells where it ends."""
+
+
+class Compaction(NamedTuple):
+    """A library with its bundles moved together."""
+
+    size: int
+    """Bytes of the file."""
+    saved: int
+    """Bytes that it had more."""
+    section: Section
+    """The section that holds the bundles, as it is then."""
+    moves: tuple[Edit, ...]
+    """What goes where."""
+    puts: tuple[Edit, ...]
+    """Headers, tables of bundles and pointers, to be written over the result of that."""
+
+    def source(self, original: Source) -> Source:
+        """The file as it is then; nothing is held in memory but headers."""
+        moved = EditedSource(original, self.moves, size=self.size)
+        return EditedSource(moved, self.puts)
+
+
+class _Bundle(NamedTuple):
+    """A container at its new place."""
+
+    container: Container
+    offset: int
+    size: int
+    edits: tuple[Edit, ...]
+
+
+def plan_compaction(code: Registered, kept: Mapping[int, Collection[int]]) -> Compaction | str:
+    """Plan to move together what stays; why that can't be done, or saves nothing, as words.
+
+    Args:
+        code: the bundles and all that points to them.
+        kept: offset of a container -> indices of the entries that stay, beside the host's; containers that are not
+            named, and those that are compressed as a whole, stay whole.
+    """
+    section = code.image.sections[code.number]
+    bundles: list[_Bundle] = []
+    end = section.offset
+    for container, behind in itertools.zip_longest(code.containers, code.containers[1:]):
+        following = section.file_end if behind is None else behind.offset
+        address = section.addr + end - section.offset
+        start = end + -address % _alignment(code.address(container))
+        if container.packing == "none":
+            entries = kept_entries(container, kept.get(container.offset))
+            if _overlap(entries):
+                return f"code of the bundle at offset {container.offset} overlaps"
+            bundle = _rebuilt(container, entries, start)
+        else:
+            bundle = _whole(container, start, following)
+        bundles.append(bundle)
+        end = start + bundle.size
+    try:
+        shrunk = plan_shrink(code.image, code.number, end - section.offset)
+    except IntegrityError as error:
+        return error.problems[0].message
+    if isinstance(shrunk, str):
+        return shrunk
+    edits = [edit for bundle in bundles for edit in bundle.edits]
+    return Compaction(
+        size=shrunk.size,
+        saved=shrunk.shift,
+        section=Section(SECTION, section.offset, end - section.offset),
+        moves=(*_without_gaps(edits, section.offset, end), *shrunk.moves),
+        puts=(*shrunk.puts, *_pointer_edits(code, bundles, shrunk)),
+    )
+
+
+def kept_entries(container: Container, kept: Collection[int] | None) -> tuple[Entry, ...]:
+    """The entries of a container that stay; all of them where ``kept`` is ``None``, the host's in any case."""
+    return tuple(
+        entry for index, entry in enumerate(container.entries) if kept is None or index in kept or entry.arch == "host"
+    )
+
+
+def _alignment(number: int) -> int:
+    """What a place is aligned to, up to what bundles and code need."""
+    return min(hip.ALIGNMENT, number & -number) or hip.ALIGNMENT
+
+
+def _overlap(entries: Sequence[Entry]) -> bool:
+    spans = sorted({(entry.offset, entry.offset + entry.size) for entry in entries if entry.size})
+    return any(one[1] > two[0] for one, two in itertools.pairwise(spans))
+
+
+def _rebuilt(container: Container, entries: Sequence[Entry], start: int) -> _Bundle:
+    """A bundle of some entries; an empty one, as the host's is, is said to lie where code begins."""
+    blank = [hip.Row(0, entry.size, entry.id) for entry in entries]
+    position = len(hip.render_table(blank))
+    places: dict[tuple[int, int], int] = {}
+    edits: list[Edit] = []
+    for offset, size in sorted({(entry.offset, entry.size) for entry in entries if entry.size}):
+        position += -position % _alignment(offset - container.offset)
+        places[offset, size] = position
+        edits.append(Move(start + position, size, offset))
+        position += size
+    first = min(places.values(), default=position)
+    rows = [hip.Row(places.get((entry.offset, entry.size), first), entry.size, entry.id) for entry in entries]
+    return _Bundle(container, start, position, (Put(start, hip.render_table(rows)), *edits))
+
+
+def _whole(container: Container, start: int, following: int) -> _Bundle:
+    size = container.size if container.size > _UNTOLD else following - container.offset
+    return _Bundle(container, start, size, (Move(start, size, container.offset),))
+
+
+def _without_gaps(edits: Sequence[Edit], position: int, end: int) -> Iterator[Edit]:
+    """Edits in order, with zeros between them."""
+    for edit in edits:
+        if edit.offset > position:
+            yield Blank(position, edit.offset - position)
+        yield edit
+        position = edit.end
+    yield Blank(position, end - position)
+
+
+def _pointer_edits(code: Registered, bundles: Sequence[_Bundle], shrunk: Shrunk) -> Iterator[Edit]:
+    """Relocations, and what stands where they write: linkers differ in whether that is the same address or zero."""
+    word = code.image.reader.structure("Q")
+    section = code.image.sections[code.number]
+    moved = {code.address(bundle.container): section.addr + bundle.offset - section.offset for bundle in bundles}
+    for pointer in code.pointers:
+        new = word.pack(moved[pointer.target])
+        if pointer.addend is not None:
+            yield Put(shrunk.place(pointer.addend), new)
+        if pointer.addend is None or word_at(code.image, pointer.place) == pointer.target:
+            yield Put(shrunk.place(code.image.offset_of(pointer.place)), new)
+    for offset, value in code.symbols:
+        yield Put(shrunk.place(offset), word.pack(moved[value]))

@@ -1,0 +1,154 @@
+"""A library with the code of some GPUs only, and with as few bytes as that leaves.
+
+What can be moved is moved (offload bundles of AMD that nothing but their wrappers points to); elsewhere dropped code
+becomes zeros, as :mod:`axletree.package.gpu.thin` has it, and a note says why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from axletree.binary.edits import EditedSource
+from axletree.binary.elf.edit import ElfChange, plan_edit
+from axletree.binary.elf.verify import verify_edit
+from axletree.binary.gpu.compact import Compaction, plan_compaction
+from axletree.binary.gpu.registered import Registered, read_registered
+from axletree.binary.gpu.scan import read_containers
+from axletree.binary.gpu.verify import verify_compaction
+from axletree.package.gpu.arch import Gpu, parse_gpu
+from axletree.package.gpu.read import DeviceFile, read_file_code
+from axletree.package.gpu.thin import ArchSaving, ThinnedFile, ThinRules, check_thinned, thin_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from axletree.binary.source import Source
+
+
+class LibraryCode(NamedTuple):
+    """What is read of a library once, for any number of results."""
+
+    file: DeviceFile
+    registered: Registered | str
+    """What points to its code; why that can't be moved, as words."""
+
+
+class ThinLibrary(NamedTuple):
+    """A library that holds the code of some GPUs only."""
+
+    source: Source
+    """Its content; reads the original, which must stay open."""
+    size: int
+    archs: tuple[ArchSaving, ...]
+    """What stays of the code for each architecture."""
+    notes: tuple[str, ...]
+    """What could not be done and why, one sentence each."""
+    compacted: bool
+    """Whether dropped code takes no bytes; else it became zeros, or there was none to drop."""
+    saved: int
+    """Bytes that thinning made it smaller by."""
+
+
+class Thinning(NamedTuple):
+    """What is done to the GPU code of one library."""
+
+    thinned: ThinnedFile
+    compaction: Compaction | None
+    notes: tuple[str, ...]
+
+    def source(self, original: Source) -> Source:
+        """The library as it is then."""
+        if self.compaction is not None:
+            return self.compaction.source(original)
+        return EditedSource(original, self.thinned.edits)
+
+    @property
+    def saved(self) -> int:
+        """Bytes of code and padding that are not in the file any longer."""
+        return 0 if self.compaction is None else self.compaction.saved
+
+
+def read_library(source: Source, *, name: str) -> LibraryCode:
+    """Read where a library's GPU code lies and what points to it; only headers and tables are touched.
+
+    Raises:
+        IntegrityError: it is no sound ELF file.
+    """
+    file = read_file_code(source, name=name)
+    return LibraryCode(file, read_registered(source, file.code, name=name))
+
+
+def plan_thinning(code: LibraryCode, rules: ThinRules, *, name: str) -> Thinning:
+    """Decide what of a library's GPU code stays, and where.
+
+    Raises:
+        IntegrityError: as :func:`~axletree.package.gpu.thin.thin_file`.
+    """
+    thinned = thin_file(code.file.code, rules, name=name)
+    plan = code.registered
+    if not isinstance(plan, str) and thinned.archs:
+        compaction = plan_compaction(plan, thinned.kept)
+        if isinstance(compaction, Compaction):
+            return Thinning(thinned, compaction, thinned.left)
+        plan = compaction
+    notes = thinned.left
+    if thinned.edits and isinstance(plan, str):
+        notes = (*notes, f"dropped code becomes zeros, the size stays: {plan}")
+    return Thinning(thinned, None, notes)
+
+
+def check_thinning(original: Source, result: Source, code: LibraryCode, thinning: Thinning, *, name: str) -> None:
+    """Prove by reading it that a result is what was planned.
+
+    Raises:
+        IntegrityError: it is not.
+    """
+    compaction, thinned = thinning.compaction, thinning.thinned
+    if compaction is not None and not isinstance(code.registered, str):
+        verify_compaction(original, result, code.registered, thinned.kept, compaction, name=name)
+        check_thinned([read_containers(result, compaction.section)], thinned, name=name)
+    elif thinned.edits:
+        sections = [read_containers(result, each.section) for each in code.file.code]
+        check_thinned(sections, thinned, name=name)
+
+
+def thin_library(
+    source: Source,
+    *,
+    name: str,
+    gpus: Sequence[str | Gpu],
+    change: ElfChange | None = None,
+    allow_missing: bool = False,
+    code: LibraryCode | None = None,
+) -> ThinLibrary:
+    """A library for some GPUs, checked against the original.
+
+    Args:
+        source: the library. Nothing of its code is held in memory.
+        name: what errors call it.
+        gpus: those it must run on: ``gfx90a``, ``gfx90a:xnack-``.
+        change: names to change in it as well, such as its search path.
+        allow_missing: accept kernels that hold nothing for these GPUs in the original either.
+        code: what :func:`read_library` said of the same source; read here if ``None``.
+
+    Raises:
+        UsageError: a GPU is none.
+        IntegrityError: the library is damaged, has nothing for a wanted GPU, or can't be changed so.
+    """
+    wanted = tuple(parse_gpu(gpu) if isinstance(gpu, str) else gpu for gpu in gpus)
+    code = code or read_library(source, name=name)
+    thinning = plan_thinning(code, ThinRules(gpus=wanted, allow_missing=allow_missing), name=name)
+    result = thinning.source(source)
+    check_thinning(source, result, code, thinning, name=name)
+    if change is not None:
+        changed = EditedSource(result, plan_edit(result, change, name=name))
+        verify_edit(result, changed, change, name=name)
+        result = changed
+    return ThinLibrary(
+        result,
+        result.size,
+        thinning.thinned.archs,
+        thinning.notes,
+        thinning.compaction is not None,
+        thinning.saved,
+    )
