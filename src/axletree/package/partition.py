@@ -16,7 +16,7 @@ from axletree.core.errors import IntegrityError
 from axletree.core.units import some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _SHOWN = 8
 
@@ -71,18 +71,13 @@ def glob_matches(pattern: str, paths: Iterable[str]) -> bool:
     return any(match(path) for path in paths)
 
 
-def claim_test(claim: Claim) -> Callable[[str], object]:
-    """A function that says whether a claim takes a path: its answer is true or false in a condition."""
-    return _compiled(claim).match
-
-
 def some_paths(paths: Sequence[str]) -> str:
     """The first of several paths, and how many more there are: what a message can show."""
     return some_of(paths, _SHOWN)
 
 
 def _takes(claim: Claim, path: str) -> bool:
-    return bool(claim_test(claim)(path))
+    return _compiled(claim).match(path) is not None
 
 
 def _matches(patterns: tuple[str, ...], path: str) -> bool:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.partition import Claim as Globs
-from axletree.package.partition import claim_test, some_paths
+from axletree.package.partition import some_paths
 from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.globs import glob_matcher
 from axletree.package.sdk.manifest import Claim
 
 if TYPE_CHECKING:
@@ -114,13 +114,14 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True):
     claim: Claim
     why: str = ""
 
-    def test(self, artifact: str, component: str) -> Callable[[str], object] | None:
+    def test(self, artifact: str, component: str) -> Callable[[str], bool] | None:
         """Whether it takes a path of an artifact's component; ``None`` where it takes none of them."""
         if component not in self.claim.components:
             return None
         if not any(fnmatchcase(artifact, pattern) for pattern in self.claim.artifacts):
             return None
-        return claim_test(Globs(files=self.claim.files, exclude=self.claim.exclude))
+        takes, leaves = glob_matcher(self.claim.files), glob_matcher(self.claim.exclude)
+        return lambda path: takes(path) and not leaves(path)
 
 
 def assign(entries: Iterable[Entry], manifest: Manifest) -> Ownership:
@@ -130,7 +131,7 @@ def assign(entries: Iterable[Entry], manifest: Manifest) -> Ownership:
     unless they are links that say the same, or folders.
     """
     ranked = _rules(manifest)
-    tests: dict[tuple[str, str], tuple[list[tuple[_Rule, Callable[[str], object]]], ...]] = {}
+    tests: dict[tuple[str, str], tuple[list[tuple[_Rule, Callable[[str], bool]]], ...]] = {}
     used: set[int] = set()
     owned, dropped, unmatched, disputed = [], [], [], []
     there, clashes = _look(entries)
@@ -141,10 +142,9 @@ def assign(entries: Iterable[Entry], manifest: Manifest) -> Ownership:
             active = tests[key] = tuple(
                 [(rule, test) for rule in rank if (test := rule.test(*key)) is not None] for rank in ranked
             )
-        path = f"{entry.path}/" if entry.kind == "folder" else entry.path  # `lib/x/**` is about the folder as well
         takers: list[_Rule] = []
         for rank in active:
-            takers = _takers(rank, path)
+            takers = _takers(rank, entry.path)
             if takers:
                 break
         used.update(map(id, takers))
@@ -170,12 +170,11 @@ def assign(entries: Iterable[Entry], manifest: Manifest) -> Ownership:
 
 def claimants(entry: Entry, manifest: Manifest) -> tuple[ClaimRef, ...]:
     """Every drop and claim that would take an entry, in the order in which they are asked; the first decides."""
-    path = f"{entry.path}/" if entry.kind == "folder" else entry.path
     found = []
     for rank in _rules(manifest):
         for rule in rank:
             test = rule.test(entry.artifact, entry.component)
-            if test is not None and test(path):
+            if test is not None and test(entry.path):
                 found.append(rule.ref)
     return tuple(found)
 
@@ -225,7 +224,7 @@ def _few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
-def _takers(rank: Sequence[tuple[_Rule, Callable[[str], object]]], path: str) -> list[_Rule]:
+def _takers(rank: Sequence[tuple[_Rule, Callable[[str], bool]]], path: str) -> list[_Rule]:
     """The first rule of each package (and the first drop) that takes a path."""
     found: dict[str | None, _Rule] = {}
     for rule, test in rank:

@@ -1,0 +1,392 @@
+"""What a manifest means: everything that is wrong with one whose structure is right."""
+
+from __future__ import annotations
+
+import re
+import sys
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from axletree.core.trees import is_safe_path
+from axletree.package.sdk.globs import glob_fault
+from axletree.package.sdk.targets import bare_target, is_family, is_target
+from axletree.recipe.faults import Fault, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from axletree.package.sdk.manifest import Claim, Manifest, Package, Places
+    from axletree.recipe.faults import Path
+
+_MODULE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_PREFIX = re.compile(r"[A-Z][A-Z0-9_]*[A-Z0-9]")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_ARTIFACT = re.compile(r"[A-Za-z0-9.+*?-]+")
+_ALTERNATIVES = re.compile(r"\{[^/]*,[^/]*\}|\[[^/]+\]")
+_SEARCHED = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME"})
+"""Variables that replacing breaks other programs with."""
+
+
+def manifest_faults(manifest: Manifest) -> list[Fault]:
+    """All faults of a manifest's meaning."""
+    checks = (
+        _about,
+        _packages,
+        _templates,
+        _requirements,
+        _claims,
+        _libraries,
+        _commands,
+        _environment,
+        _targets,
+        _debs,
+    )
+    return [fault for check in checks for fault in check(manifest)]
+
+
+def _about(manifest: Manifest) -> Iterator[Fault]:
+    sdk = manifest.sdk
+    if canonicalize_name(sdk.name) != sdk.name:
+        yield Fault(path=("sdk", "name"), message=f"{sdk.name!r} is not normalised", hint=canonicalize_name(sdk.name))
+    if not _MODULE.fullmatch(sdk.module):
+        hint = "a letter, then letters, digits and '_'"
+        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is no name of a module", hint=hint)
+    elif sdk.module in sys.stdlib_module_names:
+        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is a module of Python itself")
+    if not _COMMAND.fullmatch(sdk.command):
+        yield Fault(path=("sdk", "command"), message=f"{sdk.command!r} is no name of a program")
+    if not _PREFIX.fullmatch(sdk.prefix):
+        hint = "capital letters, digits and '_', without the '_' at the end: ROCM_SDK"
+        yield Fault(path=("sdk", "prefix"), message=f"{sdk.prefix!r} begins no environment variable", hint=hint)
+    if sdk.version is not None and not _is_version(sdk.version):
+        yield Fault(path=("sdk", "version"), message=f"{sdk.version!r} is no version (PEP 440)")
+    if sdk.license:
+        try:
+            canonicalize_license_expression(sdk.license)
+        except InvalidLicenseExpression:
+            hint = "identifiers of spdx.org/licenses, joined by AND and OR; LicenseRef-NAME for others"
+            yield Fault(path=("sdk", "license"), message=f"{sdk.license!r} is no SPDX expression", hint=hint)
+    yield from (
+        Fault(path=("sdk", "urls", label), message=f"{url!r} is no address", hint="https://...")
+        for label, url in sdk.urls.items()
+        if not re.fullmatch(r"https?://[^\s,]+", url)
+    )
+    yield from _places(sdk.bin, ("sdk", "bin"))
+    yield from _places(sdk.cmake, ("sdk", "cmake"))
+    yield from _one_line(sdk.summary, ("sdk", "summary"))
+    known = {package.name: package for package in manifest.package if package.kind != "devel"}
+    root = known.get(sdk.root_package)
+    path: Path = ("sdk", "root-package")
+    if root is None:
+        hint = suggestion(sdk.root_package, known, "packages of this manifest")
+        yield Fault(path=path, message=f"there is no package {sdk.root_package!r} that can be the root", hint=hint)
+    elif root.extra:
+        message = f"{root.name!r} is installed only with extra {root.extra!r}, so there may be no root"
+        yield Fault(path=path, message=message, needs=(("package",),))
+
+
+def _packages(manifest: Manifest) -> Iterator[Fault]:
+    names: dict[str, int] = {}
+    dists = {manifest.sdk.name: "the selector"}
+    modules = {manifest.sdk.module: "the selector"}
+    devel: str | None = None
+    for number, package in enumerate(manifest.package):
+        path: Path = ("package", number)
+        if package.name in names:
+            yield Fault(path=(*path, "name"), message=f"a second package {package.name!r}")
+        names.setdefault(package.name, number)
+        if canonicalize_name(package.dist) != package.dist:
+            hint = canonicalize_name(package.dist)
+            yield Fault(path=(*path, "dist"), message=f"{package.dist!r} is not normalised", hint=hint)
+        elif package.dist in dists:
+            message = f"{package.dist!r} is the distribution of {dists[package.dist]} too"
+            yield Fault(path=(*path, "dist"), message=message)
+        else:
+            module = package.dist.replace("-", "_")
+            if module in modules:
+                message = f"its module {module!r} is that of {modules[module]} too"
+                yield Fault(path=(*path, "dist"), message=message, hint="give sdk.module or dist another name")
+            elif module in sys.stdlib_module_names or not _MODULE.fullmatch(module):
+                yield Fault(path=(*path, "dist"), message=f"{module!r} can't be a module of its own")
+            modules.setdefault(module, f"package {package.name!r}")
+        dists.setdefault(package.dist, f"package {package.name!r}")
+        if package.kind == "devel":
+            if devel is not None:
+                message = f"a second devel package beside {devel!r}: there is one tree to expand"
+                yield Fault(path=(*path, "kind"), message=message)
+            devel = devel or package.name
+        yield from _one_line(package.summary, (*path, "summary"))
+        yield from _extra(package, manifest.package, path)
+
+
+def _extra(package: Package, packages: Sequence[Package], path: Path) -> Iterator[Fault]:
+    extra = package.extra
+    if not extra:
+        return
+    if not _NAME.fullmatch(extra) or canonicalize_name(extra) != extra:
+        hint = "small letters, digits and '-', a letter or digit at both ends"
+        yield Fault(path=(*path, "extra"), message=f"{extra!r} is no normalised name of an extra", hint=hint)
+    for other in packages:
+        made = ("device-", f"{other.extra or other.name}-")
+        if other.kind == "libraries" and other is not package and extra.startswith(made):
+            message = f"extras of this form are made for the GPU code of {other.name!r}"
+            yield Fault(path=(*path, "extra"), message=message)
+
+
+def _templates(manifest: Manifest) -> Iterator[Fault]:
+    taken = {package.dist for package in manifest.package} | {manifest.sdk.name}
+    filled: set[str] = set()
+    for number, package in enumerate(manifest.package):
+        for key, place, text in (("family", "{family}", package.family), ("device", "{target}", package.device)):
+            path: Path = ("package", number, key)
+            if not text:
+                continue
+            if package.kind != "libraries":
+                yield Fault(path=path, message="only a package of kind 'libraries' is made for GPUs")
+                continue
+            made = text.replace(place, "gfx90a")
+            if text.count(place) != 1 or not _NAME.fullmatch(made) or canonicalize_name(made) != made:
+                hint = f"a distribution's name with {place} in it: {package.dist}-{place}"
+                yield Fault(path=path, message=f"{text!r} names no distribution for each {key}", hint=hint)
+            elif made in filled | taken:
+                yield Fault(path=path, message=f"{text!r} is used already", hint="each kind needs names of its own")
+            filled.add(made)
+
+
+def _requirements(manifest: Manifest) -> Iterator[Fault]:
+    packages = {package.name: package for package in manifest.package}
+    for number, package in enumerate(manifest.package):
+        for place, name in enumerate(package.requires):
+            path: Path = ("package", number, "requires", place)
+            if name == package.name:
+                yield Fault(path=path, message="requires itself")
+            elif name not in packages:
+                hint = suggestion(name, packages, "packages of this manifest")
+                yield Fault(path=path, message=f"there is no package {name!r}", hint=hint, needs=(("package",),))
+            elif packages[name].kind == "devel":
+                yield Fault(path=path, message="nothing can load libraries of the devel package: it is expanded later")
+    for number, package in enumerate(manifest.package):
+        circle = _circle(package.name, packages)
+        if circle:
+            way = " -> ".join(circle)
+            yield Fault(path=("package", number, "requires"), message=f"packages require each other in a circle: {way}")
+            return
+
+
+def _circle(start: str, packages: Mapping[str, Package]) -> list[str]:
+    """The way from a package back to itself, over others."""
+    stack = [[start]]
+    seen: set[str] = set()
+    while stack:
+        way = stack.pop()
+        for name in packages[way[-1]].requires if way[-1] in packages else ():
+            if name == start and len(way) > 1:
+                return [*way, start]
+            if name not in seen and name != start:
+                seen.add(name)
+                stack.append([*way, name])
+    return []
+
+
+def _claims(manifest: Manifest) -> Iterator[Fault]:
+    for number, package in enumerate(manifest.package):
+        if not package.claim and package.kind != "devel":
+            hint = "add a [[package.claim]] behind it"
+            yield Fault(path=("package", number), message=f"package {package.name!r} claims nothing", hint=hint)
+        for place, claim in enumerate(package.claim):
+            yield from _claim(claim, ("package", number, "claim", place))
+    for number, drop in enumerate(manifest.drop):
+        yield from _claim(drop, ("drop", number))
+        if not drop.why.strip():
+            yield Fault(path=("drop", number, "why"), message="says nothing")
+
+
+def _claim(claim: Claim, path: Path) -> Iterator[Fault]:
+    for key, given in (("artifacts", claim.artifacts), ("components", claim.components), ("files", claim.files)):
+        if not given:
+            yield Fault(path=(*path, key), message="is empty, so it takes nothing", hint="leave it out for the default")
+    for place, name in enumerate(claim.artifacts):
+        if not _ARTIFACT.fullmatch(name):
+            hint = "letters, digits, '-' and '.', with '*' and '?' for any: no artifact's name has a '_'"
+            yield Fault(path=(*path, "artifacts", place), message=f"{name!r} is the name of no artifact", hint=hint)
+    yield from glob_faults(claim.files, (*path, "files"))
+    yield from glob_faults(claim.exclude, (*path, "exclude"))
+    if "**" in claim.exclude:
+        yield Fault(path=(*path, "exclude"), message="excludes everything")
+
+
+def glob_faults(patterns: Iterable[str], path: Path) -> Iterator[Fault]:
+    """Patterns that can match nothing, or not what was meant."""
+    for place, pattern in enumerate(patterns):
+        fault = glob_fault(pattern)
+        if fault is not None:
+            yield Fault(path=(*path, place), message=f"{pattern!r} {fault}")
+        elif _ALTERNATIVES.search(pattern):
+            hint = "write one pattern for each, or '?' for any one character"
+            yield Fault(
+                path=(*path, place), message=f"{pattern!r}: brackets and braces stand for themselves", hint=hint
+            )
+
+
+def _libraries(manifest: Manifest) -> Iterator[Fault]:
+    about = manifest.libraries
+    for user, names in about.opens.items():
+        if not is_safe_path(user):
+            message = "is neither a SONAME nor the relative path of a file"
+            yield Fault(path=("libraries", "opens", user), message=message)
+        yield from (
+            Fault(path=("libraries", "opens", user, place), message=f"{name!r} is no name of a library")
+            for place, name in enumerate(names)
+            if not name or "/" in name
+        )
+    yield from glob_faults(about.dependent, ("libraries", "dependent"))
+    for soname, short in about.shortnames.items():
+        if not _COMMAND.fullmatch(short) or "/" in soname:
+            hint = 'SONAME = short name: "libfoo.so.1" = "foo"'
+            yield Fault(path=("libraries", "shortnames", soname), message=f"{short!r} is no short name", hint=hint)
+    yield from glob_faults(manifest.devel.links, ("devel", "links"))
+    for pattern, what in manifest.system.items():
+        if "/" in pattern or not pattern.strip("*?"):
+            message = "takes any library for one of the host, also one that is missing" if pattern else "is empty"
+            message = "is no SONAME" if "/" in pattern else message
+            yield Fault(path=("system", pattern), message=message, hint='glob of SONAMEs: "libz.so.*" = "zlib1g"')
+        if not what.strip():
+            yield Fault(path=("system", pattern), message="says nothing of what to install for it")
+
+
+def _commands(manifest: Manifest) -> Iterator[Fault]:
+    seen: dict[str, int] = {}
+    for number, command in enumerate(manifest.command):
+        path: Path = ("command", number)
+        yield from glob_faults(command.files, (*path, "files"))
+        for place, file in enumerate(command.files):
+            if file in seen:
+                message = f"{file!r} stands in command {seen[file] + 1} too, which counts"
+                yield Fault(path=(*path, "files", place), message=message)
+            seen.setdefault(file, number)
+        if command.expect and not command.args:
+            message = "is never looked at: without args self tests do not call the program"
+            yield Fault(path=(*path, "expect"), message=message)
+        if not command.expect_exit:
+            yield Fault(path=(*path, "expect-exit"), message="is empty, so that every end is wrong")
+        yield from (
+            Fault(path=(*path, "expect-exit", place), message=f"no program ends with {code}")
+            for place, code in enumerate(command.expect_exit)
+            if code > 255
+        )
+
+
+def _environment(manifest: Manifest) -> Iterator[Fault]:
+    for variable, places in manifest.environment.items():
+        path: Path = ("environment", variable)
+        if not _VARIABLE.fullmatch(variable):
+            yield Fault(path=path, message=f"{variable!r} is no name of an environment variable")
+        elif variable in _SEARCHED:
+            message = "would replace what others put there"
+            yield Fault(path=path, message=message, hint="sdk.bin is put before PATH; libraries are found without help")
+        texts = (places,) if isinstance(places, str) else places
+        if any(text.startswith("=") for text in texts):
+            if len(texts) > 1:
+                yield Fault(path=path, message="a text that begins with '=' stands alone")
+            elif not texts[0].isprintable():
+                yield Fault(path=path, message="has characters that can't stand in a shell's line")
+        else:
+            yield from _places(places, path)
+
+
+def _targets(manifest: Manifest) -> Iterator[Fault]:
+    section = manifest.targets
+    if section.table and section.maker != "hip":
+        yield Fault(path=("targets", "table"), message=f"table {section.table!r} is of the maker 'hip'")
+    groups = section.groups
+    for name, inner in groups.items():
+        path: Path = ("targets", "groups", name)
+        if canonicalize_name(name) != name.lower() or not _NAME.fullmatch(name.lower()):
+            hint = "letters, digits and '-': it becomes part of a distribution's name"
+            yield Fault(path=path, message=f"{name!r} is no name of a family", hint=hint)
+        elif is_target(bare_target(name)):
+            yield Fault(path=path, message=f"{name!r} is the name of a target")
+        if not inner:
+            yield Fault(path=path, message="has no members")
+        for place, member in enumerate(inner):
+            if not _is_known(member, groups):
+                hint = (
+                    suggestion(member, groups, "groups of this manifest") or "gfx90a, gfx9_0, gfx11, gfx110X-all, sm_90"
+                )
+                message = f"{member!r} is neither a target, nor a family, nor a group"
+                yield Fault(path=(*path, place), message=message, hint=hint)
+        if _inside(name, name, groups, set()):
+            yield Fault(path=path, message="is a member of itself")
+    if section.default and not _is_known(section.default, groups):
+        hint = suggestion(section.default, groups, "groups of this manifest")
+        message = f"{section.default!r} is neither a target, nor a family, nor a group"
+        yield Fault(path=("targets", "default"), message=message, hint=hint)
+
+
+def _is_known(name: str, groups: Mapping[str, tuple[str, ...]]) -> bool:
+    return name in groups or is_family(name) or is_target(bare_target(name))
+
+
+def _inside(wanted: str, name: str, groups: Mapping[str, tuple[str, ...]], seen: set[str]) -> bool:
+    for member in groups.get(name, ()):
+        if member == wanted:
+            return True
+        if member not in seen:
+            seen.add(member)
+            if _inside(wanted, member, groups, seen):
+                return True
+    return False
+
+
+def _debs(manifest: Manifest) -> Iterator[Fault]:
+    debs = manifest.debs
+    if debs is None:
+        return
+    if debs.prefix != "." and not is_safe_path(debs.prefix):
+        yield Fault(path=("debs", "prefix"), message=f"{debs.prefix!r} is no relative folder", hint="usr, or opt/rocm")
+    claims = [claim for package in manifest.package for claim in package.claim] + list(manifest.drop)
+    before: list[str] = []
+    for pattern, artifact in debs.artifacts.items():
+        path: Path = ("debs", "artifacts", pattern)
+        if not _NAME.fullmatch(artifact):
+            yield Fault(path=path, message=f"{artifact!r} can't be the name of an artifact", hint="as core-hip")
+        elif not any(fnmatchcase(artifact, glob) for claim in claims for glob in claim.artifacts):
+            message = f"no claim and no drop is about artifact {artifact!r}"
+            known = {glob for claim in claims for glob in claim.artifacts if "*" not in glob}
+            yield Fault(path=path, message=message, hint=suggestion(artifact, known, "artifacts of claims"))
+        ahead = next((each for each in before if fnmatchcase(pattern, each)), None)
+        if ahead is not None:
+            yield Fault(path=path, message=f"is never asked: {ahead!r} before it takes the same", hint="put it first")
+        before.append(pattern)
+    for component, patterns in debs.components.items():
+        yield from glob_faults(patterns, ("debs", "components", component))
+
+
+def _places(places: Places, path: Path) -> Iterator[Fault]:
+    texts = (places,) if isinstance(places, str) else places
+    if not texts:
+        yield Fault(path=path, message="names no place")
+    for place, text in enumerate(texts):
+        if text != "." and not is_safe_path(text):
+            at = path if isinstance(places, str) else (*path, place)
+            hint = "a path below the prefix without slashes at its ends, or '.'"
+            yield Fault(path=at, message=f"{text!r} is no place in the SDK", hint=hint)
+
+
+def _one_line(text: str, path: Path) -> Iterator[Fault]:
+    if "\n" in text or not text.isprintable():
+        yield Fault(path=path, message="is more than one line")
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
