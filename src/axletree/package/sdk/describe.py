@@ -115,8 +115,9 @@ def preload_order(libraries: Iterable[ShippedLibrary]) -> tuple[str, ...]:
     with what they need in any case.
     """
     graph: dict[str, set[str]] = {}
-    names = {library.soname: library.shortname for library in libraries}
-    for library in libraries:
+    listed = sorted(libraries, key=lambda library: (library.shortname, library.path))
+    names = {library.soname: library.shortname for library in listed}
+    for library in listed:
         graph.setdefault(library.shortname, set()).update(
             names[soname] for soname in library.needs if soname in names and names[soname] != library.shortname
         )

@@ -1,0 +1,517 @@
+"""The plan of an SDK's packages: payloads, search paths across packages, GPUs, the devel payload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from axletree.binary.elf.facts import ElfFacts
+from axletree.core.errors import IntegrityError
+from axletree.package.sdk.describe import first_place, preload_order, shortname
+from axletree.package.sdk.entries import Component, Entry
+from axletree.package.sdk.links import SdkTree
+from axletree.package.sdk.manifest import Manifest, parse_manifest
+from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
+from axletree.package.sdk.shipped import ShippedLibrary
+from axletree.package.sdk.targets import Selection
+
+if TYPE_CHECKING:
+    from axletree.package.sdk.plan import SdkPlan
+
+MANIFEST = """
+[sdk]
+name = "gizmo"
+module = "gizmo_sdk"
+command = "gizmo"
+prefix = "GIZMO"
+bin = "bin"
+cmake = ["lib/nowhere/cmake", "lib/cmake"]
+
+[[package]]
+name = "core"
+kind = "core"
+dist = "gizmo-core"
+claim = [{}]
+
+[[package]]
+name = "libraries"
+kind = "libraries"
+dist = "gizmo-libraries"
+family = "gizmo-libraries-{family}"
+device = "gizmo-device-{target}"
+extra = "libraries"
+requires = ["core"]
+claim = [{}]
+
+[[package]]
+name = "extra"
+kind = "runtime"
+dist = "gizmo-extra"
+extra = "extra"
+claim = [{}]
+
+[[package]]
+name = "devel"
+kind = "devel"
+dist = "gizmo-devel"
+extra = "devel"
+requires = ["core", "libraries"]
+claim = [{}]
+
+[[command]]
+files = ["bin/g++*", "bin/gizmo*"]
+devel = true
+args = ["--version"]
+expect = "1.0"
+
+[libraries]
+dependent = ["lib/plugins/**"]
+optional = ["maybe*"]
+
+[libraries.opens]
+"libgizmo.so.1" = ["libopened.so.2", "libnever.so.9"]
+
+[environment]
+GIZMO_PATH = "."
+GIZMO_BITCODE = ["bitcode", "lib/bitcode"]
+GIZMO_NONE = "nowhere"
+GIZMO_PLATFORM = "=gpu"
+
+[system]
+"libnuma.so.*" = "libnuma1"
+"""
+PROMISED = frozenset({"libc.so.6", "libm.so.6"})
+
+
+def manifest(text: str = MANIFEST) -> Manifest:
+    return parse_manifest(text, filename="gizmo.toml")
+
+
+def library(soname: str | None, *needed: str, **more: Any) -> ElfFacts:
+    return ElfFacts(
+        bits=64, order="little", kind="shared", machine=62, dynamic=True, soname=soname, needed=needed, **more
+    )
+
+
+def program(*needed: str) -> ElfFacts:
+    return ElfFacts(
+        bits=64,
+        order="little",
+        kind="shared",
+        machine=62,
+        dynamic=True,
+        needed=needed,
+        interpreter="/lib64/ld-linux-x86-64.so.2",
+    )
+
+
+class Sdk:
+    """An SDK that is written down file by file."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.owned: dict[str, tuple[Entry, ...]] = dict.fromkeys(("core", "libraries", "extra", "devel"), ())
+        self.facts: dict[str, ElfFacts] = {}
+        self.code: dict[str, tuple[str, ...]] = {}
+        self.selection = Selection(targets=(), families={}, choices={}, hierarchy={})
+
+    def file(
+        self,
+        package: str | None,
+        path: str,
+        facts: ElfFacts | None = None,
+        *,
+        code: tuple[str, ...] = (),
+        target: str = "generic",
+        component: Component = "lib",
+        artifact: str = "a",
+    ) -> Entry:
+        source = f"{path}@{artifact}-{target}"
+        entry = Entry(
+            path=path,
+            artifact=artifact,
+            component=component,
+            source=source,
+            size=1,
+            target=target,
+            executable=facts is not None and facts.interpreter is not None,
+        )
+        if facts is not None:
+            self.facts[source] = facts
+        if code:
+            self.code[source] = code
+        return self.add(package, entry)
+
+    def link(self, package: str | None, path: str, link: str) -> Entry:
+        return self.add(package, Entry(path=path, kind="link", artifact="a", component="lib", link=link))
+
+    def add(self, package: str | None, entry: Entry) -> Entry:
+        self.entries.append(entry)
+        if package is not None:
+            self.owned[package] += (entry,)
+        return entry
+
+    @property
+    def known(self) -> Known:
+        return Known(
+            entries=tuple(self.entries),
+            owned=self.owned,
+            facts=self.facts,
+            code=self.code,
+            selection=self.selection,
+            promised=PROMISED,
+        )
+
+    def plan(self) -> SdkPlan:
+        return plan_sdk(manifest(), self.known, version="1.0")
+
+
+@pytest.fixture
+def sdk() -> Sdk:
+    """A runtime library that opens another, a compiler with a second name, a library with GPU code, headers."""
+    sdk = Sdk()
+    sdk.file("core", "lib/libgizmo.so.1.2.3", library("libgizmo.so.1", "libc.so.6", "libnuma.so.1"))
+    sdk.link("core", "lib/libgizmo.so.1", "libgizmo.so.1.2.3")
+    sdk.link("devel", "lib/libgizmo.so", "libgizmo.so.1")
+    sdk.file("core", "lib/libopened.so.2", library("libopened.so.2"))
+    sdk.file("core", "bin/gizmocc", program("libgizmo.so.1"))
+    sdk.link("core", "bin/g++", "gizmocc")
+    sdk.file("core", "lib/bitcode/a.bc")
+    sdk.file("libraries", "lib/libfront.so.0", library("libfront.so.0", "libkernels.so.3", "libgizmo.so.1"))
+    sdk.file(
+        "libraries",
+        "lib/libkernels.so.3.0",
+        library("libkernels.so.3", "libgizmo.so.1"),
+        code=("gfx900", "gfx906:xnack-", "gfx1030"),
+    )
+    sdk.link("libraries", "lib/libkernels.so.3", "libkernels.so.3.0")
+    sdk.link("devel", "lib/libkernels.so", "libkernels.so.3")
+    sdk.file("devel", "include/gizmo.h", component="dev")
+    sdk.file("devel", "lib/cmake/gizmo/gizmo-config.cmake", component="dev")
+    sdk.selection = Selection(
+        targets=("gfx900", "gfx906", "gfx1030"),
+        families={"gfx9_0": ("gfx900", "gfx906")},
+        choices={"gfx9_0": ("gfx900", "gfx906"), "gfx900": ("gfx900",)},
+        hierarchy={"gfx900": ("gfx9_0", "gfx9")},
+        default="gfx9_0",
+    )
+    return sdk
+
+
+def items(plan: SdkPlan, dist: str) -> dict[str, Any]:
+    package = next(each for each in plan.packages if each.shipped.dist == dist)
+    return {item.path: item for item in package.items}
+
+
+def rpath(item: Any) -> tuple[str, ...] | None:
+    return item.change.rpath if item.change is not None else None
+
+
+def test_libraries_are_there_once_under_their_sonames(sdk: Sdk) -> None:
+    core = items(sdk.plan(), "gizmo-core")
+    assert sorted(core) == ["bin/g++", "bin/gizmocc", "lib/bitcode/a.bc", "lib/libgizmo.so.1", "lib/libopened.so.2"]
+    assert core["lib/libgizmo.so.1"].entry.path == "lib/libgizmo.so.1.2.3"
+
+
+def test_a_link_to_a_program_becomes_a_launcher(sdk: Sdk) -> None:
+    sdk.link("extra", "libexec/deep/gizmocc-1", "../../bin/gizmocc")
+    plan = sdk.plan()
+    launcher = items(plan, "gizmo-core")["bin/g++"]
+    assert (launcher.role, launcher.launches) == ("launcher", "gizmocc")
+    across = items(plan, "gizmo-extra")["libexec/deep/gizmocc-1"]
+    assert across.launches == "../../../_gizmo_core/bin/gizmocc"
+
+
+def test_other_links_become_copies_and_links_to_folders_stay_out(sdk: Sdk) -> None:
+    sdk.link("core", "share/a.bc", "../lib/bitcode/a.bc")
+    sdk.link("core", "code", "lib/bitcode")
+    sdk.link("core", "share/through", "../code/a.bc")
+    plan = sdk.plan()
+    core = items(plan, "gizmo-core")
+    assert core["share/a.bc"].entry.path == core["share/through"].entry.path == "lib/bitcode/a.bc"
+    assert "code" not in core
+    assert {item.path: item.link for item in plan.devel}["code"] == "lib/bitcode"
+
+
+@pytest.mark.parametrize("target", ["missing.so", "/usr/lib/libc.so.6", "../../out", "self"])
+def test_a_link_that_leads_nowhere_is_an_error(sdk: Sdk, target: str) -> None:
+    sdk.link("core", "lib/self", target)
+    sdk.link("core", "lib/other", "nothing")
+    with pytest.raises(IntegrityError) as caught:
+        sdk.plan()
+    text = str(caught.value)
+    assert "lib/self" in text
+    assert "lib/other: a: is a link to nothing, which is not in the tree" in text
+    assert "[[drop]]" in text
+
+
+def test_two_files_for_one_place_are_an_error(sdk: Sdk) -> None:
+    sdk.file("core", "lib/libgizmo.so.1.2.4", library("libgizmo.so.1"))
+    with pytest.raises(IntegrityError, match=r"libgizmo\.so\.1\.2\.3 and lib/libgizmo\.so\.1\.2\.4 both want to be"):
+        sdk.plan()
+
+
+def test_search_paths_lead_to_what_is_needed_and_nowhere_else(sdk: Sdk) -> None:
+    sdk.file("core", "lib/plugins/libplug.so", library(None, "libc.so.6", runpath=("/build/lib", "$ORIGIN/../x")))
+    sdk.file("core", "lib/libfine.so.1", library("libfine.so.1", "libopened.so.2", rpath=("$ORIGIN",)))
+    plan = sdk.plan()
+    core = items(plan, "gizmo-core")
+    assert rpath(core["bin/gizmocc"]) == ("$ORIGIN/../lib",)
+    assert rpath(core["lib/libgizmo.so.1"]) == ("$ORIGIN",)  # what it opens lies beside it
+    assert rpath(core["lib/plugins/libplug.so"]) == ()
+    assert core["lib/libfine.so.1"].change is None
+    assert core["lib/libopened.so.2"].change is None
+    devices = [f"$ORIGIN/../../_gizmo_{name}/lib" for name in ("libraries_gfx9_0", "device_gfx900", "device_gfx906")]
+    front = rpath(items(plan, "gizmo-libraries")["lib/libfront.so.0"])
+    assert front == (*devices, "$ORIGIN/../../_gizmo_device_gfx1030/lib", "$ORIGIN/../../_gizmo_core/lib")
+
+
+def test_a_library_that_nobody_brings_is_an_error(sdk: Sdk) -> None:
+    sdk.file("core", "bin/lost", program("libnowhere.so.7", "libc.so.6"))
+    sdk.file("core", "bin/lost-too", program("libnowhere.so.7"))
+    with pytest.raises(IntegrityError) as caught:
+        sdk.plan()
+    assert "_gizmo_core/bin/lost: libnowhere.so.7: needs libnowhere.so.7 (and 1 more files)" in str(caught.value)
+    assert '"libnowhere.so.7" = "package of the host"' in str(caught.value)
+
+
+def test_a_library_of_a_package_that_is_not_required_is_an_error(sdk: Sdk) -> None:
+    sdk.file("core", "bin/upward", program("libfront.so.0"))
+    with pytest.raises(IntegrityError) as caught:
+        sdk.plan()
+    assert "needs libfront.so.0, which only package libraries has" in str(caught.value)
+    assert 'add "libraries" to requires of [[package]] "core"' in str(caught.value)
+
+
+def test_what_hosts_bring_is_written_down(sdk: Sdk) -> None:
+    shipped = sdk.plan().packages[0].shipped
+    assert [(need.soname, need.package, need.files) for need in shipped.system] == [
+        ("libnuma.so.1", "libnuma1", ("lib/libgizmo.so.1",))
+    ]
+
+
+def test_an_own_library_is_preferred_to_the_hosts(sdk: Sdk) -> None:
+    sdk.file("core", "lib/deps/libnuma.so.1", library("libnuma.so.1"))
+    plan = sdk.plan()
+    assert plan.packages[0].shipped.system == ()
+    assert rpath(items(plan, "gizmo-core")["lib/libgizmo.so.1"]) == ("$ORIGIN/deps", "$ORIGIN")
+
+
+def test_gpu_code_goes_into_packages_for_families_and_targets(sdk: Sdk) -> None:
+    plan = sdk.plan()
+    made = {each.shipped.dist: each for each in plan.packages}
+    assert list(made) == [
+        "gizmo-core",
+        "gizmo-libraries",
+        "gizmo-libraries-gfx9-0",
+        "gizmo-device-gfx900",
+        "gizmo-device-gfx906",
+        "gizmo-device-gfx1030",
+    ]
+    assert list(items(plan, "gizmo-libraries")) == ["lib/libfront.so.0"]
+    family = made["gizmo-libraries-gfx9-0"]
+    assert (family.extra, family.shipped.folder) == ("libraries-gfx9-0", "_gizmo_libraries_gfx9_0")
+    assert family.requires == ("gizmo-libraries", "gizmo-core")
+    (kernels,) = family.items
+    assert (kernels.path, kernels.thin) == ("lib/libkernels.so.3", ("gfx900", "gfx906"))
+    assert rpath(kernels) == ("$ORIGIN/../../_gizmo_core/lib",)
+    (single,) = made["gizmo-device-gfx906"].items
+    assert single.thin == ("gfx906",)
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        ("lib/kernels/Kernels_gfx900.co", {"gizmo-libraries-gfx9-0", "gizmo-device-gfx900"}),
+        ("share/db/gfx1030.kdb", {"gizmo-device-gfx1030"}),
+        ("lib/kernels/fallback.dat", {"gizmo-libraries"}),
+        ("lib/gfx900.py", {"gizmo-libraries"}),
+    ],
+)
+def test_files_that_kernels_are_kept_in_go_by_their_names(sdk: Sdk, path: str, where: set[str]) -> None:
+    sdk.file("libraries", path)
+    plan = sdk.plan()
+    assert {each.shipped.dist for each in plan.packages if path in items(plan, each.shipped.dist)} == where
+
+
+def test_artifacts_for_single_targets_may_bring_the_same_path(sdk: Sdk) -> None:
+    sdk.file("libraries", "lib/db/tuning.txt", target="gfx900", artifact="blas")
+    sdk.file("libraries", "lib/db/tuning.txt", target="gfx1030", artifact="blas")
+    plan = sdk.plan()
+    sources = {
+        each.shipped.dist: items(plan, each.shipped.dist)["lib/db/tuning.txt"].entry.target
+        for each in plan.packages
+        if "lib/db/tuning.txt" in items(plan, each.shipped.dist)
+    }
+    assert sources == {
+        "gizmo-libraries-gfx9-0": "gfx900",
+        "gizmo-device-gfx900": "gfx900",
+        "gizmo-device-gfx1030": "gfx1030",
+    }
+
+
+def test_two_targets_of_a_family_can_t_bring_the_same_path(sdk: Sdk) -> None:
+    sdk.file("libraries", "lib/db/tuning.txt", target="gfx900", artifact="blas")
+    sdk.file("libraries", "lib/db/tuning.txt", target="gfx906", artifact="blas")
+    with pytest.raises(IntegrityError, match="comes from blas for gfx900 and from blas for gfx906"):
+        sdk.plan()
+
+
+def test_files_for_one_gpu_belong_in_no_other_kind_of_package(sdk: Sdk) -> None:
+    sdk.file("core", "lib/tuned.txt", target="gfx900")
+    with pytest.raises(IntegrityError, match="is for gfx900 only, but package core is for all GPUs"):
+        sdk.plan()
+
+
+def test_the_devel_payload_is_the_whole_sdk(sdk: Sdk) -> None:
+    sdk.add("devel", Entry(path="share/empty", kind="folder", artifact="a", component="dev"))
+    sdk.file("devel", "lib/libonly.so.4.4", library("libonly.so.4", "libgizmo.so.1", "libkernels.so.3"))
+    sdk.file("devel", "lib/libstatic.a", component="dev")
+    plan = sdk.plan()
+    members = {item.path: item for item in plan.devel}
+    links = {path: item.link for path, item in members.items() if item.kind == "link"}
+    assert links == {
+        "bin/g++": "gizmocc",
+        "bin/gizmocc": "../../_gizmo_core/bin/gizmocc",
+        "lib/bitcode/a.bc": "../../../_gizmo_core/lib/bitcode/a.bc",
+        "lib/libfront.so.0": "../../_gizmo_libraries/lib/libfront.so.0",
+        "lib/libgizmo.so": "libgizmo.so.1",
+        "lib/libgizmo.so.1": "../../_gizmo_core/lib/libgizmo.so.1",
+        "lib/libgizmo.so.1.2.3": "libgizmo.so.1",
+        "lib/libkernels.so": "libkernels.so.3",
+        "lib/libkernels.so.3.0": "libkernels.so.3",
+        "lib/libonly.so.4.4": "libonly.so.4",
+        "lib/libopened.so.2": "../../_gizmo_core/lib/libopened.so.2",
+    }
+    assert "lib/libkernels.so.3" not in members  # comes with the package of the GPU that is there
+    assert members["lib/libonly.so.4"].change is not None
+    assert members["lib/libonly.so.4"].change.rpath == ("$ORIGIN",)
+    assert [path for path, item in members.items() if item.kind == "folder"] == [
+        "bin",
+        "include",
+        "lib",
+        "lib/bitcode",
+        "lib/cmake",
+        "lib/cmake/gizmo",
+        "share",
+        "share/empty",
+    ]
+    assert plan.devel_requires == ("gizmo-core", "gizmo-libraries")
+
+
+def test_a_devel_link_to_what_was_dropped_is_an_error(sdk: Sdk) -> None:
+    sdk.file(None, "share/dropped.txt")
+    sdk.link("devel", "share/pointer.txt", "dropped.txt")
+    with pytest.raises(IntegrityError, match=r"is a link to dropped\.txt, which is dropped"):
+        sdk.plan()
+
+
+def test_packages_with_nothing_in_them_are_not_made(sdk: Sdk) -> None:
+    sdk.owned["libraries"] = ()
+    sdk.owned["devel"] = tuple(entry for entry in sdk.owned["devel"] if "kernels" not in entry.path)
+    plan = sdk.plan()
+    assert [each.shipped.dist for each in plan.packages] == ["gizmo-core"]
+    assert plan.devel_requires == ("gizmo-core",)
+
+
+def test_what_the_selector_says(sdk: Sdk) -> None:
+    plan = sdk.plan()
+    said = describe_sdk(manifest(), sdk.known, plan, version="1.0")
+    assert said.environment == {
+        "GIZMO_BITCODE": "{root}/lib/bitcode",
+        "GIZMO_PATH": "{root}",
+        "GIZMO_PLATFORM": "gpu",
+    }
+    assert (said.bin, said.cmake, said.default_family) == ("bin", "lib/cmake", "gfx9_0")
+    assert said.preload_order.index("opened") < said.preload_order.index("gizmo") < said.preload_order.index("kernels")
+    assert said.preload_order.index("kernels") < said.preload_order.index("front")
+    assert [each.extra for each in said.packages] == [
+        "",
+        "libraries",
+        "libraries-gfx9-0",
+        "device-gfx900",
+        "device-gfx906",
+        "device-gfx1030",
+        "devel",
+    ]
+
+
+def test_commands_are_those_that_the_payload_has(sdk: Sdk) -> None:
+    sdk.file("core", "sbin/gizmo-admin", program())
+    sdk.file("core", "bin/other", program())
+    commands = sdk.plan().packages[0].shipped.commands
+    assert [(each.name, each.path, each.devel, each.expect) for each in commands] == [
+        ("g++", "bin/g++", True, "1.0"),
+        ("gizmocc", "bin/gizmocc", True, "1.0"),
+    ]
+
+
+def test_libraries_are_listed_with_what_they_need_of_the_sdk(sdk: Sdk) -> None:
+    sdk.file("core", "lib/plugins/libgizmo.so", library("libgizmo.so.1", "libc.so.6"))
+    sdk.file("core", "lib/libmaybe2.so.1", library("libmaybe2.so.1"))
+    libraries = {each.path: each for each in sdk.plan().packages[0].shipped.libraries}
+    assert libraries["lib/libgizmo.so.1"] == ShippedLibrary(
+        shortname="gizmo", path="lib/libgizmo.so.1", soname="libgizmo.so.1", needs=("libopened.so.2",)
+    )
+    plugin = libraries["lib/plugins/libgizmo.so.1"]
+    assert (plugin.shortname, plugin.standalone) == ("libgizmo.so.1", False)
+    assert libraries["lib/libmaybe2.so.1"].optional
+
+
+@pytest.mark.parametrize(
+    ("soname", "short"),
+    [
+        ("libamdhip64.so.5", "amdhip64"),
+        ("libLLVM-15.so.1", "LLVM-15"),
+        ("libhiprtc-builtins.so.5.2", "hiprtc-builtins"),
+        ("LLVMgold.so", "LLVMgold"),
+        ("libfoo.so", "foo"),
+        ("odd", "odd"),
+    ],
+)
+def test_short_names(soname: str, short: str) -> None:
+    assert shortname(soname) == short
+
+
+def test_libraries_that_need_each_other_are_still_ordered() -> None:
+    def shipped(name: str, *needs: str) -> ShippedLibrary:
+        return ShippedLibrary(
+            shortname=name, path=name, soname=f"lib{name}.so", needs=tuple(f"lib{n}.so" for n in needs)
+        )
+
+    libraries = [shipped("a", "b"), shipped("b", "a", "c"), shipped("c"), shipped("d", "d", "a")]
+    order = preload_order(libraries)
+    assert sorted(order) == ["a", "b", "c", "d"]
+    assert order.index("c") < order.index("b")
+    assert order.index("a") < order.index("d")
+    assert preload_order(reversed(libraries)) == order
+
+
+def test_links_are_followed_inside_the_tree_only() -> None:
+    def link(path: str, target: str) -> Entry:
+        return Entry(path=path, kind="link", artifact="a", component="lib", link=target)
+
+    tree = SdkTree(
+        [
+            Entry(path="lib/real/x.so", artifact="a", component="lib"),
+            link("lib64", "lib/./real"),
+            link("deep/er/one", "../../lib64/x.so"),
+            link("two", "deep/er/../er/one"),
+            link("loop", "pool"),
+            link("pool", "loop"),
+            link("up", "../two"),
+            link("absolute", "/lib/real/x.so"),
+            link("into", "lib/real/x.so/more"),
+        ]
+    )
+    assert tree.real("two") == "lib/real/x.so"
+    assert tree.real("lib64/x.so") == "lib/real/x.so"
+    assert tree.real("lib64") == "lib/real"
+    assert [tree.real(path) for path in ("loop", "up", "absolute", "into", "nothing")] == [None] * 5
+
+
+def test_the_first_place_that_is_there_counts() -> None:
+    assert first_place(("a", "b"), {"b", "c"}) == "b"
+    assert first_place("a", {"b"}) is None
+    assert first_place(".", set()) == "."
