@@ -31,7 +31,7 @@ const void *code_%(number)d(void) { return *(const void *volatile *)&wrapper_%(n
 
 def code_object(number: int, target: str, pages: int = 3) -> bytes:
     """Bytes that no other kernel has."""
-    return f"{number} {target} ".encode() * (4096 * pages // 8)
+    return (f"{number} {target} ".encode() * (4096 * pages // 8))[: 4096 * pages]
 
 
 def bundles(count: int = 3, targets: Sequence[str] = TARGETS) -> list[bytes]:

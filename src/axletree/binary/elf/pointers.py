@@ -74,23 +74,28 @@ def relocated_within(image: Image, low: int, high: int) -> bool:
     return any(low <= place < high for place in _packed_places(image))
 
 
-def names_within(image: Image, low: int, high: int) -> str | None:
-    """What of the dynamic section and its symbols is an address in a range, as words; ``None``: nothing.
+def names_within(image: Image, section: int) -> str | None:
+    """What of the dynamic section and its symbols is an address in a section, as words; ``None``: nothing.
 
     Raises:
         IntegrityError: the table of symbols reaches beyond the file.
     """
+    low, high = image.sections[section].addr, image.sections[section].addr + image.sections[section].size
     if low <= image.reader.unpack("Q", 24, "header")[0] < high:
         return "its entry point"
     if any(tag in _ADDRESSES and low <= value < high for tag, value in image.dynamic):
         return "an entry of its dynamic section"
-    if any(low <= value < high for value in _symbol_values(image)):
-        return "a dynamic symbol"
+    for _, words in _dynamic_symbols(image):
+        for head, value in zip(words[::3], words[1::3], strict=True):
+            if head >> 48 == section or (_has_address(head) and low <= value < high):
+                return "a dynamic symbol"
     return None
 
 
-def static_symbols(image: Image, section: int, low: int, high: int) -> tuple[tuple[int, int], ...]:
+def static_symbols(image: Image, section: int) -> tuple[tuple[int, int], ...]:
     """(where in the file its value stands, value) of each symbol of a section in the tables that only linkers read.
+
+    The symbol that stands for the section itself is left out.
 
     Raises:
         IntegrityError: a table reaches beyond the file.
@@ -100,11 +105,9 @@ def static_symbols(image: Image, section: int, low: int, high: int) -> tuple[tup
         if table.type != SHT_SYMTAB:
             continue
         for start, words in _words(image, table.offset, table.size, 3):
-            for number, value in enumerate(words[1::3]):
-                if low <= value < high:
-                    head = words[3 * number]
-                    if head >> 48 == section and head >> 32 & 15 != _STT_SECTION:
-                        found.append((start + 24 * number + 8, value))
+            for number, head in enumerate(words[::3]):
+                if head >> 48 == section and head >> 32 & 15 != _STT_SECTION:
+                    found.append((start + 24 * number + 8, words[3 * number + 1]))
     return tuple(found)
 
 
@@ -128,17 +131,24 @@ def _words(image: Image, offset: int, size: int, width: int) -> Iterator[tuple[i
         yield offset + start, words
 
 
+def _dynamic_symbols(image: Image) -> Iterator[tuple[int, array[int]]]:
+    address = image.first(DT_SYMTAB)
+    count = 0 if address is None else symbol_count(image, address) or 0
+    if address is not None and count:
+        yield from _words(image, image.offset_of(address), 24 * count, 3)
+
+
+def _has_address(head: int) -> bool:
+    """Whether a symbol is defined here, by its first eight bytes, and its value an address."""
+    return 0 < head >> 48 < _SHN_ABS and head >> 32 & 15 != _STT_TLS
+
+
 def _symbol_values(image: Image) -> array[int]:
     """The address of each dynamic symbol; a high number for those that have none here."""
     values = array("Q")
-    address = image.first(DT_SYMTAB)
-    count = 0 if address is None else symbol_count(image, address) or 0
-    if address is None or not count:
-        return values
-    for _, words in _words(image, image.offset_of(address), 24 * count, 3):
-        for head, value in zip(words[::3], words[1::3], strict=True):
-            here = 0 < head >> 48 < _SHN_ABS and head >> 32 & 15 != _STT_TLS
-            values.append(value if here else _NOWHERE)
+    for _, words in _dynamic_symbols(image):
+        heads = zip(words[::3], words[1::3], strict=True)
+        values.extend(value if _has_address(head) else _NOWHERE for head, value in heads)
     return values
 
 

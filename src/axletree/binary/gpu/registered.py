@@ -80,13 +80,13 @@ def _read(image: Image, code: SectionCode) -> Registered | str:
         return "it is no 64-bit little-endian file"
     section = image.sections[found[0]]
     low, high = section.addr, section.addr + section.size
-    named = names_within(image, low, high)
+    named = names_within(image, found[0])
     if named is not None:
         return f"{named} lies in {SECTION}"
     if relocated_within(image, low, high):
         return f"the loader writes into {SECTION}"
     pointers = pointers_into(image, low, high)
-    symbols = static_symbols(image, found[0], low, high)
+    symbols = static_symbols(image, found[0])
     registered = Registered(image, found[0], code.containers, pointers, symbols)
     return _unregistered(registered) or registered
 

@@ -99,12 +99,6 @@ def make_variant(label: str, properties: Iterable[Property]) -> Variant:
     return Variant(label=label, properties=ordered)
 
 
-def variant_hash(properties: Iterable[Property]) -> str:
-    """What identifies a set of properties; the label where nobody chooses another."""
-    lines = "".join(f"{part}\n" for part in sorted(properties))
-    return hashlib.sha256(lines.encode()).hexdigest()[:_HASH_LENGTH]
-
-
 def describe(variant: Variant) -> VariantSet:
     """One variant with the providers of its namespaces."""
     namespaces = tuple(dict.fromkeys(part.namespace for part in variant.properties))

@@ -1,0 +1,325 @@
+"""Libraries thinned for AMD GPUs: smaller, loaded as before, and each wrapper finds its kernels."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from axletree.binary.edits import EditedSource, iter_source
+from axletree.binary.elf.edit import ElfChange
+from axletree.binary.elf.layout import SHT_NOBITS, read_image
+from axletree.binary.gpu.compact import Compaction, plan_compaction
+from axletree.binary.gpu.hip import parse_table
+from axletree.binary.gpu.registered import Registered, read_registered
+from axletree.binary.gpu.scan import Section, read_containers
+from axletree.binary.gpu.verify import verify_compaction
+from axletree.binary.source import BufferSource
+from axletree.core.errors import IntegrityError, UsageError
+from axletree.host.edit import edit_elf
+from axletree.host.sources import FileSource
+from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.compact import ThinLibrary, read_library, thin_library
+from axletree.package.gpu.thin import ThinRules, thin_file
+from support.device import bundle, packed_bundle
+from support.elfs import complaints, load, need, run
+from support.hip_library import PREFIX, TARGETS, bundles, code_object, hip_library, registered_code
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LAYOUTS = {
+    "plain": (),
+    "joined": ("-Wl,-z,noseparate-code",),
+    "pages-64k": ("-Wl,-z,max-page-size=65536",),
+    "no-build-id": ("-Wl,--build-id=none",),
+    "stripped": ("-s",),
+    "relr": ("-Wl,-z,pack-relative-relocs",),
+    "gold": ("-fuse-ld=gold",),
+    "lld": ("-fuse-ld=lld",),
+    "lld-filled": ("-fuse-ld=lld", "-Wl,--apply-dynamic-relocs"),
+    "mold": ("-fuse-ld=mold",),
+}
+LONG = ("$ORIGIN", "$ORIGIN/../../some/other/library/far/away/that/has/a/long/name")
+COUNT = 5
+
+
+def thinned(path: Path, out: Path, *gpus: str, change: ElfChange | None = None, missing: bool = False) -> ThinLibrary:
+    """Thin a file on disk into another."""
+    with FileSource(path) as source:
+        result = thin_library(source, name=path.name, gpus=gpus, change=change, allow_missing=missing)
+        with out.open("xb") as sink:
+            for chunk in iter_source(result.source):
+                sink.write(chunk)
+    shutil.copymode(path, out)
+    assert out.stat().st_size == result.size
+    return result
+
+
+def kernels(data: bytes) -> dict[str, bytes]:
+    """Target -> code of a bundle; each piece lies at a multiple of a page and in the bundle."""
+    rows = parse_table(data)
+    assert rows is not None
+    assert all(row.offset and row.offset + row.size <= len(data) for row in rows)
+    assert all(row.offset % 4096 == 0 for row in rows if row.size)
+    return {row.id.removeprefix(PREFIX): data[row.offset : row.offset + row.size] for row in rows if row.size}
+
+
+def sizes(path: Path) -> list[int]:
+    """Bytes of each bundle."""
+    with FileSource(path) as source:
+        (code,) = read_library(source, name=path.name).file.code
+        return [container.size for container in code.containers]
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def layout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of each layout that linkers make."""
+    flags = LAYOUTS[request.param]
+    for flag in flags:
+        if flag.startswith("-fuse-ld="):
+            need(f"ld.{flag.partition('=')[2]}")
+    return hip_library(tmp_path_factory.mktemp(request.param) / "libdemo.so", bundles(COUNT), *flags)
+
+
+@pytest.mark.parametrize("gpu", ["gfx1030", "gfx90a"])
+def test_every_wrapper_finds_its_kernels(layout: Path, tmp_path: Path, gpu: str) -> None:
+    result = thinned(layout, tmp_path / "libthin.so", gpu, change=ElfChange(rpath=LONG))
+    out = tmp_path / "libthin.so"
+    assert (result.compacted, result.notes) == (True, ())
+    kept = [target for target in TARGETS if target.startswith(gpu)]
+    dropped = COUNT * 3 * 4096 * (len(TARGETS) - len(kept))
+    page = 65536 if layout.parent.name.startswith("pages-64k") else 4096
+    assert dropped - page - 4096 <= result.saved <= dropped
+    assert load(out) == 42
+    assert not complaints(out)
+    found = registered_code(out, sizes(out))
+    assert [kernels(data) for data in found] == [
+        {target: code_object(number, target) for target in kept} for number in range(COUNT)
+    ]
+    assert out.stat().st_size <= layout.stat().st_size - result.saved + (16 << 10)
+
+
+def test_symbols_of_bundles_follow(layout: Path, tmp_path: Path) -> None:
+    thinned(layout, tmp_path / "libthin.so", "gfx803")
+    before, after = symbols(layout), symbols(tmp_path / "libthin.so")
+    assert [name for name, _ in before] == [name for name, _ in after]
+    if before:
+        with FileSource(tmp_path / "libthin.so") as source:
+            registered = read_library(source, name="libthin.so").registered
+            assert isinstance(registered, Registered)
+            addresses = [registered.address(container) for container in registered.containers]
+        assert [address for _, address in after] == addresses
+
+
+def symbols(path: Path) -> list[tuple[str, int]]:
+    listing = run("readelf", "-sW", path)
+    found = re.findall(r"^\s*\d+: ([0-9a-f]+) .* (__hip_fatbin_\d+)$", listing, re.MULTILINE)
+    return sorted((name, int(value, 16)) for value, name in found)
+
+
+@pytest.mark.parametrize("tool", [("strip", "--strip-unneeded"), ("objcopy",), ("patchelf", "--set-rpath", "/x" * 90)])
+def test_other_tools_can_go_on(layout: Path, tmp_path: Path, tool: tuple[str, ...]) -> None:
+    need(tool[0])
+    out = tmp_path / "libthin.so"
+    thinned(layout, out, "gfx90a")
+    wanted = registered_code(out, sizes(out))
+    run(*tool, out)
+    assert load(out) == 42
+    assert registered_code(out, sizes(out)) == wanted
+
+
+def test_what_another_tool_has_changed(layout: Path, tmp_path: Path) -> None:
+    need("patchelf")
+    copy = tmp_path / "libdemo.so"
+    shutil.copy(layout, copy)
+    edit_elf(copy, ElfChange(rpath=LONG))
+    run("patchelf", "--force-rpath", "--set-rpath", "/x" * 700, copy)
+    out = tmp_path / "libthin.so"
+    result = thinned(copy, out, "gfx90a", change=ElfChange(rpath=("$ORIGIN",)))
+    assert (load(out), run("patchelf", "--print-rpath", out).strip()) == (42, "$ORIGIN")
+    assert all(set(kernels(data)) == set(TARGETS[1:3]) for data in registered_code(out, sizes(out)))
+    assert result.compacted
+
+
+def test_the_host_part_is_the_same_for_all_gpus(layout: Path, tmp_path: Path) -> None:
+    """But for the headers and pointers: what a linker or a debugger reads of all other sections."""
+    listings = []
+    for gpu in ("gfx803", "gfx90a"):
+        out = tmp_path / f"lib{gpu}.so"
+        thinned(layout, out, gpu)
+        digests = {}
+        for name in (".text", ".rodata", ".eh_frame", ".dynsym", ".dynstr", ".gnu.hash", ".data", ".init_array"):
+            dump = tmp_path / "section"
+            done = subprocess.run(["objcopy", "-O", "binary", "-j", name, out, dump], capture_output=True, check=False)
+            digests[name] = hashlib.sha256(dump.read_bytes()).hexdigest() if done.returncode == 0 else ""
+        listings.append(digests)
+    assert listings[0] == listings[1]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hip_library(tmp_path_factory.mktemp("plain") / "libdemo.so", bundles(COUNT))
+
+
+def test_bundles_that_were_zeroed_before_are_compacted(plain: Path, tmp_path: Path) -> None:
+    """The zeros between what an older thinning left go, too."""
+    with FileSource(plain) as source:
+        code = read_library(source, name="libdemo.so")
+        zeroed = thin_file(code.file.code, ThinRules(gpus=(parse_gpu("gfx90a"),)), name="libdemo.so")
+        data = EditedSource(source, zeroed.edits).read(0, source.size)
+    (tmp_path / "libzeroed.so").write_bytes(data)
+    result = thinned(tmp_path / "libzeroed.so", tmp_path / "libthin.so", "gfx90a")
+    direct = thinned(plain, tmp_path / "libdirect.so", "gfx90a")
+    assert result.compacted
+    assert (tmp_path / "libthin.so").read_bytes() == (tmp_path / "libdirect.so").read_bytes()
+    assert result.saved == direct.saved
+
+
+def test_thinning_twice_is_thinning_once(plain: Path, tmp_path: Path) -> None:
+    thinned(plain, tmp_path / "libboth.so", "gfx90a", "gfx803")
+    thinned(tmp_path / "libboth.so", tmp_path / "libthin.so", "gfx803")
+    again = thinned(tmp_path / "libthin.so", tmp_path / "libagain.so", "gfx803")
+    assert (again.saved, again.compacted, again.notes) == (0, False, ())
+    assert (tmp_path / "libthin.so").read_bytes() == (tmp_path / "libagain.so").read_bytes()
+    assert load(tmp_path / "libthin.so") == 42
+    found = registered_code(tmp_path / "libthin.so", sizes(tmp_path / "libthin.so"))
+    assert [set(kernels(data)) for data in found] == [{"gfx803"}] * COUNT
+
+
+def test_compressed_bundles_move_whole(tmp_path: Path) -> None:
+    content = [data if number % 2 else packed_bundle(data) for number, data in enumerate(bundles(COUNT))]
+    path = hip_library(tmp_path / "libdemo.so", content)
+    result = thinned(path, tmp_path / "libthin.so", "gfx90a")
+    assert result.compacted
+    assert "compressed offload bundles" in result.notes[0]
+    found = registered_code(tmp_path / "libthin.so", sizes(tmp_path / "libthin.so"))
+    assert [data for data in found if data.startswith(b"CCOB")] == content[::2]
+    assert [set(kernels(data)) for data in found[1::2]] == [set(TARGETS[1:3])] * 2
+
+
+REFUSED = {
+    "something else than the wrapper": "const void *elsewhere = __hip_fatbin_1;",
+    "a dynamic symbol": '__asm__(".pushsection .hip_fatbin\\n.globl seen\\n.type seen,@object\\nseen:\\n.popsection");',
+    "nothing is recorded that points to some bundles": (
+        '__asm__(".pushsection .hip_fatbin,\\"a\\",@progbits\\n.p2align 12\\n.incbin \\"%s\\"\\n.popsection");'
+    ),
+    "points into .hip_fatbin, but to no bundle": (
+        'static struct wrapper odd __attribute__((section(".hipFatBinSegment"), used)) = '
+        "{0x48495046, 1, __hip_fatbin_1 + 4096, 0};"
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_may_be_pointed_to_is_zeroed_in_place(tmp_path: Path, reason: str) -> None:
+    (tmp_path / "more.bundle").write_bytes(bundles(1)[0])
+    more = REFUSED[reason].replace("%s", str(tmp_path / "more.bundle"))
+    path = hip_library(tmp_path / "libdemo.so", bundles(3), more=more)
+    result = thinned(path, tmp_path / "libthin.so", "gfx90a", change=ElfChange(rpath=LONG))
+    assert (result.compacted, result.saved) == (False, 0)
+    (note,) = result.notes
+    assert note.startswith("dropped code becomes zeros, the size stays: ")
+    assert reason in note
+    assert load(tmp_path / "libthin.so") == 42
+    assert result.size >= path.stat().st_size
+    assert all(
+        set(kernels(data)) == set(TARGETS[1:3]) for data in registered_code(tmp_path / "libthin.so", [1 << 16] * 3)
+    )
+
+
+def test_a_program_at_a_fixed_address_is_zeroed_in_place(tmp_path: Path) -> None:
+    library = hip_library(tmp_path / "libdemo.so", bundles(2))
+    code = library.with_suffix(".c").read_text() + "\nint main(void) { return answer(-42.0); }\n"
+    (tmp_path / "main.c").write_text(code)
+    for name, flags in (("fixed", ("-no-pie", "-fno-pie")), ("movable", ("-pie", "-fPIE"))):
+        run("gcc", *flags, tmp_path / "main.c", "-o", tmp_path / name)
+        result = thinned(tmp_path / name, tmp_path / f"thin-{name}", "gfx803")
+        assert result.compacted == (name == "movable")
+        assert name == "movable" or "fixed address" in result.notes[0]
+        run(tmp_path / f"thin-{name}")
+
+
+def test_what_a_gpu_needs_and_is_not_there_is_refused(plain: Path) -> None:
+    with FileSource(plain) as source:
+        code = read_library(source, name="libdemo.so")
+        with pytest.raises(
+            IntegrityError, match=r"none of gfx90a:xnack\+, gfx90a:xnack-, gfx803, gfx1030 runs on gfx942"
+        ):
+            thin_library(source, name="libdemo.so", gpus=["gfx942"], code=code)
+        with pytest.raises(UsageError, match="is no GPU"):
+            thin_library(source, name="libdemo.so", gpus=["hopper"], code=code)
+        result = thin_library(source, name="libdemo.so", gpus=["gfx942"], allow_missing=True, code=code)
+        assert result.compacted
+
+
+def test_spoilt_results_are_found(plain: Path) -> None:
+    """Every byte of the result that a loader, a linker or a GPU reads is checked; sampled over the file."""
+    source = BufferSource(plain.read_bytes())
+    code = read_library(source, name="libdemo.so")
+    registered = code.registered
+    assert isinstance(registered, Registered)
+    kept = {container.offset: (2,) for container in registered.containers}
+    compaction = plan_compaction(registered, kept)
+    assert isinstance(compaction, Compaction)
+    data = compaction.source(source).read(0, compaction.size)
+    verify_compaction(source, BufferSource(data), registered, kept, compaction)
+    start = compaction.section.offset
+    checked = {start + 40, start + 3 * 4096, 40, 56, 64 + 8}
+    sections = read_image(BufferSource(data)).sections
+    checked |= {each.offset for each in sections if each.size and each.type not in {0, SHT_NOBITS}}
+    for place in sorted(checked):
+        spoilt = bytearray(data)
+        spoilt[place] ^= 0x41
+        with pytest.raises(IntegrityError):
+            verify_compaction(source, BufferSource(bytes(spoilt)), registered, kept, compaction)
+    with pytest.raises(IntegrityError):
+        verify_compaction(source, BufferSource(data[:-1]), registered, kept, compaction)
+
+
+SLOT = 1 << 16
+CODES = st.dictionaries(st.sampled_from(TARGETS), st.binary(min_size=1, max_size=9000), min_size=1)
+
+
+@pytest.fixture(scope="module")
+def slots(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A library with room for four bundles of any content."""
+    filled = [bundle({PREFIX + "gfx803": bytes(SLOT)})[:SLOT] for _ in range(4)]
+    return hip_library(tmp_path_factory.mktemp("slots") / "libdemo.so", filled).read_bytes()
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(contents=st.lists(CODES, min_size=4, max_size=4), data=st.data(), align=st.sampled_from([16, 256, 4096]))
+def test_any_bundles_come_out_as_they_went_in(
+    slots: bytes, contents: list[dict[str, bytes]], data: st.DataObject, align: int
+) -> None:
+    start = slots.index(b"__CLANG_OFFLOAD_BUNDLE__")
+    filled = bytearray(slots)
+    for number, codes in enumerate(contents):
+        body = bundle({PREFIX + target: code for target, code in codes.items()}, align=align)
+        filled[start + number * SLOT : start + (number + 1) * SLOT] = body + bytes(SLOT - len(body))
+    source = BufferSource(bytes(filled))
+    code = read_containers(source, Section(".hip_fatbin", start, 4 * SLOT))
+    registered = read_registered(source, [code])
+    assert isinstance(registered, Registered)
+    kept = {
+        container.offset: tuple(data.draw(st.sets(st.integers(0, len(container.entries) - 1))))
+        for container in registered.containers
+    }
+    compaction = plan_compaction(registered, kept)
+    assert isinstance(compaction, Compaction)
+    result = compaction.source(source)
+    verify_compaction(source, result, registered, kept, compaction)
+    after = read_containers(result, compaction.section)
+    for number, (before, container) in enumerate(zip(code.containers, after.containers, strict=True)):
+        wanted = [e.arch for i, e in enumerate(before.entries) if i in kept[before.offset] or e.arch == "host"]
+        assert [entry.arch for entry in container.entries] == wanted
+        for entry in container.entries:
+            assert entry.arch == "host" or result.read(entry.offset, entry.size) == contents[number][entry.arch]
+            assert entry.arch == "host" or (entry.offset - container.offset) % align == 0
