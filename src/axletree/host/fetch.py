@@ -39,6 +39,28 @@ _MARGIN = 16 << 20
 _RANGE = re.compile(r"^bytes (\d+)-\d+/(\d+|\*)$")
 
 
+class DigestError(IntegrityError):
+    """What came is not what its digest says."""
+
+    def __init__(self, shown: str, *, expected: str, actual: str, size: int) -> None:
+        """As one says it of a file that a lock pins; what else pins one says it in its own words."""
+        self.digests = f"    expected sha256 {expected}\n    got sha256      {actual} ({size} bytes)"
+        super().__init__(
+            f"{shown} is not the file that was locked\n{self.digests}",
+            hint="somebody replaced the file, or the lock is of another one; "
+            "compare, then: axletree lock RECIPE --upgrade",
+        )
+
+
+class StatusError(HostError):
+    """A server answers with a status that waiting does not mend."""
+
+    def __init__(self, shown: str, status: int, *, hint: str | None) -> None:
+        """``shown`` is the address, fit for people."""
+        self.status = status
+        super().__init__(f"status {status} for {shown}", hint=hint)
+
+
 class _CutError(Exception):
     """The connection ended early or the server asks to come back: what has arrived is kept, try again."""
 
@@ -71,7 +93,9 @@ def download(
         backoff: seconds before the second try; doubled before each further one.
 
     Raises:
-        IntegrityError: the content is not what the digest says; both digests are named and nothing is kept.
+        DigestError: the content is not what the digest says; both digests are named and nothing is kept.
+        IntegrityError: there is more of it than the size says.
+        StatusError: an answer that is an error.
         HostError: no network, an answer that is an error, a local file that cannot be read, no room on the disk.
     """
     shown = redact(url)
@@ -182,7 +206,7 @@ def _start_of(answer: urllib3.BaseHTTPResponse, url: str, *, have: int, size: in
         403: "set the credentials in the address or in ~/.netrc",
         404: "the file is gone from there; name another index, or make the lock anew: axletree lock RECIPE --upgrade",
     }
-    raise HostError(f"status {answer.status} for {redact(url)}", hint=hints.get(answer.status))
+    raise StatusError(redact(url), answer.status, hint=hints.get(answer.status))
 
 
 def _chunks(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
@@ -218,11 +242,7 @@ def _verify(partial: Path, sha256: str, shown: str) -> None:
         return
     size = partial.stat().st_size
     partial.unlink()
-    raise IntegrityError(
-        f"{shown} is not the file that was locked\n"
-        f"    expected sha256 {sha256}\n    got sha256      {actual} ({size} bytes)",
-        hint="somebody replaced the file, or the lock is of another one; compare, then: axletree lock RECIPE --upgrade",
-    )
+    raise DigestError(shown, expected=sha256, actual=actual, size=size)
 
 
 def _put(partial: Path, dest: Path) -> None:

@@ -6,8 +6,9 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.host.sdk.scan import same_content, scan
+from axletree.host.sdk.together import all_results
 from axletree.host.sdk.unpack import base_folders, below_base, unpack_artifact
 from axletree.package.sdk.artifact_name import (
     MANIFEST,
@@ -65,19 +66,11 @@ def read_artifacts(
             place: pool.submit(unpack_artifact, place, cache, digest=checksum_of(place))
             for place in sorted(archives, key=lambda place: -place.stat().st_size)
         }
-    errors = [error for done in pending.values() if (error := done.exception()) is not None]
-    for error in errors:
-        if not isinstance(error, IntegrityError):
-            raise error
-    if errors:
-        raise IntegrityError(
-            *(problem for error in errors if isinstance(error, AxletreeError) for problem in error.problems)
-        )
+    unpacked = dict(zip(pending, all_results(pending.values()), strict=True))
     problems: list[Problem] = []
     entries: list[Entry] = []
     for name, place in sorted(found.items()):
-        root = pending[place].result() if place in pending else place
-        entries += _read_artifact(name, root, problems, shown=place)
+        entries += _read_artifact(name, unpacked.get(place, place), problems, shown=place)
     if problems:
         raise IntegrityError(*problems)
     return merge_entries(entries, same=same_content, note=note)

@@ -13,6 +13,7 @@ from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.units import some_of
 from axletree.host.sdk.artifacts import entry_of
 from axletree.host.sdk.scan import same_content, scan
+from axletree.host.sdk.together import all_results
 from axletree.host.sdk.unpack import unpack_deb
 from axletree.package.sdk.artifact_name import ArtifactName
 from axletree.package.sdk.components import assigning
@@ -171,15 +172,10 @@ def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
         pending = {place: pool.submit(unpack_deb, place, cache) for place in archives}
     problems: list[Problem] = []
     found = [_tree(place, problems) for place in trees]
-    for place, done in pending.items():
-        try:
-            root, control = done.result()
-        except IntegrityError as error:
-            problems += error.problems
-        else:
-            found.append(_Deb(root=root, control=control, shown=place.name))
     if problems:
         raise IntegrityError(*problems)
+    unpacked = zip(pending, all_results(pending.values()), strict=True)
+    found += [_Deb(root=root, control=control, shown=place.name) for place, (root, control) in unpacked]
     if not found:
         raise IntegrityError(Problem(file=str(folder), message="holds no Debian packages (*.deb)"))
     return sorted(found, key=lambda deb: (deb.control.package, deb.shown))

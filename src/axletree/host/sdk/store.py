@@ -1,0 +1,279 @@
+"""Fetches the artifacts of a run from a store: a folder, or the same layout behind HTTP.
+
+What comes is verified by the checksum that lies beside it in the store; what was cut goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+import msgspec
+from urllib3.exceptions import HTTPError
+
+from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.host import web
+from axletree.host.archive import digest_file
+from axletree.host.fetch import DigestError, StatusError, download
+from axletree.host.indexes import local_path, redact
+from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, parse_checksum
+from axletree.host.sdk.together import all_results
+from axletree.package.sdk.entries import GENERIC
+from axletree.package.sdk.store_listing import Offer, choose_offers, offers, page_links, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from axletree.package.sdk.artifact_name import ArtifactName
+
+LATEST = "latest"
+PARALLEL = 4
+_PARTIAL = ".partial"
+"""Where cut downloads wait, in the output folder."""
+_PAGE_LIMIT = 64 << 20
+_CHECKSUM_LIMIT = 4096
+_LOOK_BACK = 100
+"""Runs that are looked through for the latest that has a group."""
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class FetchedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """An archive in the output folder."""
+
+    filename: str
+    size: int
+    sha256: str
+    state: Literal["fetched", "there"]
+    """``there``: it lay in the folder already, with the right content."""
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+    """What was brought."""
+
+    run_id: str
+    folder: str
+    files: tuple[FetchedFile, ...]
+    """Sorted by name of the artifact."""
+
+
+def fetch_artifacts(
+    store: str,
+    run_id: str,
+    group: str,
+    out: Path,
+    *,
+    platform: str = "linux",
+    targets: Collection[str] = (),
+    note: Callable[[str], None] = lambda _: None,
+    backoff: float = 0.5,
+) -> Fetched:
+    """Bring the archives of an artifact group, and those for all GPUs, into a folder, each with its checksum.
+
+    Args:
+        store: folder or address that holds ``RUN-PLATFORM`` folders. May hold credentials; they are not shown.
+        run_id: of the run, or :data:`LATEST` for the highest number that has archives of the group.
+        group: artifact group, ``gfx94X-dcgpu``.
+        out: where archives go. What lies there and is right is not brought again; nothing else is touched.
+        platform: that the run was for.
+        targets: further targets whose artifacts are wanted.
+        note: told what is done.
+        backoff: seconds before a second try; doubled before each further one.
+
+    Raises:
+        UsageError: the run's id is none.
+        IntegrityError: an archive is not what its checksum says, or has none; a name is none of an artifact. All that
+            is right was brought then.
+        HostError: the store has no such run, or nothing of the group; no answer; something can't be read or written.
+    """
+    found, run = _find(store, run_id, group, platform, targets, note)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HostError(Problem(file=str(out), message=f"can't be made: {error.strerror}")) from error
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        pending = [pool.submit(_bring, offer, out, note, backoff) for offer in found]
+    files = tuple(all_results(pending))
+    _tidy(out / _PARTIAL)
+    return Fetched(run_id=run, folder=str(out), files=files)
+
+
+def _find(
+    store: str, run_id: str, group: str, platform: str, targets: Collection[str], note: Callable[[str], None]
+) -> tuple[Iterable[Offer], str]:
+    """What to bring, and of which run."""
+    if not _RUN.fullmatch(run_id):
+        raise UsageError(f"{run_id[:100]!r} is no id of a run", hint=f"such as 21440027240, or {LATEST}")
+    if run_id != LATEST:
+        held = _held(store, f"{run_id}-{platform}", group)
+        if held is None:
+            raise HostError(f"{redact(store)} has no run {run_id}-{platform}", hint=f"--run-id {LATEST} takes the last")
+        chosen = choose_offers(held, group, targets)
+        if not _of_group(chosen, group):
+            raise _nothing(store, f"run {run_id}-{platform}", group, held)
+        return chosen.values(), run_id
+    known = runs(_names(store), platform)
+    if not known:
+        raise HostError(f"{redact(store)} has no folder of a run for {platform}: RUN-{platform}")
+    for run in known[:_LOOK_BACK]:
+        chosen = choose_offers(_held(store, f"{run}-{platform}", group) or (), group, targets)
+        if _of_group(chosen, group):
+            note(f"run {run} is the latest with {group}")
+            return chosen.values(), run
+    raise _nothing(store, f"any of the last {len(known[:_LOOK_BACK])} runs for {platform}", group, ())
+
+
+def _of_group(chosen: Iterable[ArtifactName], group: str) -> bool:
+    """Whether there is more than what is for all GPUs, or that is what is wanted."""
+    return any(name.target == group or name.target != GENERIC for name in chosen)
+
+
+def _nothing(store: str, where: str, group: str, held: Iterable[Offer]) -> HostError:
+    stems = {offer.filename.partition(".tar.")[0].rpartition("_")[2] for offer in held}
+    hint = f"it has {', '.join(sorted(stems))}" if stems else None
+    return HostError(f"{redact(store)} has nothing of group {group} in {where}", hint=hint)
+
+
+def _held(store: str, run: str, group: str) -> tuple[Offer, ...] | None:
+    """The archives of a run's folder; ``None`` where there is no such folder."""
+    folder = local_path(store)
+    if folder is not None:
+        try:
+            names = sorted(place.name for place in (folder / run).iterdir() if place.is_file())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise HostError(Problem(file=str(error.filename), message=f"can't be read: {error.strerror}")) from error
+        found = offers(quote(name) for name in names)
+        return tuple(
+            msgspec.structs.replace(offer, location=str(folder / run / offer.filename), sha256=None) for offer in found
+        )
+    base = _address(store, f"{run}/")
+    for page in (f"index-{quote(group)}.html", "index.html", ""):
+        links = _page(_address(base, page))
+        if links is not None and (found := offers(links)):
+            return found
+    return None
+
+
+def _names(store: str) -> tuple[str, ...]:
+    """Names of the folders of a store."""
+    folder = local_path(store)
+    if folder is not None:
+        try:
+            return tuple(place.name for place in folder.iterdir() if place.is_dir())
+        except OSError as error:
+            raise HostError(Problem(file=str(folder), message=f"can't be read: {error.strerror}")) from error
+    for page in ("", "index.html"):
+        links = _page(_address(store, page))
+        if links is not None:
+            return tuple(
+                unquote(path.rpartition("/")[2])
+                for link in links
+                # A run's folder, or the page in it.
+                if (path := urlsplit(link).path.removesuffix("index.html").rstrip("/"))
+            )
+    raise HostError(f"{redact(store)} lists no runs", hint="name one with --run-id")
+
+
+def _address(base: str, name: str) -> str:
+    """The address of something below another one."""
+    parts = urlsplit(base)
+    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}", query="", fragment=""))
+
+
+def _page(url: str) -> tuple[str, ...] | None:
+    """What a page links to; ``None`` where there is no such page."""
+    text = _text(url, _PAGE_LIMIT)
+    if text is None:
+        return None
+    body, final = text
+    # Credentials go with the links of a page that comes from where it was asked for.
+    asked, came = urlsplit(url), urlsplit(final)
+    if (asked.scheme, asked.netloc.rpartition("@")[2]) == (came.scheme, came.netloc):
+        came = came._replace(netloc=asked.netloc)
+    base = urlunsplit(came)
+    return page_links(body, base)
+
+
+def _text(url: str, limit: int) -> tuple[str, str] | None:
+    """A small text and the address that gave it; ``None`` where there is none."""
+    try:
+        answer, final = web.get(url)
+        try:
+            if answer.status in {404, 410}:
+                return None
+            if answer.status != 200:
+                hint = "set the credentials in the address or in ~/.netrc" if answer.status in {401, 403} else None
+                raise StatusError(redact(url), answer.status, hint=hint)
+            data = answer.read(limit + 1)
+        finally:
+            answer.close()
+    except HTTPError as error:
+        raise web.no_answer(url, error) from error
+    if len(data) > limit:
+        raise HostError(f"{redact(url)} has more than {limit >> 10} KiB")
+    return data.decode(errors="replace"), final
+
+
+def _bring(offer: Offer, out: Path, note: Callable[[str], None], backoff: float) -> FetchedFile:
+    shown = redact(offer.location).partition("?")[0]  # a query may be a signature
+    dest = out / offer.filename
+    state: Literal["fetched", "there"] = "there"
+    try:
+        sha256 = offer.sha256 or _checksum(offer)
+        if not dest.is_file() or digest_file(dest) != sha256:
+            state = "fetched"
+            note(f"fetching {offer.filename}")
+            download(offer.location, dest, sha256=sha256, size=None, partial_folder=out / _PARTIAL, backoff=backoff)
+        side = f"{sha256}  {offer.filename}\n"
+        dest.with_name(f"{offer.filename}{CHECKSUM_SUFFIXES[0]}").write_text(side, encoding="utf-8")
+        return FetchedFile(filename=offer.filename, size=dest.stat().st_size, sha256=sha256, state=state)
+    except DigestError as error:
+        hint = "what lies in the store is damaged, or its checksum is of another file; nothing of it was kept"
+        raise IntegrityError(f"{shown} is not what its checksum says\n{error.digests}", hint=hint) from error
+    except StatusError as error:
+        hint = "the store lists it" if error.status == 404 else None
+        raise StatusError(shown, error.status, hint=hint or error.problems[0].hint) from error
+    except HostError as error:
+        texts = (problem.message.replace(redact(offer.location), shown) for problem in error.problems)
+        raise HostError(*texts, hint=error.problems[-1].hint) from error
+    except OSError as error:
+        raise HostError(Problem(file=str(dest), message=f"can't be written: {error.strerror}")) from error
+
+
+def _tidy(folder: Path) -> None:
+    """Leave no folder for cut downloads behind where none was cut."""
+    if folder.is_dir() and not any(folder.glob("*.partial")):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _checksum(offer: Offer) -> str:
+    """The digest beside an archive in the store."""
+    parts = urlsplit(offer.location)
+    folder = local_path(offer.location)
+    text: str | None
+    for suffix in CHECKSUM_SUFFIXES:
+        if folder is not None:
+            text = _file_text(Path(f"{folder}{suffix}"))
+        else:
+            found = _text(urlunsplit(parts._replace(path=f"{parts.path}{suffix}")), _CHECKSUM_LIMIT)
+            text = found[0] if found else None
+        if text is not None:
+            return parse_checksum(text, filename=offer.filename, shown=f"{offer.filename}{suffix}")
+    raise IntegrityError(
+        f"{redact(offer.location)} has no checksum beside it, so it can't be verified",
+        hint=f"let the store have {offer.filename}{CHECKSUM_SUFFIXES[0]}, as sha256sum writes it",
+    )
+
+
+def _file_text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
