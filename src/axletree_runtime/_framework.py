@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from ._sdk import SdkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from ._sdk import Sdk
 
@@ -33,18 +30,9 @@ def init_module(sdk: Sdk, preload: Sequence[str], version: str, *, fail: bool) -
     )
 
 
-def write_init_module(sdk: Sdk, place: Path, text: str) -> Path:
-    """Write the module to a file, or into a folder under its usual name; a reader never sees half of it."""
-    path = place / f"_{sdk.file.sdk.replace('-', '_')}_init.py" if place.is_dir() else place
-    if not path.parent.is_dir():
-        raise SdkError(f"{path.parent} is not a folder")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    return path
+def place_of(sdk: Sdk, path: Path) -> Path:
+    """The file that is meant: in a folder the one of the usual name, ``_rocm_init.py``."""
+    return path / f"_{sdk.file.sdk.replace('-', '_')}_init.py" if path.is_dir() else path
 
 
 def requirement(sdk: Sdk, extras: Iterable[str]) -> str:

@@ -219,6 +219,24 @@ def find_root(sdk: Sdk) -> tuple[Path, str]:
     return folder, package.package
 
 
+def write_text(path: Path, text: str) -> Path:
+    """Write a file so that nobody sees half of it.
+
+    Raises:
+        SdkError: it can't be written.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise SdkError(f"{path} can't be written: {error.strerror}") from None
+    finally:
+        if beside.exists():
+            beside.unlink()
+    return path
+
+
 def _locate(site: Path, name: str) -> Path | None:
     """Folder of an import package: beside the selector, else wherever Python finds it.
 

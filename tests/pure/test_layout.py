@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,6 +115,45 @@ def test_pure_layers_open_no_files() -> None:
         if isinstance(node, ast.Call | ast.Import | ast.ImportFrom) and opens_files(node)
     ]
     assert not found, f"pure layers take values and return values, they open nothing:{report(found)}"
+
+
+def foreign_imports(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Imports of what is neither in the standard library nor relative."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        else:
+            continue
+        if any(name.partition(".")[0] not in sys.stdlib_module_names for name in names):
+            yield node
+
+
+@pytest.mark.parametrize(
+    "code", ["import msgspec", "from axletree.core import x", "def f():\n import axletree_runtime"]
+)
+def test_a_foreign_import_is_recognised(code: str) -> None:
+    assert list(foreign_imports(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code", ["import os.path", "from . import _sdk", "from ._sdk import Sdk", "from json import x"]
+)
+def test_what_the_runtime_may_import_is_no_foreign_import(code: str) -> None:
+    assert not list(foreign_imports(ast.parse(code)))
+
+
+def test_the_runtime_of_sdks_imports_the_standard_library_and_itself_relatively() -> None:
+    runtime = {path: tree for path, tree in modules().items() if path.is_relative_to(SOURCE / "axletree_runtime")}
+    assert runtime
+    found = [place(path, node) for path, tree in runtime.items() for node in foreign_imports(tree)]
+    assert not found, f"the runtime is vendored into packages of SDKs, alone and under another name:{report(found)}"
+
+
+def test_the_runtime_of_sdks_is_written_for_python_3_9() -> None:
+    for path in sorted((SOURCE / "axletree_runtime").glob("*.py")):
+        ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=(3, 9))
 
 
 @pytest.fixture(scope="module")

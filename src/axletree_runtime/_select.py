@@ -1,0 +1,113 @@
+"""What to ask pip for on a host: the selector's extras for its GPUs, and the distributions that they bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._families import Wanted, choose, find_family, find_target_family, wanted_here
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._sdk import Sdk, SdkPackage
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is to be installed, explained."""
+
+    requirement: str
+    """``rocm[device-gfx942,devel]==7.1.0``."""
+    extras: tuple[str, ...]
+    dists: tuple[str, ...]
+    """All distributions that it installs, the selector first."""
+    family: str
+    targets: tuple[str, ...]
+    by: str
+    """What decided: ``environment``, ``detection``, ``default`` or ``--for``."""
+    reasons: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+
+
+def select(sdk: Sdk, extras: Sequence[str], *, named: Sequence[str] = ()) -> Selection:
+    """Extras in which what is for single GPUs stands for the GPUs that are wanted.
+
+    Args:
+        sdk: the SDK.
+        extras: what is asked for: ``libraries``, ``devel``. An extra for a family or target stays as it is.
+        named: families or targets; none: those of this host.
+
+    Raises:
+        ValueError: there is no such extra, family or target; the text has the choices.
+    """
+    known = sdk.extras()
+    unknown = [extra for extra in extras if extra not in known]
+    if unknown:
+        raise ValueError(f"no extra of {sdk.file.dist}: {', '.join(unknown)}; known: {', '.join(known)}")
+    wanted = _named(sdk, named) if named else wanted_here(sdk)
+    family, why = find_target_family(sdk.file, wanted)
+    reasons = [*wanted.reasons]
+    chosen: list[str] = []
+    for extra in extras:
+        packages = _for_gpus(sdk, extra)
+        if not packages:
+            chosen.append(extra)
+            continue
+        for each, reason in _choose(sdk, packages, wanted):
+            chosen.append(each.extra)
+            reasons.append(reason)
+    extras = tuple(dict.fromkeys(chosen))
+    if not any(_for_gpus(sdk, extra) for extra in extras) and sdk.file.families:
+        reasons.append(f"family {family}: {why}")
+    return Selection(
+        requirement=sdk.requirement(list(extras)),
+        extras=extras,
+        dists=_dists(sdk, extras),
+        family=family,
+        targets=wanted.targets,
+        by=wanted.by,
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def _named(sdk: Sdk, names: Sequence[str]) -> Wanted:
+    families = list(dict.fromkeys(find_family(sdk.file, name, "--for") for name in names))
+    targets = tuple(dict.fromkeys(target for family in families for target in sdk.file.families[family]))
+    reason = f"--for {','.join(names)} says so"
+    return Wanted(targets, families[0] if len(families) == 1 else "", "--for", (reason,))
+
+
+def _for_gpus(sdk: Sdk, extra: str) -> list[SdkPackage]:
+    """Packages with GPU code of which an extra wants one; none where the extra names its package itself."""
+    gpus = [each for each in sdk.file.packages if each.targets]
+    if extra == "device":
+        return gpus
+    groups = {each.package for each in sdk.file.packages if each.extra == extra and not each.targets}
+    return [each for each in gpus if each.package in groups]
+
+
+def _choose(sdk: Sdk, packages: list[SdkPackage], wanted: Wanted) -> list[tuple[SdkPackage, str]]:
+    """The package of each group for all that is wanted; where no package is, one for each GPU."""
+    groups: dict[str, list[SdkPackage]] = {}
+    for each in packages:
+        groups.setdefault(each.package, []).append(each)
+    found: list[tuple[SdkPackage, str]] = []
+    for group in groups.values():
+        choice = choose(sdk.file, group, wanted)
+        choices = [choice]
+        if choice.missing and len(wanted.targets) > 1:
+            choices = [choose(sdk.file, group, Wanted((target,))) for target in wanted.targets]
+        found += [(each.package, reason) for each in choices if each.package for reason in each.reasons]
+    return found
+
+
+def _dists(sdk: Sdk, extras: Sequence[str]) -> tuple[str, ...]:
+    """What the selector with these extras installs: its own pins, as the builder writes them."""
+    chosen = [each for each in sdk.file.packages if each.extra in extras or (not each.extra and not each.targets)]
+    groups = {each.package for each in chosen if each.targets}
+    chosen += [each for each in sdk.file.packages if each.package in groups and not each.targets]
+    return (sdk.file.dist, *sorted({each.dist for each in chosen}))
