@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from axletree.cli.main import cli
-from axletree.core.errors import StageError
+from axletree.core.errors import StageError, UsageError
 from axletree.core.events import Event, StageFinished, StagePlanned
 from axletree.core.records import Grant, StageRequest
 from axletree.core.values import StageId, key_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from axletree.execute.context import Context, Outcome
 
 PYTHON = sys.executable
+HOSTS = Path(__file__).parents[1] / "golden" / "hosts"
 PYPROJECT = """\
 [build-system]
 requires = ["setuptools"]
@@ -262,6 +263,65 @@ def test_the_event_of_a_failed_stage_has_what_is_known(tmp_path: Path) -> None:
     lines = failure_lines(StageView(planned=planned, findings=finished.findings), "")
     assert "    fix: On Debian and Ubuntu:" in lines
     assert "      $ apt-get install libzstd-dev" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "rule"),
+    [
+        ("c++: fatal error: Killed signal terminated program cc1plus\n", "laptop-16-gb", "host/memory-for-jobs"),
+        ("[1/9] Building CXX object a.o\n", "laptop-16-gb", "host/memory-for-jobs"),
+        (
+            "host_config.h:2: error: #error -- unsupported GNU version! gcc versions later than 12 are not supported\n",
+            "gcc-14-nvcc-12.2",
+            "host/nvcc-host-compiler",
+        ),
+        (
+            "RuntimeError: CUDA driver: Error 804: forward compatibility was attempted on non supported HW\n",
+            "container-error-804",
+            "cuda/error-804",
+        ),
+        (
+            "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).\n",
+            "cuda-11-driver-cuda-13-toolkit",
+            "cuda/driver-too-old",
+        ),
+        (
+            "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. They are out of shared memory.\n",
+            "container-read-only-sys",
+            "host/shm-small",
+        ),
+        ("x.cpp:1:10: fatal error: Python.h: No such file or directory\n", "centos-7", "python/headers-missing"),
+        (
+            "OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.\n",
+            "conda-activated-twice",
+            "library/openmp-twice",
+        ),
+        (
+            "ImportError: /lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by /x/_C.so)\n",
+            "conda-activated-twice",
+            "conda/library-path",
+        ),
+    ],
+)
+def test_what_of_the_host_tells_the_reason(text: str, host: str, rule: str, tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text(text)
+    facts = HOSTS / f"{host}.json"
+    result = CliRunner().invoke(cli, ["diagnose", "--json", f"--facts={facts}", str(log)], standalone_mode=False)
+    assert result.exception is None, result.exception
+    found = json.loads(result.output)["findings"][0]
+    assert rule in [each["rule"] for each in found["host"]], found
+    told = CliRunner().invoke(cli, ["diagnose", f"--facts={facts}", str(log)], standalone_mode=False)
+    assert "on this host: " in told.output
+    assert f"({rule})" in " ".join(told.output.split())
+
+
+def test_facts_that_are_none_are_refused(tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("Killed\n")
+    result = CliRunner().invoke(cli, ["diagnose", f"--facts={log}", str(log)], standalone_mode=False)
+    assert isinstance(result.exception, UsageError)
+    assert "build.log" in str(result.exception)
 
 
 def test_a_stage_that_failed_says_what_is_known(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from axletree.app.diagnose import diagnose_logs
+from axletree.app.facts import read_facts
 from axletree.view.diagnosis import diagnosis_document, diagnosis_text, has_error
 
 
@@ -17,14 +18,21 @@ from axletree.view.diagnosis import diagnosis_document, diagnosis_text, has_erro
 @click.argument(
     "logs", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 )
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
+    metavar="FILE",
+    help="Say what of the logs' host tells the reason, by the facts that `axletree facts` wrote there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings, the root cause first.")
-def command(logs: tuple[Path, ...], *, as_json: bool) -> int:
+def command(logs: tuple[Path, ...], *, facts: Path | None, as_json: bool) -> int:
     """Find the root cause in logs, and say what to do.
 
     Logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length; - reads the standard
     input. Exit code 1: something failed.
     """
-    reports = diagnose_logs(logs, stdin=sys.stdin.buffer)
+    host = None if facts is None else read_facts(facts)
+    reports = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(diagnosis_document(reports)), indent=1))
     else:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from axletree.check.diagnosis.engine import Diagnosed, Diagnosis
+    from axletree.core.findings import Finding
 
 SCHEMA = 1
 _LISTED = 10
@@ -35,7 +36,10 @@ def has_error(reports: Sequence[Report]) -> bool:
 
 
 def diagnosis_document(reports: Sequence[Report]) -> dict[str, Any]:
-    """``schema`` and ``findings``, the root cause first. With several logs, evidence says of which it is."""
+    """``schema`` and ``findings``, the root cause first. With several logs, evidence says of which it is.
+
+    Where the host was looked at, root causes have ``host``: what of it tells the reason.
+    """
     findings = []
     for report in reports:
         file = {"file": report.name} if len(reports) > 1 else {}
@@ -47,11 +51,16 @@ def diagnosis_document(reports: Sequence[Report]) -> dict[str, Any]:
                 "cause": finding.cause,
                 "fix": finding.fix,
                 "evidence": [{**file, "line": line.line, "text": line.text} for line in finding.evidence],
+                **({} if finding.host is None else {"host": [_of_host(found) for found in finding.host]}),
             }
             for finding in report.diagnosis.findings
         ]
     findings.sort(key=lambda finding: finding["severity"] != "error")
     return {"schema": SCHEMA, "findings": findings}
+
+
+def _of_host(found: Finding) -> dict[str, Any]:
+    return {"rule": found.rule, "severity": found.severity, "message": found.message, "fix": found.fix or ""}
 
 
 def diagnosis_text(reports: Sequence[Report], *, width: int) -> str:
@@ -112,11 +121,27 @@ def _in_full(finding: Diagnosed, width: int) -> Iterator[str]:
     if finding.fix:
         yield ""
         yield "  what to do:"
-        for step in finding.fix.split("\n"):
-            yield from [f"    {step}"] if step.startswith("$ ") else _wrapped(step, width)
+        yield from _steps(finding.fix, width)
+    if finding.host is not None and finding.see:
+        yield from _host_lines(finding.host, width)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _host_lines(found: Sequence[Finding], width: int) -> Iterator[str]:
+    if not found:
+        yield ""
+        yield from _wrapped("on this host: nothing that `axletree doctor` knows tells the reason", width)
+    for each in found:
+        yield ""
+        yield from _wrapped(f"on this host: {each.message} ({each.rule})", width)
+        yield from _steps(each.fix or "", width, indent="    ")
+
+
+def _steps(fix: str, width: int, indent: str = "  ") -> Iterator[str]:
+    for step in fix.split("\n"):
+        yield from [f"    {step}"] if step.startswith("$ ") else _wrapped(step, width, indent)
+
+
+def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
     return textwrap.wrap(
-        text, width, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

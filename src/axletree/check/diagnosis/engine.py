@@ -18,7 +18,7 @@ from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, Outcome, Statement, decide, is_forgiven, is_noise
 from axletree.check.diagnosis.rank import Candidate, is_after, rank
 from axletree.check.diagnosis.scan import Hit, Scanner
-from axletree.core.findings import Severity
+from axletree.core.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 UNKNOWN = "log/unknown"
 """What a failure that fits no kind goes by."""
+
+_KILLERS = ("host/memory-kills", "host/memory-for-jobs", "host/memory-limit", "host/memory-too-little")
+"""Rules that tell why a process was killed without a word."""
 
 _TELLING = "telling"
 _TAIL = 60
@@ -68,6 +71,10 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the line that names it; ``None`` where no kind fits."""
     specific: int = 0
     """How much its kind says, 0 to 100; 0 where none fits."""
+    see: tuple[str, ...] = ()
+    """Rules about hosts that may tell its reason."""
+    host: tuple[Finding, ...] | None = None
+    """What these say of the host that it failed on; ``None`` where nobody asked."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +170,7 @@ class Engine:
             evidence=_evidence(candidate.excerpt),
             line=candidate.own,
             specific=kind.specific,
+            see=kind.see,
         )
 
 
@@ -212,6 +220,7 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
             cause="Its last line is one of work going on, and nothing says how it ended: it still runs, the log was "
             "cut, or the whole process was killed (for memory, by a time limit), which leaves no word.",
             fix="See whether the kernel killed it:\n$ dmesg | grep -i -E 'killed process|out of memory'",
+            see=_KILLERS,
             evidence=_evidence([*lines, *(line for line in last if line not in lines)]),
         )
     elif outcome.ending == "failed" or any(is_loud(text) for _, text in lines):

@@ -40,6 +40,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unk
     """Why; ``{name}`` stands for a named group, ``{name|words}`` has words for when the group took no part."""
     fix: str
     """What to do. Commands stand on lines of their own that begin with ``$ ``."""
+    see: tuple[str, ...] = ()
+    """Rules about hosts that may tell its reason on a host whose facts are known: ``host/memory-for-jobs``."""
     references: tuple[str, ...] = ()
     samples: tuple[str, ...]
     """Logs in which it is found."""

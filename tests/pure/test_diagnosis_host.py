@@ -1,0 +1,92 @@
+"""Root causes and the host that a log comes from: rules of the doctor that tell the reason."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from axletree.check.diagnosis.engine import Diagnosis, Engine
+from axletree.check.diagnosis.host import with_host
+from axletree.check.host.examined import Examined, Wish
+from axletree.check.rules.host.all import HOST_RULES
+from axletree.check.rules.host.sample import BOUNDS, GIB, on
+from axletree.host.kinds import read_kinds
+from axletree.view.diagnosis import diagnosis_document, diagnosis_text
+
+KINDS = read_kinds()
+ENGINE = Engine(KINDS)
+KILLED = "c++: fatal error: Killed signal terminated program cc1plus\nninja: build stopped: subcommand failed.\n"
+ROOMY = on(memory={"available": 900 * GIB, "total": 1000 * GIB})
+TIGHT = on(memory={"available": 2 * GIB, "swap_free": 0})
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    diagnosis: Diagnosis
+
+
+def diagnose(text: str) -> Diagnosis:
+    return ENGINE.diagnose([text.encode()])
+
+
+def shown(diagnosis: Diagnosis) -> str:
+    return diagnosis_text([Report(name="x.log", diagnosis=diagnosis)], width=200)
+
+
+def test_kinds_name_rules_that_there_are() -> None:
+    rules = {rule.id for rule in HOST_RULES}
+    assert not {(kind.id, rule) for kind in KINDS for rule in kind.see if rule not in rules}
+    assert not [kind.id for kind in KINDS if len(set(kind.see)) < len(kind.see)]
+
+
+def test_an_unfinished_log_names_rules_that_there_are() -> None:
+    (found,) = diagnose("[1/9] Building CXX object a.o\n").findings
+    assert found.rule == "log/unfinished"
+    assert found.see
+    assert not set(found.see) - {rule.id for rule in HOST_RULES}
+
+
+@pytest.mark.parametrize("rule", ["host/memory-for-jobs"])
+def test_what_fires_is_told_with_what_to_do(rule: str) -> None:
+    explained = with_host(diagnose(KILLED), TIGHT)
+    (found,) = explained.findings[0].host or ()
+    assert found.rule == rule
+    text = shown(explained)
+    assert f"on this host: {found.message} ({rule})" in text
+    assert text.index("what to do:") < text.index("on this host:") < text.index("$ export MAX_JOBS=1\n")
+    (document,) = diagnosis_document([Report(name="x.log", diagnosis=explained)])["findings"]
+    assert document["host"] == [
+        {"rule": rule, "severity": "warning", "message": found.message, "fix": found.fix},
+    ]
+
+
+def test_a_host_that_does_not_explain_it_is_said_to_be_so() -> None:
+    explained = with_host(diagnose(KILLED), ROOMY)
+    assert explained.findings[0].host == ()
+    assert "on this host: nothing that `axletree doctor` knows tells the reason" in shown(explained)
+
+
+def test_without_a_host_none_is_spoken_of() -> None:
+    diagnosis = diagnose(KILLED)
+    assert "this host" not in shown(diagnosis)
+    assert "host" not in diagnosis_document([Report(name="x.log", diagnosis=diagnosis)])["findings"][0]
+
+
+def test_what_else_is_wrong_with_the_host_is_no_reason() -> None:
+    text = "src/a.cpp:1:10: error: expected ';' before '}' token\nninja: build stopped: subcommand failed.\n"
+    explained = with_host(diagnose(text), TIGHT)
+    assert explained.findings[0].rule == "compile/error"
+    assert explained.findings[0].host == ()
+    assert "this host" not in shown(explained)
+
+
+def test_only_the_root_cause_is_asked_about() -> None:
+    text = f"MAGMA not found. Compiling without MAGMA support\n{KILLED}"
+    root, *others = with_host(diagnose(text), TIGHT).findings
+    assert root.host
+    assert [found.host for found in others] == [None]
+
+
+def test_a_log_without_findings_stays_so() -> None:
+    diagnosis = diagnose("Successfully built x-1.0-py3-none-any.whl\n")
+    assert with_host(diagnosis, Examined(host=TIGHT.host, wish=Wish(), bounds=BOUNDS)) == diagnosis
