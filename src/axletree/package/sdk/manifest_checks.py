@@ -29,6 +29,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _ARTIFACT = re.compile(r"[A-Za-z0-9.+*?-]+")
 _ALTERNATIVES = re.compile(r"\{[^/]*,[^/]*\}|\[[^/]+\]")
+_KNOWN = "names are of the form gfx90a, gfx9_0, gfx115x, gfx11, gfx110X-all, sm_90, sm_9x"
 _SEARCHED = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME"})
 """Variables that replacing breaks other programs with."""
 
@@ -84,8 +85,8 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     root = known.get(sdk.root_package)
     path: Path = ("sdk", "root-package")
     if root is None:
-        hint = suggestion(sdk.root_package, known, "packages of this manifest")
-        yield Fault(path=path, message=f"there is no package {sdk.root_package!r} that can be the root", hint=hint)
+        near = suggestion(sdk.root_package, known, "packages of this manifest")
+        yield Fault(path=path, message=f"there is no package {sdk.root_package!r} that can be the root", hint=near)
     elif root.extra:
         message = f"{root.name!r} is installed only with extra {root.extra!r}, so there may be no root"
         yield Fault(path=path, message=message, needs=(("package",),))
@@ -102,8 +103,8 @@ def _packages(manifest: Manifest) -> Iterator[Fault]:
             yield Fault(path=(*path, "name"), message=f"a second package {package.name!r}")
         names.setdefault(package.name, number)
         if canonicalize_name(package.dist) != package.dist:
-            hint = canonicalize_name(package.dist)
-            yield Fault(path=(*path, "dist"), message=f"{package.dist!r} is not normalised", hint=hint)
+            message = f"{package.dist!r} is not normalised"
+            yield Fault(path=(*path, "dist"), message=message, hint=canonicalize_name(package.dist))
         elif package.dist in dists:
             message = f"{package.dist!r} is the distribution of {dists[package.dist]} too"
             yield Fault(path=(*path, "dist"), message=message)
@@ -316,15 +317,13 @@ def _targets(manifest: Manifest) -> Iterator[Fault]:
             yield Fault(path=path, message="has no members")
         for place, member in enumerate(inner):
             if not _is_known(member, groups):
-                hint = (
-                    suggestion(member, groups, "groups of this manifest") or "gfx90a, gfx9_0, gfx11, gfx110X-all, sm_90"
-                )
+                known = suggestion(member, groups, "groups of this manifest") or _KNOWN
                 message = f"{member!r} is neither a target, nor a family, nor a group"
-                yield Fault(path=(*path, place), message=message, hint=hint)
+                yield Fault(path=(*path, place), message=message, hint=known)
         if _inside(name, name, groups, set()):
             yield Fault(path=path, message="is a member of itself")
     if section.default and not _is_known(section.default, groups):
-        hint = suggestion(section.default, groups, "groups of this manifest")
+        hint = suggestion(section.default, groups, "groups of this manifest") or _KNOWN
         message = f"{section.default!r} is neither a target, nor a family, nor a group"
         yield Fault(path=("targets", "default"), message=message, hint=hint)
 

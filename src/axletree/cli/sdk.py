@@ -1,0 +1,16 @@
+"""``axletree sdk``: an SDK's install tree as Python packages."""
+
+from __future__ import annotations
+
+import click
+
+from axletree.cli.sdk_explain import explain_command, version_command
+
+
+@click.group(name="sdk")
+def command() -> None:
+    """Make Python packages of an SDK's install tree, such as ROCm's."""
+
+
+command.add_command(explain_command)
+command.add_command(version_command)

@@ -1,0 +1,138 @@
+"""``axletree sdk explain`` and ``axletree sdk version``: what would be built, and how it would be called."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+import msgspec
+
+from axletree.app.sdk_explain import explain
+from axletree.app.sdk_input import load_manifest, read_sdk_input
+from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, with_suffix
+from axletree.view.sdk_ownership import answer_text, ownership_document, ownership_text
+from axletree.view.tables import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WIDEST = 120
+_ANSWERS = 20
+
+
+def input_options(command: Callable[..., object]) -> Callable[..., object]:
+    """The options that say where an SDK lies."""
+    folder = click.Path(path_type=Path, exists=True, file_okay=False)
+    for option in (
+        click.option("--prefix", type=folder, metavar="DIR", help="An install prefix."),
+        click.option("--debs", type=folder, metavar="DIR", help="Debian packages."),
+        click.option("--artifacts", type=folder, metavar="DIR", help="TheRock's artifacts, as folders or archives."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(name="explain")
+@click.argument("manifest")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@input_options
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def explain_command(
+    manifest: str,
+    files: tuple[str, ...],
+    artifacts: Path | None,
+    debs: Path | None,
+    prefix: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Say which package owns what of an SDK, and why.
+
+    MANIFEST is a file, or the name of one that ships with Axletree, such as rocm. FILE is a path below the prefix, or a
+    glob of such. The exit code is 1 where something has no owner, or more than one.
+    """
+    described = load_manifest(manifest, folder=Path.cwd())
+    threads = len(os.sched_getaffinity(0))
+    read = read_sdk_input(described, environ=os.environ, artifacts=artifacts, debs=debs, prefix=prefix, threads=threads)
+    found = explain(read.entries, described, files)
+    if as_json:
+        document = ownership_document(found.ownership, described)
+        document["notes"] = list(read.notes)
+        document["files"] = [
+            {
+                "path": each.entry.path,
+                "target": each.entry.target,
+                "verdict": each.verdict,
+                "claims": [claim.where for claim in each.claims],
+            }
+            for each in found.files
+        ]
+        document["missing"] = list(found.missing)
+        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
+        return int(found.faulty)
+    for note in read.notes:
+        click.echo(f"note: {printable(note)}", err=True)
+    if not files:
+        width = min(shutil.get_terminal_size().columns, _WIDEST)
+        click.echo(ownership_text(found.ownership, described, width=width))
+        return int(found.faulty)
+    for each in found.files[:_ANSWERS]:
+        click.echo(answer_text(each.entry, each.claims, each.verdict, described))
+    if len(found.files) > _ANSWERS:
+        click.echo(f"and {len(found.files) - _ANSWERS} more; --json has all")
+    for text, near in found.missing.items():
+        click.echo(printable(f"{text}\n  is not there" + (f"; did you mean {near}?" if near else "")))
+    return int(found.faulty)
+
+
+@click.command(name="version")
+@click.option("--base", required=True, metavar="X.Y.Z", help="Base version.")
+@click.option("--release-type", type=click.Choice(get_args(ReleaseType)), help="What the packages are built for.")
+@click.option("--custom-version-suffix", metavar="SUFFIX", help="A suffix of your own instead.")
+@click.option("--date", metavar="YYYYMMDD", help="Of nightlies, and of dev builds as deb and rpm; default is today.")
+@click.option("--git-sha", default="", metavar="SHA", help="Commit; of dev builds.")
+@click.option("--prerelease-version", default="", metavar="N", help="Number of the prerelease.")
+@click.option("--base-date", default="", metavar="YYYYMMDD", help="Of nightly-bkc: the nightly that it is based on.")
+@click.option("--name", default="rocm", show_default=True, help="What the printed names begin with.")
+def version_command(
+    *,
+    base: str,
+    release_type: ReleaseType | None,
+    custom_version_suffix: str | None,
+    date: str | None,
+    git_sha: str,
+    prerelease_version: str,
+    base_date: str,
+    name: str,
+) -> None:
+    """Print the versions of an SDK's packages: as wheel, deb and rpm.
+
+    Each line is NAME=VERSION, as build systems read it: rocm_package_version, rocm_deb_package_version and
+    rocm_rpm_package_version. Today is that of SOURCE_DATE_EPOCH where it is set.
+    """
+    if (release_type is None) == (custom_version_suffix is None):
+        raise click.UsageError("give either --release-type or --custom-version-suffix")
+    for form in FORMS:
+        if custom_version_suffix is not None:
+            version = with_suffix(base, custom_version_suffix)
+        else:
+            version = compute_version(
+                base,
+                release_type or "release",
+                form,
+                date=_today() if date is None else date,
+                git_sha=git_sha,
+                prerelease=prerelease_version,
+                base_date=base_date,
+            )
+        click.echo(f"{name}_{'' if form == 'wheel' else f'{form}_'}package_version={version}")
+
+
+def _today() -> str:
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = dt.datetime.fromtimestamp(int(epoch), dt.UTC) if epoch.isdecimal() else dt.datetime.now(dt.UTC)
+    return f"{now:%Y%m%d}"

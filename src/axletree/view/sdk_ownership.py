@@ -1,0 +1,161 @@
+"""Who owns what of an SDK, as text and as a document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from axletree.core.units import format_bytes, some_of
+from axletree.package.sdk.entries import GENERIC
+from axletree.view.tables import plural, printable, render_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from axletree.package.sdk.claims import ClaimRef, Ownership
+    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.manifest import Manifest
+
+SCHEMA = 1
+_SHOWN = 10
+
+
+def ownership_text(ownership: Ownership, manifest: Manifest, *, width: int) -> str:
+    """The claim report: packages, drops, and what is wrong."""
+    rows = []
+    for package in manifest.package:
+        entries = ownership.packages[package.name]
+        kind = "devel, beside its mirror" if package.kind == "devel" else package.kind
+        rows.append((package.name, package.dist, kind, *_amount(entries), _artifacts(entries)))
+    headers = ("package", "distribution", "kind", "files", "size", "of")
+    parts = [render_table(headers, rows, width=width, right=(3, 4))]
+    if ownership.dropped:
+        reasons = Counter(each.claim for each in ownership.dropped)
+        why = {each.claim: each.why for each in ownership.dropped}
+        drops = [
+            (claim.where, *_amount([each.entry for each in ownership.dropped if each.claim == claim]), why[claim])
+            for claim in sorted(reasons, key=lambda claim: claim.number)
+        ]
+        parts.append(render_table(("dropped", "files", "size", "why"), drops, width=width, right=(1, 2)))
+    parts += _faults(ownership)
+    if ownership.unused:
+        names = some_of([claim.where for claim in ownership.unused], _SHOWN, separator="; ")
+        parts.append(f"Of no use for this input: {names}.")
+    parts.append(_summary(ownership))
+    return printable("\n\n".join(parts))
+
+
+def answer_text(entry: Entry, claims: Sequence[ClaimRef], verdict: str, manifest: Manifest) -> str:
+    """Where one entry goes, and why."""
+    size = f", {format_bytes(entry.size)}" if entry.kind == "file" else f" -> {entry.link}" if entry.link else ""
+    target = f", {entry.target}" if entry.target != GENERIC else ""
+    lines = [entry.path, f"  {entry.kind}{size}, of {entry.artifact} ({entry.component}{target})"]
+    if verdict == "unmatched":
+        lines.append("  belongs to no package: nothing claims it, and no drop takes it")
+        return printable("\n".join(lines))
+    first = claims[0]
+    if first.package is None:
+        lines.append(f"  goes nowhere: {manifest.drop[first.number - 1].why}")
+    elif verdict == "disputed":
+        lines.append("  claimed by more than one package")
+    else:
+        package = next(each for each in manifest.package if each.name == first.package)
+        devel = next((each.name for each in manifest.package if each.kind == "devel"), None)
+        mirror = f", mirrored in {devel}" if devel not in {None, package.name} else ""
+        lines.append(f"  belongs to {package.name} ({package.dist}){mirror}")
+    for number, claim in enumerate(claims):
+        word = "by" if number == 0 or verdict == "disputed" else "not asked any more:"
+        lines.append(f"  {word} {claim.where}: {claim.text}")
+    return printable("\n".join(lines))
+
+
+def ownership_document(ownership: Ownership, manifest: Manifest) -> dict[str, Any]:
+    """The claim report for programs, with every path that has no place."""
+    return {
+        "schema": SCHEMA,
+        "sdk": manifest.sdk.name,
+        "packages": [
+            {
+                "name": package.name,
+                "dist": package.dist,
+                "kind": package.kind,
+                **_figures(ownership.packages[package.name]),
+                "artifacts": dict(sorted(Counter(e.artifact for e in ownership.packages[package.name]).items())),
+            }
+            for package in manifest.package
+        ],
+        "dropped": [
+            {"path": each.entry.path, "claim": each.claim.where, "why": each.why} for each in ownership.dropped
+        ],
+        "unmatched": [_place(entry) for entry in ownership.unmatched],
+        "disputed": [
+            {**_place(each.entry), "claims": [{"claim": claim.where, "text": claim.text} for claim in each.claims]}
+            for each in ownership.disputed
+        ],
+        "clashes": [{"path": clash.path, "why": clash.why} for clash in ownership.clashes],
+        "unused": [claim.where for claim in ownership.unused],
+    }
+
+
+def _faults(ownership: Ownership) -> Iterator[str]:
+    if ownership.unmatched:
+        groups: dict[tuple[str, str], list[str]] = {}
+        for entry in ownership.unmatched:
+            groups.setdefault((entry.artifact, entry.component), []).append(entry.path)
+        lines = [f"Claimed by nobody ({len(ownership.unmatched)}):"]
+        for (artifact, component), paths in groups.items():
+            lines.append(f"  {artifact} ({component}): {plural(len(paths), 'file')}")
+            lines += _paths(paths)
+        yield "\n".join(lines)
+    if ownership.disputed:
+        disputes: dict[tuple[ClaimRef, ...], list[str]] = {}
+        for each in ownership.disputed:
+            disputes.setdefault(each.claims, []).append(each.entry.path)
+        lines = [f"Claimed more than once ({len(ownership.disputed)}):"]
+        for claims, paths in disputes.items():
+            lines += [f"  {claim.where}: {claim.text}" for claim in claims]
+            lines += _paths(paths)
+        yield "\n".join(lines)
+    if ownership.clashes:
+        lines = [f"There more than once ({len(ownership.clashes)}):"]
+        yield "\n".join([*lines, *(f"  {clash.path} {clash.why}" for clash in ownership.clashes[:_SHOWN])])
+
+
+def _paths(paths: Sequence[str]) -> Iterator[str]:
+    yield from (f"    {path}" for path in paths[:_SHOWN])
+    if len(paths) > _SHOWN:
+        yield f"    and {len(paths) - _SHOWN} more"
+
+
+def _summary(ownership: Ownership) -> str:
+    total = sum(len(entries) for entries in ownership.packages.values()) + len(ownership.dropped)
+    wrong = len(ownership.unmatched) + len(ownership.disputed) + len(ownership.clashes)
+    if not wrong:
+        return f"{plural(total, 'entry')}, each with one place."
+    return f"{plural(total, 'entry')} with one place, {wrong} without: give each one place, or drop it with a reason."
+
+
+def _amount(entries: Iterable[Entry]) -> tuple[str, str]:
+    figures = _figures(entries)
+    return f"{figures['files']:,}", format_bytes(figures["bytes"])
+
+
+def _figures(entries: Iterable[Entry]) -> dict[str, int]:
+    there = list(entries)
+    return {"files": len(there), "bytes": sum(entry.size for entry in there)}
+
+
+def _artifacts(entries: Iterable[Entry]) -> str:
+    sizes: Counter[str] = Counter()
+    for entry in entries:
+        sizes[entry.artifact] += entry.size
+    return some_of([name for name, _ in sizes.most_common()], 4) if sizes else "nothing of this input"
+
+
+def _place(entry: Entry) -> dict[str, str]:
+    return {
+        "path": entry.path,
+        "artifact": entry.artifact,
+        "component": entry.component,
+        "target": entry.target,
+    }
