@@ -127,7 +127,7 @@ def build_sdk(
     known = _known(manifest, entries, ownership.packages, facts, request.families)
     plan = plan_sdk(manifest, known, version=version)
     sdk = describe_sdk(manifest, known, plan, version=version)
-    contents = Contents(facts, environ)
+    contents = Contents(environ)
     platform = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG")
     with staging(out) as folder:
         wheels = [

@@ -12,13 +12,14 @@ from axletree.binary.elf.verify import verify_edit
 from axletree.host.sdk.launcher import aim, compile_launcher
 from axletree.host.sources import FileSource
 from axletree.package.gpu.arch import parse_gpu
-from axletree.package.gpu.thin import ThinRules, thin_file
+from axletree.package.gpu.compact import Thinning, check_thinning, plan_thinning, read_library
+from axletree.package.gpu.thin import ThinRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from axletree.binary.elf.edit import ElfChange
-    from axletree.host.sdk.facts import SdkFacts
+    from axletree.binary.source import Source
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.plan import DevelItem, Item
 
@@ -29,8 +30,10 @@ class FileContent(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     size: int
     """Bytes, once edited."""
-    edits: tuple[tuple[Edit, ...], ...] = ()
-    """One set after the other."""
+    thinning: Thinning | None = None
+    """What is done to its GPU code."""
+    edits: tuple[Edit, ...] = ()
+    """What is done to its header after that."""
 
     def chunks(self) -> Iterator[bytes]:
         """The content, in pieces.
@@ -39,10 +42,8 @@ class FileContent(msgspec.Struct, frozen=True, kw_only=True):
             HostError: the file can't be read.
         """
         with FileSource(self.source) as source:
-            edited: FileSource | EditedSource = source
-            for edits in self.edits:
-                edited = EditedSource(edited, edits)
-            yield from iter_source(edited)
+            thin = self.thinning.source(source) if self.thinning is not None else source
+            yield from iter_source(EditedSource(thin, self.edits) if self.edits else thin)
 
 
 class Bytes(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +64,8 @@ class Bytes(msgspec.Struct, frozen=True, kw_only=True):
 class Contents:
     """The contents of all packages of an SDK."""
 
-    def __init__(self, facts: SdkFacts, environ: dict[str, str]) -> None:
-        """Read from an SDK whose files were looked at."""
-        self._facts = facts
+    def __init__(self, environ: dict[str, str]) -> None:
+        """Take a C compiler from variables, where one is needed."""
         self._environ = environ
         self._launcher = b""
         self.notes: list[str] = []
@@ -95,16 +95,20 @@ class Contents:
     def _file(self, entry: Entry, change: ElfChange | None, targets: tuple[str, ...]) -> FileContent:
         if change is None and not targets:
             return FileContent(source=entry.source, size=entry.size)
-        with FileSource(entry.source) as source:
-            steps: list[tuple[Edit, ...]] = []
+        name = entry.path
+        with FileSource(entry.source) as original:
+            result: Source = original
+            thinning = None
             if targets:
+                code = read_library(original, name=name)
                 rules = ThinRules(gpus=tuple(map(parse_gpu, targets)), allow_missing=True)
-                steps.append(thin_file(self._facts.devices[entry.source].code, rules, name=entry.path).edits)
+                thinning = plan_thinning(code, rules, name=name)
+                result = thinning.source(original)
+                check_thinning(original, result, code, thinning, name=name)
+                self.notes += [f"{name} for {', '.join(targets)}: {note}" for note in thinning.notes]
+            edits: tuple[Edit, ...] = ()
             if change is not None:
-                edits = plan_edit(source, change, name=entry.path)
-                verify_edit(source, EditedSource(source, edits), change, name=entry.path)
-                steps.append(edits)
-            edited: FileSource | EditedSource = source
-            for edits in steps:
-                edited = EditedSource(edited, edits)
-            return FileContent(source=entry.source, size=edited.size, edits=tuple(steps))
+                edits = plan_edit(result, change, name=name)
+                verify_edit(result, EditedSource(result, edits), change, name=name)
+                result = EditedSource(result, edits)
+            return FileContent(source=entry.source, size=result.size, thinning=thinning, edits=edits)

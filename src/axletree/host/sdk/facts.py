@@ -9,7 +9,7 @@ import msgspec
 from axletree.binary.elf.facts import ElfFacts, is_elf
 from axletree.core.errors import IntegrityError
 from axletree.host.sources import FileSource
-from axletree.package.gpu.read import DeviceFile, read_file_code
+from axletree.package.gpu.read import read_file_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,26 +24,10 @@ class SdkFacts(msgspec.Struct, frozen=True, kw_only=True):
     """ELF files of an SDK, by where their content lies."""
 
     elfs: dict[str, ElfFacts]
-    devices: dict[str, DeviceFile]
-    """Those that hold GPU code."""
+    code: dict[str, tuple[str, ...]]
+    """Architectures of the GPU code in those that hold any."""
     unread: tuple[str, ...]
     """What is wrong with files that look like ELF files and can't be read; they are packed as they are."""
-
-    @property
-    def code(self) -> dict[str, tuple[str, ...]]:
-        """Architectures of the GPU code in those that hold any."""
-        found = {}
-        for source, file in self.devices.items():
-            archs = {
-                entry.arch
-                for section in file.code
-                for container in section.containers
-                for entry in container.entries
-                if entry.arch != "host"
-            }
-            if archs:
-                found[source] = tuple(sorted(archs))
-        return found
 
 
 def read_sdk_facts(entries: Iterable[Entry]) -> SdkFacts:
@@ -53,7 +37,7 @@ def read_sdk_facts(entries: Iterable[Entry]) -> SdkFacts:
         HostError: a file can't be read.
     """
     elfs: dict[str, ElfFacts] = {}
-    devices: dict[str, DeviceFile] = {}
+    code: dict[str, tuple[str, ...]] = {}
     unread: list[str] = []
     for entry in entries:
         if entry.kind != "file" or entry.size < _SMALLEST:
@@ -67,6 +51,7 @@ def read_sdk_facts(entries: Iterable[Entry]) -> SdkFacts:
                 unread.append(str(error))
                 continue
         elfs[entry.source] = file.facts
-        if file.code:
-            devices[entry.source] = file
-    return SdkFacts(elfs=elfs, devices=devices, unread=tuple(unread))
+        archs = {each.arch for part in file.code for one in part.containers for each in one.entries} - {"host"}
+        if archs:
+            code[entry.source] = tuple(sorted(archs))
+    return SdkFacts(elfs=elfs, code=code, unread=tuple(unread))
