@@ -16,10 +16,26 @@ _PACKAGES = (
     *("libnuma1", "libelf1", "libdrm2", "libdrm-amdgpu1"),
 )
 
+_SDK_PACKAGES = (
+    *("hipcc", "libamdhip64-5", "libamdhip64-dev", "rocm-device-libs", "libamd-comgr2", "libamd-comgr-dev"),
+    *("libhsa-runtime64-1", "libhsa-runtime-dev", "libhsakmt1", "libhiprtc-builtins5", "rocminfo", "rocm-smi"),
+    *("librocrand1", "librocrand-dev", "libhiprand1", "libhiprand-dev", "librocsparse0", "librocsparse-dev"),
+    *("libhipsparse0", "libhipsparse-dev", "librocprim-dev", "rocm-cmake", "librocm-smi64-1", "librocm-smi-dev"),
+    *("clang-15", "llvm-15", "lld-15", "clang-tools-15", "libclang-common-15-dev", "libclang1-15", "libclang-cpp15"),
+    *("libllvm15", "llvm-15-runtime", "llvm-15-linker-tools", "libfile-which-perl", "liburi-encode-perl"),
+    *("pciutils", "libpci3", "libnuma1", "libelf1", "libdrm2", "libdrm-amdgpu1", "libz3-4", "libedit2", "libbsd0"),
+    *("libmd0", "libtinfo6", "libxml2", "libicu72", "liblzma5", "libzstd1", "zlib1g", "libffi8"),
+)
+
 
 def rocm_root() -> Path:
     """The root of ROCm 5.2 with HIP's compiler and runtime."""
     return debian_root("rocm-5.2", "bookworm", _PACKAGES) / "usr"
+
+
+def rocm_sdk_root() -> Path:
+    """The root of ROCm 5.2 with its libraries of kernels, tools, headers and what of the system they need: 2 GB."""
+    return debian_root("rocm-sdk-5.2", "bookworm", _SDK_PACKAGES) / "usr"
 
 
 def old_libstdcxx() -> Path:
