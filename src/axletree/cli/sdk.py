@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from axletree.cli.sdk_explain import explain_command, version_command
+from axletree.cli.sdk_inputs import fetch_command, lay_out_command
 
 
 @click.group(name="sdk")
@@ -13,4 +14,6 @@ def command() -> None:
 
 
 command.add_command(explain_command)
+command.add_command(fetch_command)
+command.add_command(lay_out_command)
 command.add_command(version_command)

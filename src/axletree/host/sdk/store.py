@@ -236,8 +236,8 @@ def _bring(offer: Offer, out: Path, note: Callable[[str], None], backoff: float)
         hint = "what lies in the store is damaged, or its checksum is of another file; nothing of it was kept"
         raise IntegrityError(f"{shown} is not what its checksum says\n{error.digests}", hint=hint) from error
     except StatusError as error:
-        hint = "the store lists it" if error.status == 404 else None
-        raise StatusError(shown, error.status, hint=hint or error.problems[0].hint) from error
+        told = "the store lists it, and has it no longer" if error.status == 404 else error.problems[0].hint
+        raise StatusError(shown, error.status, hint=told) from error
     except HostError as error:
         texts = (problem.message.replace(redact(offer.location), shown) for problem in error.problems)
         raise HostError(*texts, hint=error.problems[-1].hint) from error
