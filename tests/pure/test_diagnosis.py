@@ -372,6 +372,14 @@ def test_a_match_holds_the_texts_that_it_must(data: st.DataObject) -> None:
     assert all(any(word in text for word in choice) for choice in required_texts(pattern))
 
 
+def test_a_last_word_of_an_error_outweighs_what_went_well_before() -> None:
+    text = "Successfully built x-1.0-py3-none-any.whl\nchecking files\nerror: cmake/x.cmake:7: is no CMake file\n"
+    diagnosis = diagnose(f"{text}  hint: see the log\n")
+    assert diagnosis.outcome.ending == "unknown"
+    assert diagnosis.findings[0].evidence[0].text == "error: cmake/x.cmake:7: is no CMake file"
+    assert not diagnose(f"error: x is no CMake file\n{text.partition('checking')[0]}").findings
+
+
 @pytest.mark.parametrize(
     ("line", "library"),
     [

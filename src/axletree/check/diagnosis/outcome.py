@@ -87,6 +87,9 @@ _WORKING = re.compile(
 )
 """Lines that tools print while at work, never last."""
 
+_LAST_WORD = re.compile(r"^error: ")
+"""With this programs end that gave up, whatever went well before; indented lines may follow."""
+
 _PROBE = re.compile(
     r"\b(?:conftest|_configtest|CMakeScratch|CMakeTmp|cmTC_\w+|CheckSymbolExists|CheckFunctionExists"
     r"|CheckIncludeFiles?|meson-private|sanitycheck\w*|testfile|feature_test)\b|/TryCompile-|Performing Test"
@@ -144,9 +147,14 @@ def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> 
         return Outcome(ending="succeeded", said=Statement(line=lines, failed=False, text=last), lines=lines)
     if progress is not None or _WORKING.search(last):
         return Outcome(ending="unfinished", said=None, lines=lines)
-    if statements and not statements[-1].failed:
+    if statements and not statements[-1].failed and not _gave_up(tail):
         return Outcome(ending="succeeded", said=statements[-1], lines=lines)
     return Outcome(ending="unknown", said=None, lines=lines)
+
+
+def _gave_up(tail: Sequence[str]) -> bool:
+    last = next((line for line in reversed(tail) if line.strip() and not line[0].isspace()), "")
+    return _LAST_WORD.match(last) is not None
 
 
 _PACKAGE = re.compile(r"(?:Failed building wheel for|Failed to build `?) *([\w.-]+)")
