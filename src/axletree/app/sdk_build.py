@@ -33,7 +33,7 @@ from axletree.package.wheel.tags import platform_tag, single_machine
 from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.binary.elf.facts import ElfFacts
@@ -104,7 +104,7 @@ class _Wheel(NamedTuple):
 
 
 def build_sdk(
-    manifest: Manifest, entries: Sequence[Entry], request: SdkRequest, *, out: Path, environ: dict[str, str]
+    manifest: Manifest, entries: Sequence[Entry], request: SdkRequest, *, out: Path, environ: Mapping[str, str]
 ) -> SdkReport:
     """Build all packages into an index root: all of them and its pages, or nothing.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from axletree.cli.sdk_build import build_command
 from axletree.cli.sdk_explain import explain_command, version_command
 from axletree.cli.sdk_inputs import fetch_command, lay_out_command
 
@@ -13,6 +14,7 @@ def command() -> None:
     """Make Python packages of an SDK's install tree, such as ROCm's."""
 
 
+command.add_command(build_command)
 command.add_command(explain_command)
 command.add_command(fetch_command)
 command.add_command(lay_out_command)

@@ -16,7 +16,7 @@ from axletree.package.gpu.compact import Thinning, check_thinning, plan_thinning
 from axletree.package.gpu.thin import ThinRules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from axletree.binary.elf.edit import ElfChange
     from axletree.binary.source import Source
@@ -64,7 +64,7 @@ class Bytes(msgspec.Struct, frozen=True, kw_only=True):
 class Contents:
     """The contents of all packages of an SDK."""
 
-    def __init__(self, environ: dict[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str]) -> None:
         """Take a C compiler from variables, where one is needed."""
         self._environ = environ
         self._launcher = b""

@@ -8,8 +8,12 @@ import subprocess
 import tempfile
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, IntegrityError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MARK = b"@axletree-launcher@"
 _ROOM = 4096
@@ -20,13 +24,13 @@ _FLAGS = (
 _PORTABLE = tuple(flag for flag in _FLAGS if flag != "-fcf-protection=none")
 
 
-def compile_launcher(environ: dict[str, str] | None = None) -> bytes:
+def compile_launcher(environ: Mapping[str, str]) -> bytes:
     """A launcher without a target, for this machine's architecture, compiled with ``CC``, else ``cc``.
 
     Raises:
         HostError: there is no C compiler, or it can't.
     """
-    compiler = shlex.split((environ if environ is not None else os.environ).get("CC", "")) or ["cc"]
+    compiler = shlex.split(environ.get("CC", "")) or ["cc"]
     source = files("axletree.host.sdk").joinpath("launcher.c").read_bytes()
     hint = "install a C compiler, or name one in CC: links to programs become small programs"
     problem = ""

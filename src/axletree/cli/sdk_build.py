@@ -1,0 +1,102 @@
+"""``axletree sdk build``: an SDK's files as wheels, a selector and an index."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import click
+import msgspec
+
+from axletree.app.epoch import source_date_epoch
+from axletree.app.sdk_build import SdkRequest, build_sdk
+from axletree.app.sdk_input import load_manifest, read_sdk_input
+from axletree.binary.zip.deflate import LEVEL
+from axletree.cli.sdk_explain import input_options
+from axletree.view.sdk_build import built_text
+from axletree.view.tables import printable
+
+_WIDEST = 120
+
+
+@click.command(name="build")
+@click.argument("manifest")
+@input_options
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the wheels."
+)
+@click.option("--version", metavar="VERSION", help="Of all packages, in place of the manifest's.")
+@click.option("--target", "targets", metavar="GPU", multiple=True, help="Take only artifacts of this GPU. Repeatable.")
+@click.option("--family", "families", metavar="NAME", multiple=True, help="A family to make a package for. Repeatable.")
+@click.option("--platform-tag", metavar="TAG", help="Of the wheels; else what their files allow.")
+@click.option(
+    "--level", type=click.IntRange(0, 9), default=LEVEL, show_default=True, help="0 stores, 9 gives the least bytes."
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    default=lambda: min(64, len(os.sched_getaffinity(0))),
+    show_default="all cores",
+    help="Compress with so many threads. Does not change the wheels.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def build_command(
+    manifest: str,
+    artifacts: Path | None,
+    debs: Path | None,
+    prefix: Path | None,
+    out: Path,
+    version: str | None,
+    targets: tuple[str, ...],
+    families: tuple[str, ...],
+    platform_tag: str | None,
+    level: int,
+    threads: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Build the Python packages of an SDK: for run time, for GPUs, for development, and the selector.
+
+    MANIFEST is a file, or the name of one that ships with Axletree, such as rocm. Every file goes to one package, every
+    library finds what it needs, or nothing is written. SOURCE_DATE_EPOCH is the date of the members.
+    """
+    described = load_manifest(manifest, folder=Path.cwd())
+    read = read_sdk_input(
+        described,
+        environ=os.environ,
+        artifacts=artifacts,
+        debs=debs,
+        prefix=prefix,
+        targets=targets or None,
+        threads=threads,
+    )
+    request = SdkRequest(
+        version=version,
+        families=families,
+        platform=platform_tag,
+        level=level,
+        epoch=source_date_epoch(os.environ),
+        threads=threads,
+    )
+    report = build_sdk(described, read.entries, request, out=out, environ=os.environ)
+    if as_json:
+        document = {"schema": 1, **msgspec.to_builtins(report), "notes": [*read.notes, *report.notes]}
+        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
+        return
+    for note in read.notes:
+        click.echo(f"note: {printable(note)}", err=True)
+    root = out.absolute()
+    click.echo(
+        built_text(
+            report.wheels,
+            out=str(out),
+            dropped=report.dropped,
+            notes=report.notes,
+            install=[
+                f"  pip install --find-links {root} '{report.sdk}[libraries,devel]=={report.version}'",
+                f"  or from its index: --index-url {(root / 'simple').as_uri()}",
+            ],
+            width=min(shutil.get_terminal_size().columns, _WIDEST),
+        )
+    )
