@@ -20,15 +20,16 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import inputs
 from measure import Usage, best, machine_line, measure
 
-from axletree.host.conda import read_conda, tree_files, write_conda_file
+from axletree.host.conda import read_conda, write_conda_file
 from axletree.package.conda.check import check_conda
-from axletree.package.conda.model import CondaPackage
+from axletree.package.conda.model import CondaFile, CondaPackage
 from axletree.package.conda.writer import write_conda
 
 if TYPE_CHECKING:
@@ -97,6 +98,23 @@ def _rows(root: Path, base: Path, level: int, options: argparse.Namespace, envir
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
+def _files(root: Path) -> list[CondaFile]:
+    """The files of a folder, read when their turn comes."""
+    found = []
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            status = path.stat()
+            name, executable = path.relative_to(root).as_posix(), bool(status.st_mode & 0o100)
+            found.append(CondaFile(path=name, data=partial(_pieces, path), size=status.st_size, executable=executable))
+    return found
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(1 << 20):
+            yield data
+
+
 def _writers(
     root: Path, level: int, threads: int, environ: dict[str, str]
 ) -> Iterator[tuple[str, Callable[[Path], Callable[[], object] | Sequence[str]]]]:
@@ -105,12 +123,12 @@ def _writers(
         return ["env", *filter(None, paths), sys.executable, "-c", code, str(root), str(out), str(level), str(threads)]
 
     def ours(out: Path) -> Callable[[], object]:
-        return lambda: write_conda_file(out, _PACKAGE, tree_files(root), epoch=_EPOCH, level=level, threads=threads)
+        return lambda: write_conda_file(out, _PACKAGE, _files(root), epoch=_EPOCH, level=level, threads=threads)
 
     def unverified(out: Path) -> Callable[[], object]:
         def write() -> None:
             with (out / f"{_PACKAGE.stem}.conda").open("wb") as sink:
-                write_conda(sink, _PACKAGE, tree_files(root), epoch=_EPOCH, level=level, threads=threads)
+                write_conda(sink, _PACKAGE, _files(root), epoch=_EPOCH, level=level, threads=threads)
 
         return write
 

@@ -11,9 +11,9 @@ from axletree.core.values import StageId
 from axletree.view.live import LiveView, Machine, finished_line, frame
 from axletree.view.plain import PlainView
 from axletree.view.plan import plan_json, plan_report, plan_text
-from axletree.view.state import fold
 from axletree.view.summary import summary_lines
 from support import events, matrix_events
+from support.events import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

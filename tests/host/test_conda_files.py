@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,9 @@ from rattler.package_streaming import PackageArchive
 
 from axletree.binary.zip import records as zip_records
 from axletree.binary.zip.directory import read_directory
-from axletree.core.errors import AxletreeError, HostError, IntegrityError
+from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
 from axletree.host.archive import map_file
-from axletree.host.conda import read_conda, tree_files, write_conda_file
+from axletree.host.conda import read_conda, write_conda_file
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.interpreters import find_interpreter
 from axletree.package import tar
@@ -219,47 +220,40 @@ def test_packages_of_condas_own_tools_are_read_and_found_sound(tmp_path: Path) -
         assert {m.path: m.sha256 for m in facts.members} == {m.path: m.sha256 for m in read_conda(mine.path).members}
 
 
-def test_a_folder_is_packed_from_where_it_lies(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    (tree / "bin").mkdir(parents=True)
-    (tree / "empty").mkdir()
-    (tree / "bin" / "run").write_bytes(b"#!/bin/sh\n")
-    (tree / "bin" / "run").chmod(0o755)
-    (tree / ".hidden").write_bytes(b"1" * 3_000_000)
-    (tree / "link").symlink_to("bin")
-    files = tree_files(tree, below="opt")
-    assert [(file.path, file.link, file.executable) for file in files] == [
-        ("opt/.hidden", None, False),
-        ("opt/bin/run", None, True),
-        ("opt/link", "bin", False),
-    ]
+def test_what_is_read_only_when_its_turn_comes(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"1" * 3_000_000)
+
+    def read() -> Iterator[bytes]:
+        with (tmp_path / "large").open("rb") as file:
+            while data := file.read(1 << 20):
+                yield data
+
+    files = (
+        CondaFile(path="opt/.hidden", data=read, size=3_000_000),
+        CondaFile(path="opt/bin/run", data=b"#!/bin/sh\n", executable=True),
+        CondaFile(path="opt/link", link="bin"),
+    )
     one = write_conda_file(tmp_path, demo(), files, threads=1)
+    assert [(path.path, path.size_in_bytes) for path in one.facts.paths or ()] == [
+        ("opt/.hidden", 3_000_000),
+        ("opt/bin/run", 10),
+        ("opt/link", 3),
+    ]
     data = one.path.read_bytes()
     assert one.sha256 == hashlib.sha256(data).hexdigest()
     write_conda_file(tmp_path, demo(), files, threads=3)
     assert one.path.read_bytes() == data
 
 
-def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(HostError, match="neither file, link nor folder"):
-        tree_files(tmp_path)
-
-
 def test_nothing_half_written_stays(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    (tree / "a").write_bytes(b"12345")
-    files = tree_files(tree)
-    out = tmp_path / "out"
-    out.mkdir()
-    for change in ((tree / "a").unlink, lambda: (tree / "a").write_bytes(b"123")):
-        change()
+    def gone() -> Iterator[bytes]:
+        yield b"12"
+        raise HostError(Problem(message="gone"))
+
+    for read in (gone, lambda: iter([b"123"]), lambda: iter([b"123456"])):
         with pytest.raises(AxletreeError):
-            write_conda_file(out, demo(), files)
-        assert list(out.iterdir()) == []
-    with pytest.raises(HostError, match="can't be written"):
-        write_conda_file(tree / "a" / "nowhere", demo(), [])
+            write_conda_file(tmp_path, demo(), [CondaFile(path="a", data=read, size=5)])
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_on_disk_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:

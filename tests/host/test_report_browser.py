@@ -8,9 +8,9 @@ import pytest
 
 from axletree.core.values import StageId
 from axletree.view.report import render_report, report_data
-from axletree.view.state import fold
 from support import events, reports
 from support.browser import chromium, find_chromium
+from support.events import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -77,16 +77,12 @@ def test_without_knowing_where_it_lies_all_folders_of_a_provider_are_searched() 
     assert plan_search_paths(files, providers=NVIDIA).plans[0].entries == ("$ORIGIN/../nvidia/cublas/lib",)
 
 
-def test_existing_entries_stay_unless_pruned() -> None:
+def test_existing_entries_stay_once_each() -> None:
     file = elf("libb.so", runpath="/opt/lib:$ORIGIN/../dead:$ORIGIN/../b:$ORIGIN/../b")
     files = {"a/liba.so": file, "b/libb.so": elf(), "c/libc.so": elf()}
     kept = plan_search_paths(files, kind="runpath").plans[0]
-    assert kept.entries == ("/opt/lib", "$ORIGIN/../dead", "$ORIGIN/../b")
-    assert kept.dropped == ("$ORIGIN/../b",)
-    pruned = plan_search_paths(files, prune=True).plans[0]
-    assert (pruned.entries, pruned.kind) == (("$ORIGIN/../b",), "rpath")
-    assert pruned.dropped == ("/opt/lib", "$ORIGIN/../dead", "$ORIGIN/../b")
-    assert pruned.change == ElfChange(rpath=("$ORIGIN/../b",))
+    assert (kept.entries, kept.added) == (("/opt/lib", "$ORIGIN/../dead", "$ORIGIN/../b"), ())
+    assert kept.change == ElfChange(rpath=kept.entries, kind="runpath")
 
 
 def test_the_kind_of_each_file_can_stay() -> None:
@@ -127,12 +123,6 @@ def test_libraries_that_nobody_provides() -> None:
     assert (one.soname, one.files, one.lookalikes) == ("libone.so.1", ("a/liba.so",), ("b/libone-1234.so",))
     assert (two.soname, two.files) == ("libtwo.so", ("a/liba.so", "b/libone-1234.so"))
     assert (three.soname, three.opened) == ("libthree.so", True)
-
-
-def test_what_is_loaded_already_needs_no_entry() -> None:
-    files = {"ext/_C.so": elf("libtorch.so", "libc10.so")}
-    result = plan_search_paths(files, loaded={"libtorch.so", "libc10.so"})
-    assert (result.plans[0].entries, result.unreached) == ((), ())
 
 
 def test_scripts_and_static_files_have_no_plan() -> None:
@@ -180,5 +170,6 @@ def test_what_is_loaded_is_found_by_name_and_soname() -> None:
 def test_files_of_others_count_where_they_are_known() -> None:
     files = {"a/liba.so": elf("libx.so", "liby.so", rpath="$ORIGIN/../x:/opt/y:relative:")}
     present = {"x/libx.so", "/opt/y/liby.so"}
-    assert follow_loading(files, "a/liba.so", present=present).missing == ()
+    places = [find_library(files, "a/liba.so", name, present=present) for name in ("libx.so", "liby.so")]
+    assert [place and place.path for place in places] == ["x/libx.so", "/opt/y/liby.so"]
     assert [each[0] for each in follow_loading(files, "a/liba.so").missing] == ["libx.so", "liby.so"]

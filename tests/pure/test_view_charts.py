@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.view import charts
-from axletree.view.state import fold
 from support import events, matrix_events
+from support.events import fold
 
 if TYPE_CHECKING:
     from axletree.core.events import Event

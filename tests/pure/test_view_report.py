@@ -13,8 +13,8 @@ from axletree.core.findings import Finding
 from axletree.core.values import StageId
 from axletree.view.findings import group_findings
 from axletree.view.report import InstallCommand, render_report, report_data
-from axletree.view.state import fold
 from support import events, reports
+from support.events import fold
 
 HOSTILE = "\"><script>pwned = 1</script><img src=x onerror='pwned = 2'>{{ 7 * 7 }}\x1b[31m\u202e"
 

@@ -1,22 +1,27 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.core.errors import IntegrityError
-from axletree.core.events import MemorySampled, RunStarted, StageFinished, StagePlanned, StageProgress, StageStarted
+from axletree.core.events import (
+    Event,
+    MemorySampled,
+    RunStarted,
+    StageFinished,
+    StagePlanned,
+    StageProgress,
+    StageStarted,
+)
 from axletree.core.values import Key, StageId
 from axletree.view.choose import choose_view
-from axletree.view.jsonl import JsonView, decode, encode
-from axletree.view.state import MAX_SAMPLES, Folding, RunView, apply, fold
+from axletree.view.jsonl import JsonView, encode
+from axletree.view.state import MAX_SAMPLES, Folding, RunView, apply
 from support import events, matrix_events
-
-if TYPE_CHECKING:
-    from axletree.core.events import Event
+from support.events import fold
 
 BUILD = StageId(events.v("build"))
 
@@ -108,7 +113,7 @@ def test_samples_stay_few_in_order_and_keep_their_peak(memory: list[int]) -> Non
 
 @pytest.mark.parametrize("run", [events.green_run(), events.noop_run(), events.failing_run(), events.cancelled_run()])
 def test_events_survive_json(run: tuple[Event, ...]) -> None:
-    assert tuple(decode(encode(event)) for event in run) == run
+    assert tuple(msgspec.json.decode(encode(event), type=Event) for event in run) == run
 
 
 def test_json_lines_are_lines_and_the_first_has_the_schema() -> None:
@@ -121,12 +126,6 @@ def test_json_lines_are_lines_and_the_first_has_the_schema() -> None:
     assert not any("\n" in line for line in lines)
     assert '"event":"run-started"' in lines[0]
     assert '"schema":1' in lines[0]
-
-
-@pytest.mark.parametrize("line", ["", "{}", '{"event":"unheard-of","time":1}', "[1]", '{"event":"run-started"}'])
-def test_what_is_no_event_is_refused(line: str) -> None:
-    with pytest.raises(IntegrityError, match="not an event"):
-        decode(line)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axletree.core.events import (
     Download,
@@ -23,6 +23,12 @@ from axletree.core.events import (
 from axletree.core.findings import Finding
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.values import Digest, Key, StageId, digest_of, key_of
+from axletree.view.state import Folding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from axletree.view.state import RunView
 
 START = 1_790_000_000.0
 VARIANT = "py311-cpu-torch2.13.0"
@@ -368,3 +374,11 @@ def cancelled_run() -> tuple[Event, ...]:
         )
     ]
     return tuple(events)
+
+
+def fold(events: Iterable[Event]) -> RunView:
+    """The state after all of some events."""
+    folding = Folding()
+    for event in events:
+        folding.take(event)
+    return folding.view

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from axletree.core.values import digest_of
 from axletree.recipe.locks import LockedWheel, PyLock
 from axletree.view.report import InstallCommand, ReportData, report_data
-from axletree.view.state import fold
 from support import events, matrix_events
+from support.events import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable

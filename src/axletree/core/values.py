@@ -20,7 +20,6 @@ Key = NewType("Key", str)
 StageId = NewType("StageId", str)
 """What people call a stage of a plan: ``build[py311-cpu]``. Unique in a plan, stable between runs, in no key."""
 
-JsonValue = None | bool | int | str | list["JsonValue"] | dict[str, "JsonValue"]
 """What may enter a key. No floats: two writers could print the same number differently."""
 
 _ENCODER = msgspec.json.Encoder(order="sorted")

@@ -51,9 +51,9 @@ def interpreter_for(context: Context, version: str) -> Interpreter:
     return Interpreter(**found)
 
 
-def wheel_folder(context: Context, digest: Digest, name: str) -> Path:
+def wheel_folder(context: Context, digest: Digest) -> Path:
     """Lay an environment's lock and wheels out in a folder of the stage, read-only, without copying where possible."""
-    folder = context.work / name
+    folder = context.work / "wheels"
     context.store.materialise(digest, folder, link=True, writable=False)
     return folder
 
@@ -72,7 +72,7 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
             os.utime(folder)  # it is in use: `store gc` goes by that
             return folder
         context.progress("making the environment")
-        wheels = wheel_folder(context, digest, "wheels")
+        wheels = wheel_folder(context, digest)
         _clear_away(folder)
         create_venv(
             folder,

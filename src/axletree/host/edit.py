@@ -34,7 +34,7 @@ _FICLONE = 0x40049409
 _ZEROS = bytes(1 << 16)
 
 
-def edit_elf(path: Path, change: ElfChange, *, atomic: bool = False) -> bool:
+def edit_elf(path: Path, change: ElfChange) -> bool:
     """Change the names in an ELF file on disk; nothing is written unless the result proves to be what was asked.
 
     Returns:
@@ -48,11 +48,11 @@ def edit_elf(path: Path, change: ElfChange, *, atomic: bool = False) -> bool:
     edits = plan_edit(source, change, name=str(path))
     if edits:
         verify_edit(source, EditedSource(source, edits), change, name=str(path))
-        apply_edits(path, edits, atomic=atomic)
+        apply_edits(path, edits)
     return bool(edits)
 
 
-def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> None:
+def apply_edits(path: Path, edits: Iterable[Edit]) -> None:
     """Change a file; what was written is read back.
 
     In place it is as fast as writing the edits, and not synced: a kill in between can leave some of them undone. What
@@ -62,7 +62,6 @@ def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> N
     Args:
         path: the file; where it is a symbolic link, what it points to is changed.
         edits: what to change.
-        atomic: replace it in any case, so that a reader sees all edits or none.
 
     Raises:
         IntegrityError: the edits overlap, or move what is not there.
@@ -78,7 +77,7 @@ def apply_edits(path: Path, edits: Iterable[Edit], *, atomic: bool = False) -> N
             raise HostError(Problem(file=str(path), message="is no regular file"))
         _check_moves(path, ordered, status.st_size)
         unordered = _moves_what_is_gone(ordered, status.st_size)
-        if atomic or unordered or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
+        if unordered or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
             _replace(target, ordered)
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"can't be changed: {error.strerror}")) from error

@@ -74,10 +74,10 @@ def project_of(filename: str) -> tuple[str, str] | None:
     return name, str(version)
 
 
-def list_files(project: str, settings: IndexSettings, *, extra: Iterable[str] = ()) -> tuple[RemoteFile, ...]:
+def list_files(project: str, settings: IndexSettings) -> tuple[RemoteFile, ...]:
     """All files of a project, find-links places first, then the indexes in order; duplicates stay.
 
-    ``extra`` are indexes beyond the user's own, asked last. A place that does not know the project gives nothing.
+    A place that does not know the project gives nothing.
 
     Raises:
         HostError: a place cannot be read (no network, not an index, a find-links folder that does not exist).
@@ -85,7 +85,7 @@ def list_files(project: str, settings: IndexSettings, *, extra: Iterable[str] = 
     found: list[RemoteFile] = []
     for place in settings.find_links:
         found += _find_links(place, project)
-    for index in _indexes(settings, extra):
+    for index in _indexes(settings, ()):
         found += index_files(index, project)
     return tuple(found)
 

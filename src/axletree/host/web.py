@@ -32,11 +32,9 @@ TIMEOUT = urllib3.Timeout(connect=15.0, read=60.0)
 _REDIRECTS = 10
 
 
-def retries(total: int = 3, backoff: float = 0.5) -> urllib3.Retry:
+def retries() -> urllib3.Retry:
     """Retry what a moment can mend: connections, cut answers, overload. Redirects are followed by :func:`get`."""
-    return urllib3.Retry(
-        total=total, redirect=0, backoff_factor=backoff, status_forcelist=RETRY_STATUS, raise_on_status=False
-    )
+    return urllib3.Retry(total=3, redirect=0, backoff_factor=0.5, status_forcelist=RETRY_STATUS, raise_on_status=False)
 
 
 def get(

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _DEPTH = 2
+_LARGEST = 10
+"""How many single files are named."""
 
 
 class SizedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +100,6 @@ def measure_sizes(
     name: str,
     compressed: int | None = None,
     damaged: Sequence[str] = (),
-    largest: int = 10,
 ) -> SizeReport:
     """Add up.
 
@@ -107,7 +108,6 @@ def measure_sizes(
         name: what the report calls the input.
         compressed: bytes of the archive; ``None`` where there is none.
         damaged: what could not be read.
-        largest: how many single files to name.
     """
     singles = [PartSize(path=file.path, files=1, size=file.size, compressed=file.compressed) for file in files]
     size = sum(file.size for file in files)
@@ -118,7 +118,7 @@ def measure_sizes(
         files=len(files),
         packed=compressed is not None,
         parts=_parts(files),
-        largest=tuple(sorted(singles, key=lambda part: (-part.size, part.path))[:largest]),
+        largest=tuple(sorted(singles, key=lambda part: (-part.size, part.path))[:_LARGEST]),
         sections=_sections(file.facts for file in files if file.facts is not None),
         archs=_archs(file.facts for file in files if file.facts is not None),
         unloaded=_unloaded(files),

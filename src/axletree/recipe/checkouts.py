@@ -52,7 +52,7 @@ def repositories(recipe: Recipe) -> tuple[Repository, ...]:
     values = {"name": recipe.name, "version": recipe.version}
 
     def fill(text: str | None) -> str | None:
-        return None if text is None else render(text, values, allowed=frozenset()).text
+        return None if text is None else render(text, values, allowed=frozenset())
 
     found = []
     source = recipe.source

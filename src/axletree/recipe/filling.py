@@ -35,7 +35,7 @@ class Filler:
     def with_given(self, text: str, given: Mapping[str, str]) -> str:
         """As :meth:`one`, for a text that may read ``given`` too."""
         values = {**self.values, **given}
-        return render(text, values, allowed=self.allowed | given.keys(), properties=self.properties).text
+        return render(text, values, allowed=self.allowed | given.keys(), properties=self.properties)
 
     def each(self, texts: Iterable[str]) -> tuple[str, ...]:
         """All of some texts."""

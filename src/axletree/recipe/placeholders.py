@@ -69,13 +69,6 @@ class Template(msgspec.Struct, frozen=True):
         return tuple(piece for piece in self.pieces if isinstance(piece, Placeholder))
 
 
-class Rendered(msgspec.Struct, frozen=True):
-    """A text without placeholders, and what it took to make it."""
-
-    text: str
-    axes_read: frozenset[str]
-
-
 @lru_cache(maxsize=4096)
 def scan(text: str) -> Template:
     """Cut a text into pieces; never fails, but says what is wrong."""
@@ -176,7 +169,7 @@ def render(
     *,
     allowed: Collection[str],
     properties: Mapping[str, Mapping[str, str]] = _NO_PROPERTIES,
-) -> Rendered:
+) -> str:
     """Fill the placeholders of a text.
 
     Args:
@@ -197,5 +190,4 @@ def render(
             problems.append(f"{placeholder} reads {placeholder.name!r}, which has no value")
     if problems:
         raise RecipeError(*(Problem(message=problem, excerpt=text) for problem in problems))
-    read = frozenset(placeholder.name for placeholder in template.placeholders) - set(ALWAYS)
-    return Rendered(fill(template, values, properties), read)
+    return fill(template, values, properties)

@@ -6,32 +6,18 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from axletree.core.errors import IntegrityError
-from axletree.core.events import Event
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from axletree.core.events import Event
+
 _ENCODER = msgspec.json.Encoder()
-_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def encode(event: Event) -> str:
     """One line without its newline; the ``event`` field names the kind."""
     return _ENCODER.encode(event).decode()
-
-
-def decode(line: str | bytes) -> Event:
-    """Read a line back.
-
-    Raises:
-        IntegrityError: the line is no event of a schema that this version knows.
-    """
-    try:
-        return _DECODER.decode(line)
-    except msgspec.MsgspecError as error:
-        raise IntegrityError(f"not an event of the stream's schema 1: {error}") from error
 
 
 class JsonView:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -21,9 +21,6 @@ from axletree.core.events import (
 from axletree.core.findings import Finding
 from axletree.core.records import Metrics
 from axletree.core.values import Digest, Key, StageId
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAX_SAMPLES = 512
 """Memory samples kept for a stage; beyond it, pairs are merged into their larger one, so peaks stay."""
@@ -127,14 +124,6 @@ class Folding:
         # One dictionary for the whole fold: a copy for each of 60,000 events would be most of the work.
         self.view = _apply(self.view, event, self._stages)
         self._stages = self.view.stages
-
-
-def fold(events: Iterable[Event]) -> RunView:
-    """The state after all of some events."""
-    folding = Folding()
-    for event in events:
-        folding.take(event)
-    return folding.view
 
 
 def _apply(view: RunView, event: Event, stages: dict[StageId, StageView]) -> RunView:

@@ -35,7 +35,6 @@ def summary_lines(
     out: str,
     install: Sequence[str] = (),
     report: str | None = None,
-    shell: str = "axletree shell",
 ) -> list[str]:
     """What a run says at its end.
 
@@ -44,7 +43,6 @@ def summary_lines(
         out: Output folder as the user gave it.
         install: Command lines that install the result.
         report: Path of the HTML report, if one was written.
-        shell: Command that opens a failed stage's folder; the stage's id is appended.
     """
     if _is_noop(view):
         return [
@@ -56,7 +54,7 @@ def summary_lines(
     lines = [_totals(view)]
     for stage in view.having("failed"):
         lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ")]
-        lines.append(f"  look inside: {shell} {shlex.quote(stage.stage)}")
+        lines.append(f"  look inside: axletree shell {shlex.quote(stage.stage)}")
     lines += _not_reached(view)
     lines += _published(view, out)
     lines += _findings(view)

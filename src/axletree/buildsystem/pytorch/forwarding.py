@@ -122,26 +122,24 @@ class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
     """Variables with which the project ends in an error -> what to do instead."""
 
 
-def forward(
-    environ: Mapping[str, str], era: Era, *, purelib: str | None = None, prefix: str | None = None
-) -> Forwarded:
+def forward(environ: Mapping[str, str], era: Era) -> Forwarded:
     """The CMake variables that PyTorch derives from the environment.
 
     What it adds from elsewhere is left out: the interpreter, the version, ``BUILD_PYTHON``, ``BUILD_TEST``,
-    ``USE_NUMPY``, the install prefix.
+    ``USE_NUMPY``, the install prefix, and the interpreter's folders in front of ``CMAKE_PREFIX_PATH``.
 
     Args:
         environ: the variables of the build; where two of them give one CMake variable, their order may count.
         era: which rules.
-        purelib: the interpreter's site-packages, which is put in front of ``CMAKE_PREFIX_PATH``.
-        prefix: the interpreter's prefix, which the scikit-build-core era puts before that.
     """
     options, origin = _by_name(environ) if era == "setup.py" else _by_name_since(environ)
     for name, target in _ALIASES:
         if name in environ and target not in options:
             options[target], origin[target] = environ[name], name
     _build_type(environ, options, origin)
-    _prefix_path(environ, options, [part for part in (prefix if era != "setup.py" else None, purelib) if part], era)
+    if era == "scikit-build-core" and "CMAKE_PREFIX_PATH" in options:  # to 2.13 it stays as it is, no list to CMake
+        parts = dict.fromkeys(part for part in options["CMAKE_PREFIX_PATH"].split(":") if part)
+        options["CMAKE_PREFIX_PATH"] = ";".join(parts)
     ignored = {} if era == "setup.py" else {name: hint for name, hint in _DEAD.items() if name in environ}
     return Forwarded(
         options=dict(sorted(options.items())), origin=origin, ignored=ignored, refused=_refused(environ, era)
@@ -192,19 +190,6 @@ def _build_type(environ: Mapping[str, str], options: dict[str, str], origin: dic
             options["CMAKE_BUILD_TYPE"], origin["CMAKE_BUILD_TYPE"] = kind, name
             return
     options["CMAKE_BUILD_TYPE"] = "Release"
-
-
-def _prefix_path(environ: Mapping[str, str], options: dict[str, str], own: list[str], era: Era) -> None:
-    """What is searched: the interpreter's folders, then the user's.
-
-    To 2.13 the user's stay as they are. There is no harm in ``/a:/b``, which is no list to CMake: it reads the
-    environment's variable too.
-    """
-    given = environ.get("CMAKE_PREFIX_PATH", "")
-    parts = [*own, *([given] if era == "setup.py" else given.split(":"))]
-    found = ";".join(dict.fromkeys(part for part in parts if part))
-    if found:
-        options["CMAKE_PREFIX_PATH"] = found
 
 
 def _refused(environ: Mapping[str, str], era: Era) -> dict[str, str]:

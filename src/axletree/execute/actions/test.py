@@ -41,7 +41,7 @@ def run(context: Context) -> Outcome:
     """
     installer = context.parameters["installer"]
     environment = context.request.inputs["environment"]
-    wheels = wheel_folder(context, environment, "wheels")
+    wheels = wheel_folder(context, environment)
     roots = [
         context.materialise(name, f"index-{number}")
         for number, name in enumerate(context.request.inputs)

@@ -109,18 +109,17 @@ OWN = frozenset(
 """What the writer makes itself."""
 
 
-def render_script(entry_point: str, *, python: str, placeholder: str = PLACEHOLDER) -> bytes:
+def render_script(entry_point: str, *, python: str) -> bytes:
     """The script of an entry point ``name = module:function``, as conda itself writes it.
 
     Args:
         entry_point: as ``entry_points.txt`` has it.
         python: ``3.11``; the script starts ``bin/python3.11`` of the prefix.
-        placeholder: stands for the prefix.
     """
     module, _, function = entry_point.partition("=")[2].partition("[")[0].strip().partition(":")
     module, function = module.strip(), function.strip()
     return f"""\
-#!{placeholder}/bin/python{python}
+#!{PLACEHOLDER}/bin/python{python}
 # -*- coding: utf-8 -*-
 import re
 import sys

@@ -32,7 +32,6 @@ _ELF = b"\x7fELF"
 _PIECE = 1 << 20
 _AHEAD = 8
 """Pieces that are unpacked before they are hashed: small files take Python's time, large ones the libraries'."""
-_LISTED = ("index.json", "paths.json", "run_exports.json", "about.json", "hash_input.json", "link.json", "files")
 
 
 class CondaMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -7,7 +7,6 @@ predecessor, schema v0.2.0 as ``variantlib`` 0.2.2 writes it: uv 0.13.9 takes a 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ VARIANT_FILE = "variant.json"
 
 _SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
 _NAME, _VALUE = re.compile(r"[a-z0-9_]+"), re.compile(r"[a-z0-9_.]+")
-_HASH_LENGTH = 8
 
 
 class Property(msgspec.Struct, frozen=True, order=True):

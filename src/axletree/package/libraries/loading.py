@@ -17,7 +17,7 @@ import msgspec
 from axletree.package.libraries.linkage import search_path
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
 
@@ -86,26 +86,15 @@ def find_library(
     return None
 
 
-def follow_loading(
-    files: Mapping[str, ElfFacts],
-    path: str,
-    *,
-    loaders: Sequence[str] = (),
-    loaded: Iterable[str] = (),
-    present: Container[str] = (),
-) -> Loading:
+def follow_loading(files: Mapping[str, ElfFacts], path: str) -> Loading:
     """What the loader does when a file is started or opened: all it needs, breadth first, each library once.
 
     Args:
         files: path below site-packages -> facts.
         path: the file.
-        loaders: for a file that is opened: who calls ``dlopen``, who loaded that one, and so on.
-        loaded: SONAMEs that are in the process already.
-        present: paths of further files that exist.
     """
-    names: dict[str, str | None] = dict.fromkeys(loaded)
-    names.update(_names(path, files[path]))
-    chains = {path: tuple(loaders)}
+    names = _names(path, files[path])
+    chains: dict[str, tuple[str, ...]] = {path: ()}
     found: list[Reach] = []
     missing: list[tuple[str, str]] = []
     queue = deque([path])
@@ -113,7 +102,7 @@ def follow_loading(
         asker = queue.popleft()
         for soname in files[asker].needed:
             chain = chains[asker]
-            reach = find_library(files, asker, soname, loaders=chain, loaded=names, present=present)
+            reach = find_library(files, asker, soname, loaders=chain, loaded=names)
             if reach is None:
                 missing.append((soname, asker))
                 names[soname] = None

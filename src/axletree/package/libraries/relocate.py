@@ -1,7 +1,7 @@
 """Search paths of packages that load each other's libraries, computed from what their files need and open.
 
 Each file gets the entries that lead to what it needs itself, from ``$ORIGIN``: it may be loaded first, so it can't rely
-on what it would inherit from others. Entries that are there stay, and stay first, unless pruning is asked for.
+on what it would inherit from others. Entries that are there stay, and stay first.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ class PathPlan(msgspec.Struct, frozen=True, kw_only=True):
     """In the loader's order."""
     kind: PathKind
     added: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    """Entries that led to nothing needed; only where pruning was asked for."""
     changed: bool
     """Whether the file says otherwise now, in its entries or their tag."""
 
@@ -72,10 +70,8 @@ def plan_search_paths(
     providers: Sequence[Provider] = (),
     dlopens: Mapping[str, Iterable[str]] | None = None,
     system: Collection[str] = (),
-    loaded: Collection[str] = (),
     present: Collection[str] = (),
     kind: PathKind | None = "rpath",
-    prune: bool = False,
 ) -> Relocation:
     """Compute the search path of each file.
 
@@ -85,12 +81,10 @@ def plan_search_paths(
         providers: who else brings libraries, and in which folders.
         dlopens: path or SONAME of a file -> what it opens by name at run time.
         system: SONAMEs that every system has.
-        loaded: SONAMEs that are in the process before any of the files is (torch's, for an extension).
         present: paths of files of other distributions, where known; they decide in which of a provider's folders a
             library lies.
         kind: DT_RPATH or DT_RUNPATH; ``None``: what each file has, and DT_RPATH where it has none, since that serves
             what the file loads as well.
-        prune: drop existing entries that lead to nothing needed.
     """
     places = _places(files, unread)
     plans: list[PathPlan] = []
@@ -102,7 +96,7 @@ def plan_search_paths(
         opens = opened_names(path, facts, dlopens or {})
         targets: dict[str, tuple[str, ...]] = {}
         for soname in dict.fromkeys([*facts.needed, *opens]):
-            if soname in system or soname in loaded or soname.startswith("ld-linux"):
+            if soname in system or soname.startswith("ld-linux"):
                 continue
             folders = _folders(path, facts, soname, places, providers, present)
             if folders is None:
@@ -111,7 +105,7 @@ def plan_search_paths(
                     opened.add(soname)
             elif folders:
                 targets[soname] = folders
-        plans.append(_plan_file(path, facts, targets, kind=kind, prune=prune))
+        plans.append(_plan_file(path, facts, targets, kind=kind))
     needed = {soname for facts in files.values() for soname in facts.needed}
     unreached = tuple(
         Unreached(
@@ -167,18 +161,15 @@ def _folders(
 
 
 def _plan_file(
-    path: str, facts: ElfFacts, targets: Mapping[str, tuple[str, ...]], *, kind: PathKind | None, prune: bool
+    path: str, facts: ElfFacts, targets: Mapping[str, tuple[str, ...]], *, kind: PathKind | None
 ) -> PathPlan:
     now: tuple[PathKind, tuple[str, ...]] = ("runpath", facts.runpath) if facts.runpath else ("rpath", facts.rpath)
     kind = kind or now[0]
     wanted = list(dict.fromkeys(folder for folders in targets.values() for folder in folders))
     entries: list[str] = []
-    dropped: list[str] = []
     reached: set[str] = set()
     for entry in search_path(path, facts):
-        useless = entry.folder is None or entry.folder not in wanted or entry.folder in reached
-        if entry.text in entries or (prune and useless):
-            dropped.append(entry.text)
+        if entry.text in entries:
             continue
         entries.append(entry.text)
         if entry.folder is not None:
@@ -190,6 +181,5 @@ def _plan_file(
         entries=tuple(entries),
         kind=kind,
         added=tuple(added),
-        dropped=tuple(dropped),
         changed=(kind, tuple(entries)) != now and bool(entries or now[1]),
     )
