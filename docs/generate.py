@@ -27,6 +27,7 @@ from axletree.core import events
 from axletree.core.findings import Finding
 from axletree.core.records import Metrics
 from axletree.host.kinds import read_kinds
+from axletree.package.sdk.schema import sdk_manifest_schema
 from axletree.recipe.schema import event_schema, recipe_schema
 
 if TYPE_CHECKING:
@@ -90,10 +91,10 @@ def subtables(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield header, part["$ref"].rpartition("/")[2]
 
 
-def recipe_tables(definitions: dict[str, Any]) -> dict[str, list[str]]:
-    """Definition -> every header that it appears under, in the order of the model."""
-    found: dict[str, list[str]] = {"Recipe": []}
-    queue = [("", "Recipe")]
+def tables_of(definitions: dict[str, Any], top: str) -> dict[str, list[str]]:
+    """Definition -> every header that it appears under, in the order of the model, from the one at the top."""
+    found: dict[str, list[str]] = {top: []}
+    queue = [("", top)]
     for path, name in queue:  # grows while it is walked
         for header, inner in subtables(path, definitions[name]):
             found.setdefault(inner, []).append(header)
@@ -101,25 +102,45 @@ def recipe_tables(definitions: dict[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def recipe_page() -> str:
-    """Every table and key of a recipe."""
-    definitions = recipe_schema()["$defs"]
-    parts = [
-        "# Recipe",
-        NOTE,
-        "A recipe is a TOML file. [Write a recipe](../how-to/write-a-recipe.md) shows one; this page has every key.",
-        "An unknown key is an error that names the nearest valid one. Editors can check a recipe while it is written: "
-        "[recipe.schema.json](recipe.schema.json) is its JSON schema (`axletree schema` prints it).",
-    ]
-    for name, headers in recipe_tables(definitions).items():
+def toml_page(schema: dict[str, Any], top: str, head: list[str]) -> str:
+    """Every table and key of a kind of TOML file, behind what its page begins with."""
+    definitions = schema["$defs"]
+    parts = head
+    for name, headers in tables_of(definitions, top).items():
         schema = definitions[name]
-        title = "Top level" if name == "Recipe" else " and ".join(code(header) for header in headers)
+        title = "Top level" if name == top else " and ".join(code(header) for header in headers)
         rows = (
             (code(key), type_name(value, "table"), default_of(key, schema), value.get("description", ""))
             for key, value in schema["properties"].items()
         )
         parts += [f"## {title}", schema["description"], table(("key", "type", "default", "meaning"), rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def recipe_page() -> str:
+    """Every table and key of a recipe."""
+    head = [
+        "# Recipe",
+        NOTE,
+        "A recipe is a TOML file. [Write a recipe](../how-to/write-a-recipe.md) shows one; this page has every key.",
+        "An unknown key is an error that names the nearest valid one. Editors can check a recipe while it is written: "
+        "[recipe.schema.json](recipe.schema.json) is its JSON schema (`axletree schema` prints it).",
+    ]
+    return toml_page(recipe_schema(), "Recipe", head)
+
+
+def sdk_manifest_page() -> str:
+    """Every table and key of an SDK manifest."""
+    head = [
+        "# SDK manifest",
+        NOTE,
+        "What the packages of an SDK are, as a TOML file. [Write an SDK manifest](../how-to/write-an-sdk-manifest.md) "
+        "shows how one comes to be; this page has every key.",
+        "An unknown key is an error that names the nearest valid one. Editors can check a manifest while it is "
+        "written: [sdk-manifest.schema.json](sdk-manifest.schema.json) is its JSON schema (`axletree schema "
+        "sdk-manifest` prints it).",
+    ]
+    return toml_page(sdk_manifest_schema(), "Manifest", head)
 
 
 # Commands
@@ -248,6 +269,8 @@ def pages() -> dict[str, str]:
         "events.schema.json": schema_text(event_schema()),
         "rules.md": render_rules(RULES),
         "failures.md": failures_page(),
+        "sdk-manifest.md": sdk_manifest_page(),
+        "sdk-manifest.schema.json": schema_text(sdk_manifest_schema()),
     }
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.package.sdk.claims import ClaimRef, Ownership, assign, claimants
+from axletree.package.sdk.claims import ClaimRef, Ownership, assign, claimants, excluders
 from axletree.package.sdk.entries import Entry
 from axletree.package.sdk.globs import glob_fault, glob_matcher
 from axletree.recipe.faults import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from axletree.package.sdk.manifest import Manifest
 
@@ -23,6 +24,8 @@ class FileAnswer(msgspec.Struct, frozen=True, kw_only=True):
     entry: Entry
     claims: tuple[ClaimRef, ...]
     """What would take it, in the order in which they are asked."""
+    excluded: tuple[tuple[ClaimRef, str], ...]
+    """Claims that would take it but for an exclude, with that pattern."""
     verdict: str
     """``owned``, ``dropped``, ``unmatched`` or ``disputed``."""
 
@@ -69,13 +72,21 @@ def explain(entries: Sequence[Entry], manifest: Manifest, wanted: Sequence[str] 
         matches = glob_matcher((plain,)) if plain not in paths and glob_fault(plain) is None else plain.__eq__
         found = [entry for entry in entries if matches(entry.path)]
         if not found:
-            missing[text] = nearest(plain, paths)
+            missing[text] = _nearest(plain, paths)
         files += [
             FileAnswer(
                 entry=entry,
                 claims=claimants(entry, manifest),
+                excluded=excluders(entry, manifest),
                 verdict=verdicts.get((entry.path, entry.target), "unmatched"),
             )
             for entry in found
         ]
     return Explained(ownership=ownership, files=tuple(dict.fromkeys(files)), missing=missing)
+
+
+def _nearest(path: str, paths: Iterable[str]) -> str | None:
+    """The path that was probably meant: of the same name elsewhere, else one that is alike."""
+    name = posixpath.basename(path)
+    same = sorted(each for each in paths if posixpath.basename(each) == name)
+    return nearest(path, same or paths) or next(iter(same), None)

@@ -47,7 +47,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retag": ("retag", "Give wheels other tags, another build tag or another local version."),
     "rules": ("rules", "List the rules of audits, builds and the doctor; of those that are named, why and what to do."),
     "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
-    "schema": ("schema", "Print the JSON schema of recipes, of their data files or of the event stream."),
+    "schema": (
+        "schema",
+        "Print the JSON schema of recipes, of their data files, of SDK manifests or of the event stream.",
+    ),
     "sdk": ("sdk", "Make Python packages of an SDK's install tree, such as ROCm's."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
     "sizes": ("sizes", "Say where the bytes are: by folder, ELF section and GPU architecture."),

@@ -81,7 +81,7 @@ def explain_command(
         click.echo(ownership_text(found.ownership, described, width=width))
         return int(found.faulty)
     for each in found.files[:_ANSWERS]:
-        click.echo(answer_text(each.entry, each.claims, each.verdict, described))
+        click.echo(answer_text(each.entry, each.claims, each.excluded, each.verdict, described))
     if len(found.files) > _ANSWERS:
         click.echo(f"and {len(found.files) - _ANSWERS} more; --json has all")
     for text, near in found.missing.items():

@@ -19,17 +19,22 @@ def recipe_schema() -> dict[str, Any]:
 
     It holds the structure only; what a recipe means is checked by :func:`~axletree.recipe.parse.parse_recipe`.
     """
-    return _document(_without_null(msgspec.json.schema(Recipe)), "Axletree recipe", "What to build, and for what.")
+    return toml_schema(Recipe, "Axletree recipe", "What to build, and for what.")
 
 
 def data_schema() -> dict[str, Any]:
     """Schema of a recipe's data file."""
-    return _document(_without_null(msgspec.json.schema(DataTables)), "Axletree data", "What is known of axis values.")
+    return toml_schema(DataTables, "Axletree data", "What is known of axis values.")
 
 
 def event_schema() -> dict[str, Any]:
     """Schema of one line of ``axletree build --json``."""
     return _document(msgspec.json.schema(Event), "Axletree event", "One line of the event stream of a run.")
+
+
+def toml_schema(model: type, title: str, description: str) -> dict[str, Any]:
+    """Schema of TOML files that are read as a type."""
+    return _document(_without_null(msgspec.json.schema(model)), title, description)
 
 
 def _document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:

@@ -45,13 +45,20 @@ def ownership_text(ownership: Ownership, manifest: Manifest, *, width: int) -> s
     return printable("\n\n".join(parts))
 
 
-def answer_text(entry: Entry, claims: Sequence[ClaimRef], verdict: str, manifest: Manifest) -> str:
+def answer_text(
+    entry: Entry,
+    claims: Sequence[ClaimRef],
+    excluded: Sequence[tuple[ClaimRef, str]],
+    verdict: str,
+    manifest: Manifest,
+) -> str:
     """Where one entry goes, and why."""
+    left = [f"  left out by {claim.where}: exclude {pattern}" for claim, pattern in excluded]
     size = f", {format_bytes(entry.size)}" if entry.kind == "file" else f" -> {entry.link}" if entry.link else ""
     target = f", {entry.target}" if entry.target != GENERIC else ""
     lines = [entry.path, f"  {entry.kind}{size}, of {entry.artifact} ({entry.component}{target})"]
     if verdict == "unmatched":
-        lines.append("  belongs to no package: nothing claims it, and no drop takes it")
+        lines += ["  belongs to no package: nothing claims it, and no drop takes it", *left]
         return printable("\n".join(lines))
     first = claims[0]
     if first.package is None:
@@ -66,6 +73,7 @@ def answer_text(entry: Entry, claims: Sequence[ClaimRef], verdict: str, manifest
     for number, claim in enumerate(claims):
         word = "by" if number == 0 or verdict == "disputed" else "not asked any more:"
         lines.append(f"  {word} {claim.where}: {claim.text}")
+    lines += left
     return printable("\n".join(lines))
 
 

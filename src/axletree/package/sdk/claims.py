@@ -179,6 +179,21 @@ def claimants(entry: Entry, manifest: Manifest) -> tuple[ClaimRef, ...]:
     return tuple(found)
 
 
+def excluders(entry: Entry, manifest: Manifest) -> tuple[tuple[ClaimRef, str], ...]:
+    """Claims that would take an entry but for one of their excludes, with that pattern."""
+    found = []
+    for rank in _rules(manifest):
+        for rule in rank:
+            bare = _Rule(ref=rule.ref, claim=msgspec.structs.replace(rule.claim, exclude=()))
+            test = bare.test(entry.artifact, entry.component)
+            if test is None or not test(entry.path):
+                continue
+            pattern = next((each for each in rule.claim.exclude if glob_matcher((each,))(entry.path)), None)
+            if pattern is not None:
+                found.append((rule.ref, pattern))
+    return tuple(found)
+
+
 def require_owned(ownership: Ownership) -> Ownership:
     """The same ownership, if everything has one place.
 

@@ -108,7 +108,7 @@ class Package(Table, frozen=True, kw_only=True):
         Meta(
             description="What it owns. Of a devel package: what it adds to the files of the packages for run time, which it always mirrors; so it is asked last."
         ),
-    ]
+    ] = ()
 
 
 class Libraries(Table, frozen=True, kw_only=True):

@@ -82,14 +82,18 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     yield from _places(sdk.cmake, ("sdk", "cmake"))
     yield from _one_line(sdk.summary, ("sdk", "summary"))
     known = {package.name: package for package in manifest.package if package.kind != "devel"}
+    needs: tuple[Path, ...] = tuple(
+        ("package", number, key) for number in range(len(manifest.package)) for key in ("name", "kind", "extra")
+    )
     root = known.get(sdk.root_package)
     path: Path = ("sdk", "root-package")
     if root is None:
         near = suggestion(sdk.root_package, known, "packages of this manifest")
-        yield Fault(path=path, message=f"there is no package {sdk.root_package!r} that can be the root", hint=near)
+        message = f"there is no package {sdk.root_package!r} that can be the root"
+        yield Fault(path=path, message=message, hint=near, needs=needs)
     elif root.extra:
         message = f"{root.name!r} is installed only with extra {root.extra!r}, so there may be no root"
-        yield Fault(path=path, message=message, needs=(("package",),))
+        yield Fault(path=path, message=message)
 
 
 def _packages(manifest: Manifest) -> Iterator[Fault]:
@@ -162,6 +166,7 @@ def _templates(manifest: Manifest) -> Iterator[Fault]:
 
 def _requirements(manifest: Manifest) -> Iterator[Fault]:
     packages = {package.name: package for package in manifest.package}
+    names: tuple[Path, ...] = tuple(("package", number, "name") for number in range(len(manifest.package)))
     for number, package in enumerate(manifest.package):
         for place, name in enumerate(package.requires):
             path: Path = ("package", number, "requires", place)
@@ -169,7 +174,7 @@ def _requirements(manifest: Manifest) -> Iterator[Fault]:
                 yield Fault(path=path, message="requires itself")
             elif name not in packages:
                 hint = suggestion(name, packages, "packages of this manifest")
-                yield Fault(path=path, message=f"there is no package {name!r}", hint=hint, needs=(("package",),))
+                yield Fault(path=path, message=f"there is no package {name!r}", hint=hint, needs=names)
             elif packages[name].kind == "devel":
                 yield Fault(path=path, message="nothing can load libraries of the devel package: it is expanded later")
     for number, package in enumerate(manifest.package):

@@ -1,0 +1,165 @@
+"""Ownership: each file of an SDK in one package or in none, whatever the claims are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axletree.core.errors import IntegrityError
+from axletree.package.sdk.claims import assign, claimants, excluders, require_owned
+from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.manifest import Manifest, parse_manifest
+
+MANIFEST = """\
+[sdk]
+name = "demo"
+module = "demo_sdk"
+command = "demo-sdk"
+prefix = "DEMO_SDK"
+
+[[package]]
+name = "core"
+kind = "core"
+dist = "demo-core"
+
+[[package.claim]]
+artifacts = ["run*"]
+components = ["lib", "run"]
+exclude = ["**/cmake/**"]
+
+[[package.claim]]
+artifacts = ["math"]
+components = ["lib"]
+files = ["lib/libshared.so"]
+
+[[package]]
+name = "libraries"
+kind = "libraries"
+dist = "demo-libraries"
+extra = "libraries"
+requires = ["core"]
+
+[[package.claim]]
+artifacts = ["math"]
+components = ["lib"]
+
+[[package]]
+name = "devel"
+kind = "devel"
+dist = "demo-devel"
+extra = "devel"
+
+[[package.claim]]
+
+[[drop]]
+components = ["lib", "run", "dev", "doc", "test"]
+files = ["share/junk/**"]
+why = "junk"
+"""
+
+
+def manifest(text: str = MANIFEST) -> Manifest:
+    return parse_manifest(text, filename="demo.toml")
+
+
+def entry(path: str, artifact: str = "runtime", component: str = "lib", **more: object) -> Entry:
+    return Entry(path=path, artifact=artifact, component=component, **more)  # type: ignore[arg-type]
+
+
+def test_ranks_decide() -> None:
+    found = assign(
+        [
+            entry("lib/liba.so"),
+            entry("lib/cmake/a.cmake"),
+            entry("lib/libm.so", "math"),
+            entry("include/m.h", "math", "dev"),
+            entry("share/junk/x", "math", "doc"),
+            entry("share/junk", kind="folder"),
+            entry("lib/liba.so.1", kind="link", link="liba.so"),
+        ],
+        manifest(),
+    )
+    assert not found.faulty
+    assert {name: [each.path for each in entries] for name, entries in found.packages.items()} == {
+        "core": ["lib/liba.so", "lib/liba.so.1"],
+        "libraries": ["lib/libm.so"],
+        "devel": ["include/m.h", "lib/cmake/a.cmake"],
+    }
+    assert [(each.entry.path, each.why) for each in found.dropped] == [("share/junk", "junk"), ("share/junk/x", "junk")]
+    assert [each.where for each in found.unused] == ["core, claim 2"]
+
+
+def test_what_has_no_place_is_reported_with_what_to_do() -> None:
+    found = assign([entry("bin/t", "math", "test"), entry("share/doc/x", "math", "doc")], manifest())
+    assert [each.path for each in found.unmatched] == ["bin/t", "share/doc/x"]
+    with pytest.raises(IntegrityError) as caught:
+        require_owned(found)
+    tests, docs = caught.value.problems
+    assert tests.message == "no package claims a file of math (test): bin/t"
+    assert 'kind "tests"' in (tests.hint or "")
+    assert "[[drop]]" in (docs.hint or "")
+
+
+def test_two_claims_are_a_fault_that_names_both() -> None:
+    found = assign([entry("lib/libshared.so", "math")], manifest())
+    (dispute,) = found.disputed
+    assert [claim.where for claim in dispute.claims] == ["core, claim 2", "libraries, claim 1"]
+    with pytest.raises(IntegrityError, match=r"a file claimed by core, claim 2 \(lib of math, lib/libshared\.so\) and"):
+        require_owned(found)
+
+
+def test_a_path_that_is_there_twice_is_a_fault() -> None:
+    found = assign([entry("lib/a.so"), entry("lib/a.so", "math"), entry("lib/b"), entry("lib/b/c")], manifest())
+    assert [(clash.path, clash.why) for clash in found.clashes] == [
+        ("lib/a.so", "is in math (lib, generic) and runtime (lib, generic)"),
+        ("lib/b", "is a file in runtime (lib, generic), and a folder in runtime (lib, generic)"),
+    ]
+
+
+def test_the_same_path_for_other_gpus_is_another_file() -> None:
+    both = [entry("lib/m.so", "math", target=target) for target in ("gfx90a", "gfx1100", "generic")]
+    found = assign(both, manifest())
+    assert not found.faulty
+    assert len(found.packages["libraries"]) == 3
+
+
+def test_equal_links_and_folders_of_two_artifacts_are_one() -> None:
+    same = [entry("lib64", artifact, kind="link", link="lib") for artifact in ("runtime", "run2")]
+    folders = [entry("share/empty", artifact, kind="folder") for artifact in ("runtime", "run2")]
+    found = assign([*same, *folders], manifest())
+    assert not found.faulty
+    assert len(found.packages["core"]) == 2
+
+
+def test_one_entry_is_explained() -> None:
+    cmake = entry("lib/cmake/a.cmake")
+    assert [claim.where for claim in claimants(cmake, manifest())] == ["devel, claim 1"]
+    assert [(claim.where, pattern) for claim, pattern in excluders(cmake, manifest())] == [
+        ("core, claim 1", "**/cmake/**")
+    ]
+
+
+parts = st.sampled_from(["lib", "bin", "cmake", "x", "share", "junk", "libm.so", "liba.so.1"])
+paths = st.lists(parts, min_size=1, max_size=4).map("/".join)
+entries = st.builds(
+    entry,
+    paths,
+    st.sampled_from(["runtime", "math", "other"]),
+    st.sampled_from(["lib", "run", "dbg", "dev", "doc", "test"]),
+    target=st.sampled_from(["generic", "gfx90a"]),
+)
+
+
+@given(st.lists(entries, max_size=30))
+def test_each_entry_has_exactly_one_verdict(given_entries: list[Entry]) -> None:
+    found = assign(given_entries, manifest())
+    verdicts = [
+        *((each.entry.path, each.entry.target) for each in (*found.owned, *found.dropped, *found.disputed)),
+        *((each.path, each.target) for each in found.unmatched),
+    ]
+    assert len(verdicts) == len(set(verdicts))
+    assert set(verdicts) == {(each.path, each.target) for each in given_entries}
+    assert found == assign(list(reversed(given_entries)), manifest())
+    for each in found.owned:
+        assert claimants(each.entry, manifest())[0] == each.claim
