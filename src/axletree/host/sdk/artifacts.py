@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from axletree.package.sdk.descriptor import Descriptor
 
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
+_MOST_PROBLEMS = 20
 _SHA256 = re.compile(r"\s*([0-9a-fA-F]{64})(?:[ \t]+\*?(\S.*?))?\s*")
 
 
@@ -71,8 +72,7 @@ def read_artifacts(
     entries: list[Entry] = []
     for name, place in sorted(found.items()):
         entries += _read_artifact(name, unpacked.get(place, place), problems, shown=place)
-    if problems:
-        raise IntegrityError(*problems)
+    refuse(problems)
     return merge_entries(entries, same=same_content, note=note)
 
 
@@ -112,9 +112,20 @@ def read_stages(
             if component is not None:
                 name = ArtifactName(artifact, component, target)
                 entries += entry_of(item, item.path, name, problems, shown=f"{root}/{stage}/{item.path}")
-    if problems:
-        raise IntegrityError(*problems)
+    refuse(problems)
     return merge_entries(entries, same=same_content, note=note)
+
+
+def refuse(problems: list[Problem]) -> None:
+    """Raise what was found wrong, if anything: the first of it, and how much more there is.
+
+    Raises:
+        IntegrityError: something was.
+    """
+    if problems:
+        more = len(problems) - _MOST_PROBLEMS
+        told = [Problem(message=f"and {more:,} more of this kind")] if more > 0 else []
+        raise IntegrityError(*problems[:_MOST_PROBLEMS], *told)
 
 
 def entry_of(item: Found, path: str, name: ArtifactName, problems: list[Problem], *, shown: str) -> Iterator[Entry]:
@@ -190,8 +201,7 @@ def _artifacts(folder: Path) -> dict[ArtifactName, list[Path]]:
             found.setdefault(parse_artifact_name(stem or ""), []).append(place)
         except IntegrityError as error:
             problems += error.problems
-    if problems:
-        raise IntegrityError(*problems)
+    refuse(problems)
     for places in found.values():
         places.sort(key=lambda place: (not place.is_dir(), [not place.name.endswith(suffix) for suffix in SUFFIXES]))
     return found

@@ -11,7 +11,7 @@ import msgspec
 
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.units import some_of
-from axletree.host.sdk.artifacts import entry_of
+from axletree.host.sdk.artifacts import entry_of, refuse
 from axletree.host.sdk.scan import same_content, scan
 from axletree.host.sdk.together import all_results
 from axletree.host.sdk.unpack import unpack_deb
@@ -75,8 +75,7 @@ def read_prefix(
         if found is not None:
             name = ArtifactName(artifact, component_of(item.path), GENERIC)
             entries += entry_of(found, item.path, name, problems, shown=item.place)
-    if problems:
-        raise IntegrityError(*problems)
+    refuse(problems)
     if not entries:
         raise IntegrityError(Problem(file=str(folder), message="is empty"))
     _note_outside(outside, str(folder), note)
@@ -124,8 +123,7 @@ def read_debs(
         if files:
             note(f"{deb.shown}: outside of {prefix}, left out: {some_of(files, _SHOWN)}")
         _note_outside(links, deb.shown, note)
-    if problems:
-        raise IntegrityError(*problems)
+    refuse(problems)
     return merge_entries(entries, same=same_content, note=note)
 
 
@@ -172,8 +170,7 @@ def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
         pending = {place: pool.submit(unpack_deb, place, cache) for place in archives}
     problems: list[Problem] = []
     found = [_tree(place, problems) for place in trees]
-    if problems:
-        raise IntegrityError(*problems)
+    refuse(problems)
     unpacked = zip(pending, all_results(pending.values()), strict=True)
     found += [_Deb(root=root, control=control, shown=place.name) for place, (root, control) in unpacked]
     if not found:
@@ -218,6 +215,5 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
     if len(real) > 1:
         listed = ", ".join(f"{name} ({deb})" for name, deb in sorted(real.items()))
         problems.append(Problem(file=str(folder), message=f"holds packages of several architectures: {listed}"))
-    if problems:
-        raise IntegrityError(*problems)
+    refuse(problems)
     return artifacts

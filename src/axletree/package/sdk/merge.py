@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from axletree.package.sdk.entries import Entry
 
 _SHOWN = 3
+_MOST_PROBLEMS = 20
 _HINT = "leave one of the two inputs out; of code for several GPU families, read one family at a time"
 
 
@@ -30,8 +31,8 @@ def merge_entries(
             stays.
 
     Raises:
-        IntegrityError: a path with different content, or one that is a file here and a folder there. Names all of them
-            with who brought them.
+        IntegrityError: a path with different content, or one that is a file here and a folder there. Names the first
+            twenty with who brought them.
     """
     found: dict[str, Entry] = {}
     twice: dict[tuple[str, str], list[str]] = {}
@@ -52,7 +53,9 @@ def merge_entries(
         message = f"is {kind} in {origin(found[path])}, and a folder in {origin(below)}"
         problems.append(Problem(file=path, message=message))
     if problems:
-        raise IntegrityError(*problems, hint=_HINT)
+        more = len(problems) - _MOST_PROBLEMS
+        told = [Problem(message=f"and {more:,} more")] if more > 0 else []
+        raise IntegrityError(*problems[:_MOST_PROBLEMS], *told, hint=_HINT)
     for (one, other), paths in sorted(twice.items()):
         note(f"{one} and {other} both bring {some_of(sorted(paths), _SHOWN)}, with the same content: taken once")
     return tuple(found[path] for path in sorted(found) if path not in above)
