@@ -49,8 +49,7 @@ def select(sdk: Sdk, extras: Sequence[str], *, named: Sequence[str] = ()) -> Sel
     if unknown:
         raise ValueError(f"no extra of {sdk.file.dist}: {', '.join(unknown)}; known: {', '.join(known)}")
     wanted = _named(sdk, named) if named else wanted_here(sdk)
-    family, why = find_target_family(sdk.file, wanted)
-    reasons = [*wanted.reasons]
+    reasons = list(wanted.reasons)
     chosen: list[str] = []
     for extra in extras:
         packages = _for_gpus(sdk, extra)
@@ -61,13 +60,11 @@ def select(sdk: Sdk, extras: Sequence[str], *, named: Sequence[str] = ()) -> Sel
             chosen.append(each.extra)
             reasons.append(reason)
     extras = tuple(dict.fromkeys(chosen))
-    if not any(_for_gpus(sdk, extra) for extra in extras) and sdk.file.families:
-        reasons.append(f"family {family}: {why}")
     return Selection(
         requirement=sdk.requirement(list(extras)),
         extras=extras,
         dists=_dists(sdk, extras),
-        family=family,
+        family=find_target_family(sdk.file, wanted)[0],
         targets=wanted.targets,
         by=wanted.by,
         reasons=tuple(dict.fromkeys(reasons)),
@@ -108,6 +105,8 @@ def _choose(sdk: Sdk, packages: list[SdkPackage], wanted: Wanted) -> list[tuple[
 def _dists(sdk: Sdk, extras: Sequence[str]) -> tuple[str, ...]:
     """What the selector with these extras installs: its own pins, as the builder writes them."""
     chosen = [each for each in sdk.file.packages if each.extra in extras or (not each.extra and not each.targets)]
+    if "device-all" in extras:
+        chosen += [each for each in sdk.file.packages if len(each.targets) == 1]
     groups = {each.package for each in chosen if each.targets}
     chosen += [each for each in sdk.file.packages if each.package in groups and not each.targets]
     return (sdk.file.dist, *sorted({each.dist for each in chosen}))
