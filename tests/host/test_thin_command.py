@@ -17,9 +17,13 @@ from variantlib.variants_json import VariantsJson  # type: ignore[import-untyped
 
 from axletree.cli.thin import command
 from axletree.core.errors import IntegrityError, UsageError
+from axletree.core.units import format_bytes
+from axletree.package.gpu.arch import order
 from axletree.package.wheel.record import check_record, content_of, parse_record
 from support.cuda import build_library
 from support.device import bundle
+from support.elfs import load
+from support.hip_library import TARGETS, bundles, hip_library
 from support.wheels import demo_metadata, make_elf, wheel_bytes
 
 TAG = "py3-none-linux_x86_64"
@@ -181,3 +185,49 @@ def test_offload_bundles_become_variants_for_amd(tmp_path: Path) -> None:
     ]
     with pytest.raises(UsageError, match="no code of the maker of 90"):
         run(path, "--arch", "90", "--out", tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def hip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hip_library(tmp_path_factory.mktemp("hip") / "libhip.so", bundles(4))
+
+
+def test_a_wheel_for_amd_is_smaller_once_installed(tmp_path: Path, hip: Path) -> None:
+    fixed = hip_library(tmp_path / "libfixed.so", bundles(2), more="const void *elsewhere = __hip_fatbin_1;")
+    path = tmp_path / f"demo-1.0-{TAG}.whl"
+    files = {"demo/libhip.so": hip.read_bytes(), "demo/libfixed.so": fixed.read_bytes()}
+    path.write_bytes(wheel_bytes(files, tag=TAG))
+    text = run(path, "--arch", "gfx90a", "--out", tmp_path / "out")
+    kept, whole = 4 * 2 * 3 * 4096, 4 * 4 * 3 * 4096
+    assert "something else than the wrapper of a bundle points into .hip_fatbin" in text
+    assert "What is dropped becomes zeros where nothing else is said: the download shrinks" in text
+    site = tmp_path / "site"
+    (out,) = (tmp_path / "out").glob("*.whl")
+    with zipfile.ZipFile(out) as archive:
+        assert archive.testzip() is None
+        archive.extractall(site)
+        folder = "demo-1.0.dist-info"
+        contents = {name: content_of(archive.read(name)) for name in archive.namelist()}
+        assert check_record(parse_record(archive.read(f"{folder}/RECORD")), contents, dist_info=folder) == ()
+    assert (site / "demo/libfixed.so").stat().st_size == fixed.stat().st_size
+    smaller = hip.stat().st_size - (site / "demo/libhip.so").stat().st_size
+    assert whole - kept - 4096 <= smaller <= whole - kept
+    assert f"{format_bytes(smaller)} smaller once installed" in text
+    assert [load(site / "demo" / name) for name in ("libhip.so", "libfixed.so")] == [42, 42]
+
+
+def test_a_bare_library_for_amd_is_smaller(tmp_path: Path, hip: Path) -> None:
+    report = json.loads(run(hip, "--arch-each", "--out", tmp_path, "--json"))
+    assert [result["gpus"] for result in report["results"]] == [[target] for target in sorted(TARGETS, key=order)]
+    for result in report["results"]:
+        copy = Path(result["file"])
+        assert copy.stat().st_size == result["size"] < hip.stat().st_size
+        assert load(copy) == 42
+        (archs,) = (
+            [arch["arch"] for arch in library["archs"] if arch["kept_entries"]] for library in result["libraries"]
+        )
+        assert archs == result["gpus"]
+    text = run(hip, "--arch", "gfx1030", "--out", tmp_path)
+    assert "takes no room any more, neither in a download nor once installed" in text
+    plan = json.loads(run(hip, "--arch", "gfx1030", "--dry-run", "--json"))
+    assert plan["results"][0]["size"] == (tmp_path / hip.name).stat().st_size

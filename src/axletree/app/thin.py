@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from axletree.app.thin_index import write_variant_index
-from axletree.binary.edits import EditedSource, iter_source
+from axletree.binary.edits import iter_source
 from axletree.binary.gpu.scan import DeviceScanner, summarise
 from axletree.binary.mapped import forget
 from axletree.binary.zip.members import MemberSource, read_member
@@ -18,9 +18,10 @@ from axletree.host.archive import write_wheel_file
 from axletree.host.sources import FileSource, write_source
 from axletree.host.wheels import OpenWheel, open_wheel
 from axletree.package.gpu.arch import parse_gpu
+from axletree.package.gpu.compact import LibraryCode, Thinning, check_thinning, plan_thinning, registered_code
 from axletree.package.gpu.gpu_variant import cuda_floor, gpu_variant
 from axletree.package.gpu.read import DeviceFile, is_elf_member, read_file_code, read_member_code
-from axletree.package.gpu.thin import ArchSaving, ThinnedFile, ThinRules, check_thinned, gpus_in, thin_file
+from axletree.package.gpu.thin import ArchSaving, ThinnedFile, ThinRules, check_thinned, gpus_in
 from axletree.package.gpu.variant import VARIANT_FILE, describe, parse_variants, render_variants
 from axletree.package.wheel.info import GENERATOR
 from axletree.package.wheel.names import dist_info_folder, render_wheel_name
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from axletree.binary.source import Source
     from axletree.binary.zip.directory import ZipEntry
     from axletree.package.gpu.arch import Gpu
     from axletree.package.gpu.variant import Variant
@@ -60,7 +62,9 @@ class LibrarySaving(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     """Bytes of its sections with GPU code."""
     dropped: int
-    """Bytes that become zeros: saved in a download, not once installed."""
+    """Bytes of code that go."""
+    saved: int
+    """Bytes that the library becomes smaller by; 0 where dropped code becomes zeros, saved in a download only."""
     download: int
     """Estimate of what that is in the compressed wheel."""
     archs: tuple[ArchSaving, ...]
@@ -98,9 +102,21 @@ class ThinReport(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Plan(NamedTuple):
     gpus: tuple[Gpu, ...]
-    files: dict[str, ThinnedFile]
-    """Path -> what changes; files of which nothing goes are left out."""
+    files: dict[str, Thinning]
+    """Path -> what changes; files without code for such GPUs are left out."""
     refused: tuple[Problem, ...] = ()
+
+
+class _Library(NamedTuple):
+    """A library of the input."""
+
+    open: Callable[[], Source]
+    """Its content. Of a member, what makes reading here and there cheap is kept only where code will move."""
+    code: LibraryCode
+
+    @property
+    def path(self) -> str:
+        return self.code.file.path
 
 
 def thin(path: Path, request: ThinRequest, *, out: Path | None, epoch: int = EARLIEST, threads: int = 1) -> ThinReport:
@@ -167,20 +183,22 @@ def _thin_wheel(path: Path, request: ThinRequest, out: Path | None, *, epoch: in
     )
 
 
-def _read_members(
-    wheel: OpenWheel, entries: dict[str, ZipEntry], *, sample: bool
-) -> tuple[list[DeviceFile], list[str]]:
+def _read_members(wheel: OpenWheel, entries: dict[str, ZipEntry], *, sample: bool) -> tuple[list[_Library], list[str]]:
     """The ELF files of a wheel, and what is wrong with those that can't be read; such stay as they are.
 
     Raises:
         IntegrityError: the archive itself is damaged.
     """
-    files: list[DeviceFile] = []
+    files: list[_Library] = []
     unread: list[str] = []
     for entry in entries.values():
         if is_elf_member(wheel.view, entry):
             try:
-                files.append(read_member_code(wheel.view, entry, archive=wheel.path.name, sample=sample))
+                file = read_member_code(wheel.view, entry, archive=wheel.path.name, sample=sample)
+                again = partial(MemberSource, wheel.view, entry, archive=wheel.path.name)
+                code = registered_code(source := again(), file)
+                moves = not isinstance(code.registered, str)
+                files.append(_Library(partial(_same, source) if moves else again, code))
             except IntegrityError as error:
                 if any(problem.file != entry.name for problem in error.problems):
                     raise
@@ -188,10 +206,15 @@ def _read_members(
     return files, unread
 
 
+def _same(source: Source) -> Source:
+    return source
+
+
 def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinReport:
     results: list[ThinResult] = []
     with FileSource(path) as source:
-        file = read_file_code(source, name=str(path), sample=out is None)
+        read = read_file_code(source, name=str(path), sample=out is None)
+        file = _Library(partial(_same, source), registered_code(source, read))
         plans = _plans([file], request, str(path))
         for plan in plans:
             if plan.refused:
@@ -200,20 +223,20 @@ def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinRep
             label = "_".join(gpu.name.replace(":", "_") for gpu in plan.gpus)
             result = _result(plan, [file], file=path.name, size=source.size)
             if out is not None:
-                thinned = plan.files.get(file.path, ThinnedFile())
+                thinning = plan.files.get(file.path, Thinning(ThinnedFile(), None, ()))
                 target = (out / label if request.each else out) / path.name
                 if target.exists() and target.samefile(path):
                     raise UsageError(f"{target} is the file itself", hint="choose another folder with --out")
-                edited = EditedSource(source, thinned.edits)
-                write_source(target, _checked(edited, file, thinned), like=path)
+                write_source(target, _checked(file, thinning), like=path)
                 result = msgspec.structs.replace(result, file=str(target))
             results.append(result)
         return ThinReport(input=str(path), size=source.size, written=out is not None, results=tuple(results))
 
 
-def _plans(files: Sequence[DeviceFile], request: ThinRequest, name: str) -> list[_Plan]:
-    present = gpus_in(summarise(code) for file in files for code in file.code)
-    makers = {container.maker for file in files for code in file.code for container in code.containers}
+def _plans(files: Sequence[_Library], request: ThinRequest, name: str) -> list[_Plan]:
+    sections = [section for file in files for section in file.code.file.code]
+    present = gpus_in(map(summarise, sections))
+    makers = {container.maker for section in sections for container in section.containers}
     if not makers:
         hint = "it looks into .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere, "
         raise UsageError(Problem(file=name, message="holds no GPU code to thin"), hint=hint + "stay as they are")
@@ -235,49 +258,55 @@ def _gpus(request: ThinRequest) -> tuple[Gpu, ...]:
     return tuple({gpu.name: gpu for gpu in map(parse_gpu, request.archs)}.values())
 
 
-def _plan(files: Sequence[DeviceFile], gpus: tuple[Gpu, ...], request: ThinRequest, *, within: str) -> _Plan:
+def _plan(files: Sequence[_Library], gpus: tuple[Gpu, ...], request: ThinRequest, *, within: str) -> _Plan:
     rules = ThinRules(gpus=gpus, keep_ptx=request.keep_ptx, allow_missing=request.allow_missing)
-    thinned: dict[str, ThinnedFile] = {}
+    plans: dict[str, Thinning] = {}
     refused: list[Problem] = []
     for file in files:
         name = file.path if file.path == within else f"{within}: {file.path}"
         try:
-            done = thin_file(file.code, rules, name=name)
+            done = plan_thinning(file.code, rules, name=name)
         except IntegrityError as error:
             refused += error.problems
             continue
-        if done.archs:
-            thinned[file.path] = done
-    return _Plan(gpus, thinned, tuple(refused))
+        if done.thinned.archs:
+            plans[file.path] = done
+    return _Plan(gpus, plans, tuple(refused))
 
 
 def _members(
-    wheel: OpenWheel, entries: dict[str, ZipEntry], plan: _Plan, variant: Variant, files: dict[str, DeviceFile]
+    wheel: OpenWheel, entries: dict[str, ZipEntry], plan: _Plan, variant: Variant, files: dict[str, _Library]
 ) -> tuple[Member, ...]:
     """Everything as it is, still compressed, but for the thinned libraries and the variant's description."""
     archive, description = wheel.path.name, f"{wheel.folder}/{VARIANT_FILE}"
-    changed = {path: thinned for path, thinned in plan.files.items() if thinned.edits}
+    changed = {path: thinning for path, thinning in plan.files.items() if thinning.changed}
     kept = [entry for name, entry in entries.items() if name not in changed and name != description]
     members = [*packed_members(wheel.view, kept, wheel.record, folder=wheel.folder, archive=archive)]
-    for path, thinned in changed.items():
+    for path, thinning in changed.items():
         entry = entries[path]
-        edited = EditedSource(MemberSource(wheel.view, entry, archive=archive), thinned.edits)
-        data = partial(_forgetting, partial(_checked, edited, files[path], thinned), wheel.view, entry)
-        members.append(Member(path=path, data=data, size=entry.size, executable=entry.executable))
+        data = partial(_forgetting, partial(_checked, files[path], thinning), wheel.view, entry)
+        members.append(Member(path=path, data=data, size=entry.size - thinning.saved, executable=entry.executable))
     members.append(Member(path=description, data=render_variants(describe(variant))))
     folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
     return renamed_members(members, source=wheel.folder, target=folder)
 
 
-def _checked(edited: EditedSource, file: DeviceFile, thinned: ThinnedFile) -> Iterator[bytes]:
-    """The new content, read as a stranger would while it goes by."""
+def _checked(file: _Library, thinning: Thinning) -> Iterator[bytes]:
+    """The new content, read as a stranger would: before it goes by where code has moved, else on its way."""
+    original, device = file.open(), file.code.file
+    result = thinning.source(original)
+    if thinning.compaction is not None:
+        check_thinning(original, result, file.code, thinning, name=file.path)
+        yield from iter_source(result)
+        return
     scanner, offset = DeviceScanner(), 0
-    for chunk in iter_source(edited):
+    for chunk in iter_source(result):
         scanner.feed(offset, chunk)
         yield chunk
         offset += len(chunk)
-    if thinned.edits:
-        check_thinned(scanner.containers([code.section for code in file.code], source=edited), thinned, name=file.path)
+    if thinning.changed:
+        sections = [code.section for code in device.code]
+        check_thinned(scanner.containers(sections, source=result), thinning.thinned, name=file.path)
 
 
 def _forgetting(chunks: Callable[[], Iterator[bytes]], view: memoryview, entry: ZipEntry) -> Iterator[bytes]:
@@ -291,19 +320,16 @@ def _forgetting(chunks: Callable[[], Iterator[bytes]], view: memoryview, entry: 
             passed = 0
 
 
-def _result(plan: _Plan, files: Sequence[DeviceFile], *, file: str, size: int) -> ThinResult:
-    libraries = [_saving(library, plan.files[library.path]) for library in files if library.path in plan.files]
-    estimate = max(0, size - sum(library.download for library in libraries))
+def _result(plan: _Plan, files: Sequence[_Library], *, file: str, size: int) -> ThinResult:
+    libraries = [_saving(each.code.file, plan.files[each.path]) for each in files if each.path in plan.files]
+    less = sum(library.download if file.endswith(".whl") else library.saved for library in libraries)
     return ThinResult(
-        gpus=tuple(gpu.name for gpu in plan.gpus),
-        file=file,
-        size=estimate if file.endswith(".whl") else size,
-        libraries=tuple(libraries),
+        gpus=tuple(gpu.name for gpu in plan.gpus), file=file, size=max(0, size - less), libraries=tuple(libraries)
     )
 
 
-def _saving(file: DeviceFile, thinned: ThinnedFile) -> LibrarySaving:
-    notes = list(thinned.left)
+def _saving(file: DeviceFile, thinning: Thinning) -> LibrarySaving:
+    thinned, notes = thinning.thinned, list(thinning.notes)
     if thinned.missing:
         notes.append(f"{thinned.missing} containers hold nothing for that GPU, as before")
     if thinned.exact:
@@ -315,6 +341,7 @@ def _saving(file: DeviceFile, thinned: ThinnedFile) -> LibrarySaving:
         size=file.size,
         code=code,
         dropped=thinned.dropped,
+        saved=thinning.saved,
         download=int(thinned.dropped * whole / code) if code else 0,
         archs=thinned.archs,
         notes=tuple(notes),
@@ -336,6 +363,6 @@ def _base_variant(wheel: OpenWheel, entries: dict[str, ZipEntry]) -> Variant | N
     return variants[0] if variants else None
 
 
-def _cuda(wheel: OpenWheel, files: Sequence[DeviceFile]) -> str | None:
-    needed = [soname for file in files for soname in file.facts.needed]
+def _cuda(wheel: OpenWheel, files: Sequence[_Library]) -> str | None:
+    needed = [soname for file in files for soname in file.code.file.facts.needed]
     return cuda_floor(version=wheel.name.version, requires=wheel.metadata.requires, needed=needed)

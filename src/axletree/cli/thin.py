@@ -77,10 +77,20 @@ def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:
     yield from (click.style(f"stays as it is: {printable(text)}", fg="yellow") for text in report.unread)
     if report.index:
         yield report.index
+    yield _closing(report)
+
+
+def _closing(report: ThinReport) -> str:
+    """What dropping means for sizes."""
+    libraries = [library for result in report.results for library in result.libraries if library.dropped]
+    if libraries and all(library.saved for library in libraries):
+        return "What is dropped takes no room any more, neither in a download nor once installed."
     wheel = report.input.endswith(".whl")
-    yield "What is dropped becomes zeros: " + (
+    zeros = (
         "the download shrinks, the installed size does not." if wheel else "the file compresses better, its size stays."
     )
+    where = " where nothing else is said" if any(library.saved for library in libraries) else ""
+    return f"What is dropped becomes zeros{where}: {zeros}"
 
 
 def _result(result: ThinResult, report: ThinReport, *, detailed: bool) -> Iterator[str]:
@@ -93,7 +103,8 @@ def _result(result: ThinResult, report: ThinReport, *, detailed: bool) -> Iterat
         kept = sum(arch.kept_size for arch in library.archs)
         saved = f", about {format_bytes(library.download)} less to download" if not report.written else ""
         whole = format_bytes(kept + library.dropped)
-        yield f"  {printable(library.path)}: keeps {format_bytes(kept)} of {whole} of GPU code{saved}"
+        smaller = f", {format_bytes(library.saved)} smaller once installed" if library.saved else ""
+        yield f"  {printable(library.path)}: keeps {format_bytes(kept)} of {whole} of GPU code{smaller}{saved}"
         if detailed:
             yield from _archs(library)
         yield from (f"    note: {printable(note)}" for note in library.notes)

@@ -67,6 +67,11 @@ class Thinning(NamedTuple):
         """Bytes of code and padding that are not in the file any longer."""
         return 0 if self.compaction is None else self.compaction.saved
 
+    @property
+    def changed(self) -> bool:
+        """Whether the library is another one then."""
+        return bool(self.compaction or self.thinned.edits)
+
 
 def read_library(source: Source, *, name: str) -> LibraryCode:
     """Read where a library's GPU code lies and what points to it; only headers and tables are touched.
@@ -74,8 +79,12 @@ def read_library(source: Source, *, name: str) -> LibraryCode:
     Raises:
         IntegrityError: it is no sound ELF file.
     """
-    file = read_file_code(source, name=name)
-    return LibraryCode(file, read_registered(source, file.code, name=name))
+    return registered_code(source, read_file_code(source, name=name))
+
+
+def registered_code(source: Source, file: DeviceFile) -> LibraryCode:
+    """What :func:`read_library` reads beyond the code itself, for a file whose code was read as it went by."""
+    return LibraryCode(file, read_registered(source, file.code, name=file.path))
 
 
 def plan_thinning(code: LibraryCode, rules: ThinRules, *, name: str) -> Thinning:
@@ -92,7 +101,8 @@ def plan_thinning(code: LibraryCode, rules: ThinRules, *, name: str) -> Thinning
             return Thinning(thinned, compaction, thinned.left)
         plan = compaction
     notes = thinned.left
-    if thinned.edits and isinstance(plan, str):
+    amd = any(container.maker == "hip" for each in code.file.code for container in each.containers)
+    if thinned.edits and amd:
         notes = (*notes, f"dropped code becomes zeros, the size stays: {plan}")
     return Thinning(thinned, None, notes)
 
