@@ -105,7 +105,7 @@ class _Seen:
         self.series = 0
         """Statements of success since the last of a failure."""
         self.telling: list[list[tuple[int, str]]] = []
-        """Lines that look like a cause, each with those that belong to it."""
+        """The first lines that look like a cause, each with those that belong to it."""
         self.telling_last: deque[list[tuple[int, str]]] = deque(maxlen=_KEPT)
         self.before: list[tuple[int, str]] = []
         """Lines before the first statement of a failure."""
@@ -187,8 +187,10 @@ def _take(block: Block, hit: Hit[_Owner], seen: _Seen) -> bool:
                 seen.candidates.append(candidate)
         return False
     if isinstance(owner, str):
-        told = _numbered(block, following(block, hit.at))
-        (seen.telling if len(seen.telling) < _KEPT else seen.telling_last).append(told)
+        if len(seen.telling) < _KEPT:
+            seen.telling.append(_numbered(block, following(block, hit.at)))
+        else:
+            seen.telling_last.append(_numbered(block, (hit.at,)))
         return False
     text = block.lines[hit.at].decode("utf-8", "replace")
     if owner:
