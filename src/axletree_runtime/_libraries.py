@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ._families import choose, serves_all, wanted_here
+from ._families import Choice, choose, serves_all, wanted_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ._families import Choice
     from ._sdk import Library, Sdk, SdkPackage
 
 
@@ -26,7 +26,10 @@ class Found:
 
 
 class Libraries:
-    """The libraries of all installed packages, those with GPU code from the one package that was chosen."""
+    """The libraries of installed packages: those that any GPU uses, and with GPU code those of the chosen packages.
+
+    Packages with GPU code are looked at, and GPUs looked for, only when a library is asked for that no other has.
+    """
 
     def __init__(self, sdk: Sdk, fixed: dict[str, SdkPackage] | None = None) -> None:
         """Read what is installed.
@@ -36,18 +39,35 @@ class Libraries:
             fixed: name of a package in the manifest -> the package with its GPU code that is in use already.
         """
         self.sdk = sdk
-        self.fixed = fixed or {}
-        self.choices: dict[str, Choice] = {}
-        self.by_name: dict[str, Found] = {}
-        self.by_soname: dict[str, Found] = {}
-        for package in self._used():
-            folder = sdk.folder(package)
-            if folder is None:
-                continue
-            for library in sdk.shipped(package).libraries:
-                found = Found(library, package, folder / library.path)
-                self.by_name.setdefault(library.shortname, found)
-                self.by_soname.setdefault(library.soname, found)
+        self._fixed = fixed or {}
+        self._names: dict[str, Found] = {}
+        self._sonames: dict[str, Found] = {}
+        self._installed = sdk.installed()
+        self._add(package for package in self._installed if not package.targets)
+
+    @cached_property
+    def choices(self) -> dict[str, Choice]:
+        """Name of a package in the manifest -> which of its installed packages with GPU code is used, and why."""
+        return {
+            name: Choice(self._fixed[name], (f"{self._fixed[name].dist}: in use already",))
+            if name in self._fixed
+            else _choose_installed(self.sdk, packages)
+            for name, packages in _with_gpu_code(self._installed).items()
+        }
+
+    def by_name(self, name: str) -> Found | None:
+        """A library by its short name, whatever its case."""
+        if name not in self._names and not any(known.lower() == name.lower() for known in self._names):
+            self._add_chosen()
+        if name in self._names:
+            return self._names[name]
+        return next((found for known, found in self._names.items() if known.lower() == name.lower()), None)
+
+    def by_soname(self, soname: str) -> Found | None:
+        """A library by its SONAME."""
+        if soname not in self._sonames:
+            self._add_chosen()
+        return self._sonames.get(soname)
 
     def find(self, names: Iterable[str]) -> list[Found]:
         """Libraries by their short names; optional ones that this platform lacks are left out.
@@ -57,8 +77,8 @@ class Libraries:
             FileNotFoundError: a package is installed but its file is not there.
         """
         names = list(names)
-        self._refuse_missing([name for name in names if self._get(name) is None])
-        found = [each for name in names if (each := self._get(name)) is not None]
+        self._refuse_missing([name for name in names if self.by_name(name) is None])
+        found = [each for name in names if (each := self.by_name(name)) is not None]
         there = [each for each in found if each.path.is_file()]
         gone = [each for each in found if each not in there and not each.library.optional]
         if gone:
@@ -86,17 +106,22 @@ class Libraries:
             found += different
         return list(dict.fromkeys(found))
 
-    def _get(self, name: str) -> Found | None:
-        if name in self.by_name:
-            return self.by_name[name]
-        return next((found for known, found in self.by_name.items() if known.lower() == name.lower()), None)
+    def _add(self, packages: Iterable[SdkPackage]) -> None:
+        for package in packages:
+            for library in self.sdk.shipped(package).libraries:
+                found = Found(library, package, self._installed[package] / library.path)
+                self._names.setdefault(library.shortname, found)
+                self._sonames.setdefault(library.soname, found)
+
+    def _add_chosen(self) -> None:
+        self._add(choice.package for choice in self.choices.values() if choice.package is not None)
 
     def _refuse_missing(self, names: list[str]) -> None:
         """Say all that is wrong with names at once."""
         if not names:
             return
         packages = [each for each in self.sdk.file.packages if each.kind != "devel"]
-        known = {name for package in packages for name in package.shortnames} | set(self.by_name)
+        known = {name for package in packages for name in package.shortnames} | set(self._names)
         parts: list[str] = []
         for name in (each for each in names if each not in known):
             near = difflib.get_close_matches(name, known, n=3)
@@ -113,27 +138,29 @@ class Libraries:
 
     def _state(self, name: str) -> str:
         """What is wrong with the packages that should have a library."""
+        used = [each.package for each in self.choices.values()]
         for owner in self.owners(name):
-            if self.sdk.folder(owner) is not None and owner in self._used():
+            if owner in self._installed and (not owner.targets or owner in used):
                 return f"is installed, but as {self.sdk.shipped(owner).version} it does not have it"
         return "is not installed"
 
-    def _used(self) -> list[SdkPackage]:
-        """Installed packages, each with GPU code that is not the chosen one left out."""
-        installed = list(self.sdk.installed())
-        groups: dict[str, list[SdkPackage]] = {}
-        for package in installed:
-            if package.targets:
-                groups.setdefault(package.package, []).append(package)
-        for name, packages in groups.items():
-            if name not in self.choices and name not in self.fixed:
-                self.choices[name] = _choose_installed(self.sdk, packages)
-        chosen = {**{name: choice.package for name, choice in self.choices.items()}, **self.fixed}
-        return [each for each in installed if not each.targets or each == chosen.get(each.package)]
+
+def _with_gpu_code(packages: Iterable[SdkPackage]) -> dict[str, list[SdkPackage]]:
+    """Name of a package in the manifest -> its packages with GPU code."""
+    groups: dict[str, list[SdkPackage]] = {}
+    for package in packages:
+        if package.targets:
+            groups.setdefault(package.package, []).append(package)
+    return groups
 
 
-def _choose_installed(sdk: Sdk, packages: list[SdkPackage]) -> Choice:
-    """As :func:`choose`, but a family that somebody named is never replaced by another one."""
+def _choose_installed(sdk: Sdk, packages: list[SdkPackage], *, thorough: bool = False) -> Choice:
+    """As :func:`choose`, but a family that somebody named is never replaced by another one.
+
+    Nothing is looked for where there is no choice: a process must not wait for what decides nothing.
+    """
+    if len(packages) == 1 and not sdk.setting("TARGET_FAMILY") and not thorough:
+        return Choice(packages[0], (f"{packages[0].dist}: the only one that is installed",))
     wanted = wanted_here(sdk)
     choice = choose(sdk.file, packages, wanted)
     if wanted.family and wanted.targets and set(choice.missing) >= set(wanted.targets):
@@ -144,9 +171,9 @@ def _choose_installed(sdk: Sdk, packages: list[SdkPackage]) -> Choice:
 def explain(sdk: Sdk) -> str:
     """Which GPUs were found, and which package's GPU code is used for them and why; several lines."""
     wanted = wanted_here(sdk)
-    libraries = Libraries(sdk)
     lines = [*wanted.reasons, f"wanted: {', '.join(wanted.targets) or 'no GPU target'} (by {wanted.by})"]
-    for name, choice in libraries.choices.items():
+    for name, packages in _with_gpu_code(sdk.installed()).items():
+        choice = _choose_installed(sdk, packages, thorough=True)
         lines += choice.reasons
         if choice.missing:
             lines.append(_advice(sdk, name, choice))

@@ -24,7 +24,9 @@ _HANDLES: dict[str, ctypes.CDLL] = {}
 _IN_USE: dict[str, SdkPackage] = {}
 """Name of a package in the manifest -> the one whose GPU code is loaded: it stays the one for this process."""
 _LACKS = re.compile(r"(\S+): cannot open shared object file: No such file")
-_TOO_OLD = re.compile(r"version `(\w+)_[^']*' not found")
+_VERSION = re.compile(r"version `([^']+)' not found")
+_SYSTEM = {"GLIBC": "glibc", "GLIBCXX": "libstdc++", "CXXABI": "libstdc++", "GCC": "libgcc"}
+"""Beginnings of symbol versions that libraries of the system define."""
 
 
 class LoadError(OSError):
@@ -56,8 +58,7 @@ def preload(sdk: Sdk, names: Iterable[str], *, rtld_global: bool = True) -> list
         libraries = libraries_in_use(sdk)
         asked = libraries.find(names)
         mode = ctypes.RTLD_GLOBAL if rtld_global else ctypes.RTLD_LOCAL
-        for found in closure(libraries, asked):
-            _load(libraries, found, mode)
+        _load_all(libraries, asked, mode)
     return [found.path for found in asked]
 
 
@@ -70,13 +71,34 @@ def closure(libraries: Libraries, asked: Iterable[Found]) -> Iterator[Found]:
             return
         done.add(found.library.soname)
         for soname in found.library.needs:
-            needed = libraries.by_soname.get(soname)
+            needed = libraries.by_soname(soname)
             if needed is not None:
                 yield from visit(needed)
         yield found
 
     for each in asked:
         yield from visit(each)
+
+
+def _load_all(libraries: Libraries, asked: list[Found], mode: int) -> None:
+    """Load libraries after what they need.
+
+    Something that is only opened later may fail without harm; what is really needed makes its user fail as well.
+    """
+    failed: dict[str, LoadError] = {}
+    for found in closure(libraries, asked):
+        if not found.library.standalone and found not in asked:
+            continue
+        try:
+            _load(libraries, found, mode)
+        except LoadError as error:
+            cause = next((failed[each] for each in found.library.needs if each in failed), None)
+            if found not in asked:
+                failed[found.library.soname] = cause or error
+                continue
+            if cause is None:
+                raise
+            raise LoadError(f"{found.library.shortname} can't be loaded, for it needs another: {cause}") from None
 
 
 def _load(libraries: Libraries, found: Found, mode: int) -> None:
@@ -114,22 +136,27 @@ def _open(libraries: Libraries, found: Found, mode: int) -> ctypes.CDLL:
 
 def _explain(libraries: Libraries, found: Found, said: str) -> str:
     """What a message of the loader means, and what to do."""
-    lacks, too_old = _LACKS.search(said), _TOO_OLD.search(said)
+    lacks, version = _LACKS.search(said), _VERSION.search(said)
     if lacks and lacks[1] != str(found.path):
         soname = lacks[1]
         wanting = f"{found.path} or a library that it needs wants it"
         return f"the loader finds no {soname} ({wanting}); {_cure(libraries, soname)}"
-    if too_old:
-        return f"{said}; it was built for a newer {too_old[1].lower()} than this system has"
+    if version:
+        system = _SYSTEM.get(version[1].partition("_")[0])
+        if system:
+            return f"{said}; it was built for a newer {system} than this system has"
+    if version or "undefined symbol" in said:
+        return f"{said}; packages of different versions are installed, or another copy of that library was loaded first"
     if any(text in said for text in ("file too short", "invalid ELF header", "cannot read file data")):
-        return f"{said}; the file is damaged: install {found.package.dist} again"
+        damaged = libraries.by_soname(os.path.basename(said.partition(":")[0])) or found  # noqa: PTH119
+        return f"{said}; the file is damaged: install {damaged.package.dist} again"
     return said
 
 
 def _cure(libraries: Libraries, soname: str) -> str:
     """What to install for a library that the loader did not find."""
     sdk = libraries.sdk
-    ours = libraries.by_soname.get(soname)
+    ours = libraries.by_soname(soname)
     if ours is not None:
         return f"it belongs to {ours.package.dist}: install that again"
     shortname = soname.partition(".so")[0]

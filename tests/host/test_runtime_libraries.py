@@ -295,6 +295,57 @@ def test_a_library_of_the_system_that_is_missing_is_named_with_its_package(
     assert said.endswith(cure)
 
 
+def test_what_is_only_opened_later_may_fail_and_what_is_needed_is_told_as_the_cause(tmp_path: Path) -> None:
+    site = make_site(tmp_path)
+    (site.folder / "_rocm_sdk_core/lib/libroctx64.so.4").write_bytes(b"\x7fELF")
+    about = site.folder / "_rocm_sdk_core/_sdk.json"
+    needs = '"needs":["libamd_comgr.so.3",'
+    about.write_text(about.read_text().replace(needs, f'{needs}"libroctx64.so.4",'))
+    assert answer(site.python("import rocm_sdk; rocm_sdk.preload_libraries('hiprand')")) == ""
+    (site.folder / "_rocm_sdk_core/lib/libamdhip64.so.7").write_bytes(b"")
+    said = site.python("import rocm_sdk; rocm_sdk.preload_libraries('hiprand')").stderr.splitlines()[-1]
+    assert "LoadError: hiprand can't be loaded, for it needs another: amdhip64 can't be loaded: " in said
+    assert said.endswith("file too short; the file is damaged: install rocm-sdk-core again")
+
+
+@pytest.mark.parametrize(
+    ("version", "meaning"),
+    [
+        ("GLIBC_9.9", "it was built for a newer glibc than this system has"),
+        ("GLIBCXX_3.4.99", "it was built for a newer libstdc++ than this system has"),
+        ("hip_9.9", "packages of different versions are installed, or another copy of that library was loaded first"),
+    ],
+)
+def test_a_version_of_a_symbol_that_is_not_there_is_explained(tmp_path: Path, version: str, meaning: str) -> None:
+    site = make_site(tmp_path)
+    folder = site.folder / "_rocm_sdk_core/lib"
+    script = tmp_path / "versions"
+    script.write_text(f"{version} {{ global: some; }};")
+    source = "int some(void) { return 1; }"
+    stub = compile_library(tmp_path / "libamd_comgr.so.3", f"-Wl,--version-script={script}", source=source)
+    script.write_text("OTHER_1 { global: some; };")
+    compile_library(folder / "libamd_comgr.so.3", f"-Wl,--version-script={script}", source=source)
+    use = "int some(void); int roctx64(void) { return some(); }"
+    compile_library(folder / "libroctx64.so.4", str(stub), "-Wl,-rpath,$ORIGIN", source=use)
+    preload = "import rocm_sdk; rocm_sdk.preload_libraries('roctx64')"
+    said = site.python(preload).stderr.splitlines()[-1]
+    assert f"version `{version}' not found" in said
+    assert said.endswith(meaning)
+    compile_library(folder / "libamd_comgr.so.3", source="")
+    assert f"undefined symbol: some, version {version}; packages of different" in site.python(preload).stderr
+
+
+def test_no_gpu_is_looked_for_where_it_would_decide_nothing(tmp_path: Path) -> None:
+    site = make_site(tmp_path, only=["core", "libraries", "device-gfx942"])
+    variables = {"ROCM_SDK_VERBOSE": "1", "ROCM_SDK_DISABLE_DETECTION": "0"}
+    code = "import rocm_sdk; print(rocm_sdk.find_libraries('rocsparse', 'amdhip64')[0].parts[-3])"
+    assert answer(site.python(code, env=variables)) == "_rocm_sdk_device_gfx942"
+    plain = make_site(tmp_path / "all").python(
+        "import rocm_sdk; rocm_sdk.preload_libraries('hiprand')", env={"ROCM_SDK_TARGET_FAMILY": "doesnotexist"}
+    )
+    assert answer(plain) == ""
+
+
 def test_a_damaged_library_is_told_to_be_installed_again(tmp_path: Path) -> None:
     site = make_site(tmp_path)
     (site.folder / "_rocm_sdk_core/lib/libroctx64.so.4").write_bytes(b"\x7fELF")
