@@ -32,6 +32,11 @@ _SYSTEM = {"GLIBC": "glibc", "GLIBCXX": "libstdc++", "CXXABI": "libstdc++", "GCC
 class LoadError(OSError):
     """A library of the SDK can't be loaded; the text says why and what to install."""
 
+    def __init__(self, text: str, culprit: str) -> None:
+        """``culprit`` is the file name of what is missing or damaged: this library, or one that it needs."""
+        super().__init__(text)
+        self.culprit = culprit
+
 
 def libraries_in_use(sdk: Sdk) -> Libraries:
     """The libraries that this process uses: GPU code stays that of the package it was first loaded from."""
@@ -92,13 +97,16 @@ def _load_all(libraries: Libraries, asked: list[Found], mode: int) -> None:
         try:
             _load(libraries, found, mode)
         except LoadError as error:
-            cause = next((failed[each] for each in found.library.needs if each in failed), None)
+            before = (failed[each] for each in found.library.needs if each in failed)
+            cause = next((each for each in before if each.culprit == error.culprit), None)
             if found not in asked:
                 failed[found.library.soname] = cause or error
                 continue
             if cause is None:
                 raise
-            raise LoadError(f"{found.library.shortname} can't be loaded, for it needs another: {cause}") from None
+            raise LoadError(
+                f"{found.library.shortname} can't be loaded, for it needs another: {cause}", cause.culprit
+            ) from None
 
 
 def _load(libraries: Libraries, found: Found, mode: int) -> None:
