@@ -91,6 +91,24 @@ def debian_package(package: str, suite: str, component: str = "main", *, only: t
     return folder / "root"
 
 
+def debian_archives(name: str, suite: str, packages: tuple[str, ...]) -> Path:
+    """A folder with Debian packages of a suite as they are published, without what they depend on."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        pytest.skip("Debian packages need apt-get and dpkg-deb")
+    folder = CACHE / f"archives-{name}-{suite}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "debs").exists():
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                debs = Path(scratch, "debs")
+                debs.mkdir()
+                apt = [*_apt(folder / "apt", "deb", suite, "main"), "-oDir::State::status=/dev/null"]
+                _run_apt([*apt, "download", *packages], str(debs), name, suite)
+                debs.replace(folder / "debs")
+    return folder / "debs"
+
+
 def debian_root(name: str, suite: str, packages: tuple[str, ...]) -> Path:
     """A folder into which Debian packages of a suite were unpacked together, without what they depend on."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):

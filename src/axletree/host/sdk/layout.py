@@ -116,7 +116,7 @@ def lay_out(
         part.rename(out)
     except OSError as error:
         where = str(error.filename or out)
-        raise HostError(Problem(file=where, message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"can't be laid out: {error.strerror}")) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return LaidOut(folder=str(out), artifacts=tuple(laid), **counts)
