@@ -32,7 +32,7 @@ _SYSTEM = {"GLIBC": "glibc", "GLIBCXX": "libstdc++", "CXXABI": "libstdc++", "GCC
 class LoadError(OSError):
     """A library of the SDK can't be loaded; the text says why and what to install."""
 
-    def __init__(self, text: str, culprit: str) -> None:
+    def __init__(self, text: str, culprit: str = "") -> None:
         """``culprit`` is the file name of what is missing or damaged: this library, or one that it needs."""
         super().__init__(text)
         self.culprit = culprit
@@ -137,9 +137,11 @@ def _open(libraries: Libraries, found: Found, mode: int) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(found.path), mode=mode)
     except OSError as error:
-        raise LoadError(
-            f"{found.library.shortname} can't be loaded: {_explain(libraries, found, str(error))}"
-        ) from None
+        said = str(error)
+        lacks = _LACKS.search(said)
+        culprit = os.path.basename(lacks[1] if lacks else said.partition(":")[0])  # noqa: PTH119
+        why = _explain(libraries, found, said)
+        raise LoadError(f"{found.library.shortname} can't be loaded: {why}", culprit) from None
 
 
 def _explain(libraries: Libraries, found: Found, said: str) -> str:
