@@ -208,19 +208,19 @@ def _text(url: str, limit: int) -> tuple[str, str] | None:
                 return None
             if answer.status != 200:
                 hint = "set the credentials in the address or in ~/.netrc" if answer.status in {401, 403} else None
-                raise StatusError(redact(url), answer.status, hint=hint)
+                raise StatusError(_shown(url), answer.status, hint=hint)
             data = answer.read(limit + 1)
         finally:
             answer.close()
     except HTTPError as error:
-        raise web.no_answer(url, error) from error
+        raise web.no_answer(urlunsplit(urlsplit(url)._replace(query="")), error) from error
     if len(data) > limit:
-        raise HostError(f"{redact(url)} has more than {limit >> 10} KiB")
+        raise HostError(f"{_shown(url)} has more than {limit >> 10} KiB")
     return data.decode(errors="replace"), final
 
 
 def _bring(offer: Offer, out: Path, note: Callable[[str], None], backoff: float) -> FetchedFile:
-    shown = redact(offer.location).partition("?")[0]  # a query may be a signature
+    shown = _shown(offer.location)
     dest = out / offer.filename
     state: Literal["fetched", "there"] = "there"
     try:
@@ -245,6 +245,11 @@ def _bring(offer: Offer, out: Path, note: Callable[[str], None], backoff: float)
         raise HostError(Problem(file=str(dest), message=f"can't be written: {error.strerror}")) from error
 
 
+def _shown(url: str) -> str:
+    """An address as people may see it; its query may be a signature."""
+    return redact(url).partition("?")[0]
+
+
 def _tidy(folder: Path) -> None:
     """Leave no folder for cut downloads behind where none was cut."""
     if folder.is_dir() and not any(folder.glob("*.partial")):
@@ -265,7 +270,7 @@ def _checksum(offer: Offer) -> str:
         if text is not None:
             return parse_checksum(text, filename=offer.filename, shown=f"{offer.filename}{suffix}")
     raise IntegrityError(
-        f"{redact(offer.location)} has no checksum beside it, so it can't be verified",
+        f"{_shown(offer.location)} has no checksum beside it, so it can't be verified",
         hint=f"let the store have {offer.filename}{CHECKSUM_SUFFIXES[0]}, as sha256sum writes it",
     )
 
