@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 import shutil
+import struct
 import subprocess
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -72,10 +76,15 @@ def kernels(data: bytes) -> dict[str, bytes]:
 
 
 def sizes(path: Path) -> list[int]:
-    """Bytes of each bundle."""
+    """Bytes of each bundle; up to the next one where it does not tell."""
     with FileSource(path) as source:
-        (code,) = read_library(source, name=path.name).file.code
-        return [container.size for container in code.containers]
+        code = read_library(source, name=path.name)
+        (section,) = code.file.code
+        ends = [*(each.offset for each in section.containers[1:]), section.section.offset + section.section.size]
+        return [
+            container.size if container.size > 20 else end - container.offset
+            for container, end in zip(section.containers, ends, strict=True)
+        ]
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
@@ -193,15 +202,62 @@ def test_thinning_twice_is_thinning_once(plain: Path, tmp_path: Path) -> None:
     assert [set(kernels(data)) for data in found] == [{"gfx803"}] * COUNT
 
 
-def test_compressed_bundles_move_whole(tmp_path: Path) -> None:
-    content = [data if number % 2 else packed_bundle(data) for number, data in enumerate(bundles(COUNT))]
+@pytest.mark.parametrize("method", [0, 1])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_compressed_bundles_are_packed_again(tmp_path: Path, version: int, method: int) -> None:
+    plain = [noisy_bundle(number) for number in range(COUNT)]
+    content = [packed_bundle(data, version=version, method=method) for data in plain]
+    content[1] = plain[1]
+    path = hip_library(tmp_path / "libdemo.so", content)
+    result = thinned(path, tmp_path / "libthin.so", "gfx90a", change=ElfChange(rpath=LONG))
+    assert (result.compacted, result.notes) == (True, ())
+    assert result.saved > 0.4 * sum(map(len, content))
+    assert load(tmp_path / "libthin.so") == 42
+    found = registered_code(tmp_path / "libthin.so", sizes(tmp_path / "libthin.so"))
+    head = {1: "<4s2HI8s", 2: "<4s2HII8s", 3: "<4s2HQQ8s"}[version]
+    for number, data in enumerate(found):
+        whole = data
+        if number != 1:
+            magic, *kind, unpacked, told = (*struct.unpack_from(head, data)[:3], *struct.unpack_from(head, data)[-2:])
+            stream = data[struct.calcsize(head) :]
+            whole = zstandard.ZstdDecompressor().decompressobj().decompress(stream) if method else unzip(stream)
+            assert (magic, *kind, unpacked) == (b"CCOB", version, method, len(whole))
+            assert hashlib.md5(whole, usedforsecurity=False).digest()[:8] == told
+        wanted = {target: code for target, code in kernels(plain[number]).items() if target.startswith("gfx90a")}
+        assert kernels(whole) == wanted
+
+
+def unzip(stream: bytes) -> bytes:
+    return zlib.decompressobj().decompress(stream)
+
+
+def noisy_bundle(number: int) -> bytes:
+    """A bundle that does not compress."""
+    chance = random.Random(number)
+    return bundle({PREFIX + target: chance.randbytes(9000) for target in TARGETS})
+
+
+def test_compressed_bundles_that_nothing_leaves_move_as_they_are(tmp_path: Path) -> None:
+    content = [bundles(COUNT)[0], *(packed_bundle(noisy_bundle(number), version=1) for number in range(COUNT))]
+    path = hip_library(tmp_path / "libdemo.so", content)
+    thinned(path, tmp_path / "libonce.so", "gfx90a")
+    thinned(tmp_path / "libonce.so", tmp_path / "libtwice.so", "gfx90a", "gfx1030", missing=True)
+    assert (tmp_path / "libonce.so").read_bytes() == (tmp_path / "libtwice.so").read_bytes()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_compressed_bundle_that_does_not_unpack_is_left_as_it_is(tmp_path: Path, version: int) -> None:
+    content = [packed_bundle(noisy_bundle(number), version=version) for number in range(COUNT)]
+    content.append(bundles(1)[0])
+    place = {2: 12, 3: 16}[version]  # of the unpacked size
+    content[2] = content[2][:place] + bytes([content[2][place] + 1]) + content[2][place + 1 :]
     path = hip_library(tmp_path / "libdemo.so", content)
     result = thinned(path, tmp_path / "libthin.so", "gfx90a")
-    assert result.compacted
-    assert "compressed offload bundles" in result.notes[0]
-    found = registered_code(tmp_path / "libthin.so", sizes(tmp_path / "libthin.so"))
-    assert [data for data in found if data.startswith(b"CCOB")] == content[::2]
-    assert [set(kernels(data)) for data in found[1::2]] == [set(TARGETS[1:3])] * 2
+    assert (result.compacted, result.saved) == (False, 0)
+    assert "the compressed offload bundle at offset" in result.notes[-1]
+    assert "unpacks to" in result.notes[-1]
+    assert f"{COUNT} compressed offload bundles" in result.notes[0]
+    assert registered_code(tmp_path / "libthin.so", sizes(tmp_path / "libthin.so"))[2] == content[2]
 
 
 REFUSED = {
@@ -266,7 +322,7 @@ def test_spoilt_results_are_found(plain: Path) -> None:
     registered = code.registered
     assert isinstance(registered, Registered)
     kept = {container.offset: (2,) for container in registered.containers}
-    compaction = plan_compaction(registered, kept)
+    compaction = plan_compaction(source, registered, kept)
     assert isinstance(compaction, Compaction)
     data = compaction.source(source).read(0, compaction.size)
     verify_compaction(source, BufferSource(data), registered, kept, compaction)
@@ -312,7 +368,7 @@ def test_any_bundles_come_out_as_they_went_in(
         container.offset: tuple(data.draw(st.sets(st.integers(0, len(container.entries) - 1))))
         for container in registered.containers
     }
-    compaction = plan_compaction(registered, kept)
+    compaction = plan_compaction(source, registered, kept)
     assert isinstance(compaction, Compaction)
     result = compaction.source(source)
     verify_compaction(source, result, registered, kept, compaction)

@@ -1,12 +1,12 @@
 """Move what stays of a library's offload bundles together, so that the file gets as much smaller as code was dropped.
 
-Bundles keep their order and their alignment, and so does the code in them; the wrappers' pointers follow, and the file
-loses the rest of the section (:mod:`axletree.binary.elf.shrink`). All else keeps its address.
+Bundles keep their order and their alignment, and so does the code in them; those that are compressed as a whole are
+packed again. The wrappers' pointers follow, and the file loses the rest of the section
+(:mod:`axletree.binary.elf.shrink`). All else keeps its address.
 """
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary.edits import Blank, Edit, EditedSource, Move, Put
@@ -14,6 +14,7 @@ from axletree.binary.elf.pointers import word_at
 from axletree.binary.elf.shrink import plan_shrink
 from axletree.binary.gpu import hip
 from axletree.binary.gpu.registered import SECTION
+from axletree.binary.gpu.repack import alignment, lay_out, repack_bundle
 from axletree.binary.gpu.scan import Section
 from axletree.core.errors import IntegrityError
 
@@ -39,12 +40,12 @@ class Compaction(NamedTuple):
     section: Section
     """The section that holds the bundles, as it is then."""
     moves: tuple[Edit, ...]
-    """What goes where."""
+    """What goes where; compressed bundles that lost entries are part of it, as they are packed anew."""
     puts: tuple[Edit, ...]
     """Headers, tables of bundles and pointers, to be written over the result of that."""
 
     def source(self, original: Source) -> Source:
-        """The file as it is then; nothing is held in memory but headers."""
+        """The file as it is then; nothing is held in memory but headers and bundles that were packed anew."""
         moved = EditedSource(original, self.moves, size=self.size)
         return EditedSource(moved, self.puts)
 
@@ -58,31 +59,28 @@ class _Bundle(NamedTuple):
     edits: tuple[Edit, ...]
 
 
-def plan_compaction(code: Registered, kept: Mapping[int, Collection[int]]) -> Compaction | str:
+def plan_compaction(source: Source, code: Registered, kept: Mapping[int, Collection[int]]) -> Compaction | str:
     """Plan to move together what stays; why that can't be done, or saves nothing, as words.
 
     Args:
-        code: the bundles and all that points to them.
+        source: the library. Bundles that are compressed as a whole are read, and packed again without what goes.
+        code: its bundles and all that points to them.
         kept: offset of a container -> indices of the entries that stay, beside the host's; containers that are not
-            named, and those that are compressed as a whole, stay whole.
+            named stay whole.
     """
     section = code.image.sections[code.number]
     bundles: list[_Bundle] = []
     end = section.offset
-    for container, behind in itertools.zip_longest(code.containers, code.containers[1:]):
-        following = section.file_end if behind is None else behind.offset
-        address = section.addr + end - section.offset
-        start = end + -address % _alignment(code.address(container))
-        if container.packing == "none":
-            entries = kept_entries(container, kept.get(container.offset))
-            if _overlap(entries):
-                return f"code of the bundle at offset {container.offset} overlaps"
-            bundle = _rebuilt(container, entries, start)
-        else:
-            bundle = _whole(container, start, following)
-        bundles.append(bundle)
-        end = start + bundle.size
     try:
+        for container, following in with_following(code):
+            address = section.addr + end - section.offset
+            start = end + -address % alignment(code.address(container))
+            indices = kept.get(container.offset, range(len(container.entries)))
+            bundle = _place(source, container, indices, (start, following))
+            bundles.append(bundle)
+            end = start + bundle.size
+            if end > section.file_end:
+                return "its bundles can't be packed as well as they are"
         shrunk = plan_shrink(code.image, code.number, end - section.offset)
     except IntegrityError as error:
         return error.problems[0].message
@@ -98,6 +96,12 @@ def plan_compaction(code: Registered, kept: Mapping[int, Collection[int]]) -> Co
     )
 
 
+def with_following(code: Registered) -> Iterator[tuple[Container, int]]:
+    """Containers with where the next one, or what lies behind the section, begins."""
+    ends = [*(container.offset for container in code.containers[1:]), code.image.sections[code.number].file_end]
+    return zip(code.containers, ends, strict=True)
+
+
 def kept_entries(container: Container, kept: Collection[int] | None) -> tuple[Entry, ...]:
     """The entries of a container that stay; all of them where ``kept`` is ``None``, the host's in any case."""
     return tuple(
@@ -105,35 +109,32 @@ def kept_entries(container: Container, kept: Collection[int] | None) -> tuple[En
     )
 
 
-def _alignment(number: int) -> int:
-    """What a place is aligned to, up to what bundles and code need."""
-    return min(hip.ALIGNMENT, number & -number) or hip.ALIGNMENT
+def _place(source: Source, container: Container, kept: Collection[int], at: tuple[int, int]) -> _Bundle:
+    """A container at a new place.
 
-
-def _overlap(entries: Sequence[Entry]) -> bool:
-    spans = sorted({(entry.offset, entry.offset + entry.size) for entry in entries if entry.size})
-    return any(one[1] > two[0] for one, two in itertools.pairwise(spans))
+    Args:
+        source: the library.
+        container: it.
+        kept: indices of the entries that stay.
+        at: that place, and where in the original it must have ended.
+    """
+    start, following = at
+    entries = kept_entries(container, kept)
+    if container.packing == "none":
+        return _rebuilt(container, entries, start)
+    if len(entries) < len(container.entries):
+        data = repack_bundle(source, container, kept, following)
+        return _Bundle(container, start, len(data), (Put(start, data),))
+    size = container.size if container.size > _UNTOLD else following - container.offset
+    return _Bundle(container, start, size, (Move(start, size, container.offset),))
 
 
 def _rebuilt(container: Container, entries: Sequence[Entry], start: int) -> _Bundle:
-    """A bundle of some entries; an empty one, as the host's is, is said to lie where code begins."""
-    blank = [hip.Row(0, entry.size, entry.id) for entry in entries]
-    position = len(hip.render_table(blank))
-    places: dict[tuple[int, int], int] = {}
-    edits: list[Edit] = []
-    for offset, size in sorted({(entry.offset, entry.size) for entry in entries if entry.size}):
-        position += -position % _alignment(offset - container.offset)
-        places[offset, size] = position
-        edits.append(Move(start + position, size, offset))
-        position += size
-    first = min(places.values(), default=position)
-    rows = [hip.Row(places.get((entry.offset, entry.size), first), entry.size, entry.id) for entry in entries]
-    return _Bundle(container, start, position, (Put(start, hip.render_table(rows)), *edits))
-
-
-def _whole(container: Container, start: int, following: int) -> _Bundle:
-    size = container.size if container.size > _UNTOLD else following - container.offset
-    return _Bundle(container, start, size, (Move(start, size, container.offset),))
+    layout = lay_out([hip.Row(entry.offset - container.offset, entry.size, entry.id) for entry in entries])
+    if layout is None:
+        raise IntegrityError(f"code of the bundle at offset {container.offset} overlaps")
+    moves = [Move(start + place, size, container.offset + offset) for place, size, offset in layout.spans]
+    return _Bundle(container, start, layout.size, (Put(start, layout.table), *moves))
 
 
 def _without_gaps(edits: Sequence[Edit], position: int, end: int) -> Iterator[Edit]:

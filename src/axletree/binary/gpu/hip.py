@@ -43,7 +43,7 @@ _PEEK = 1 << 18
 """Packed bytes that are looked at for the table; a block of zstd has 128 KiB at most."""
 _TABLE = 1 << 16
 """Bytes of the table that are unpacked."""
-_WINDOW = 1 << 30
+WINDOW = 1 << 30
 """Bundles are packed with windows up to their size; of that much address space little is ever touched here."""
 _ID = re.compile(r"[!-~]+")
 _TARGET = re.compile(r"(?:hip|hipv4|openmp)-amdgcn-amd-amdhsa-[^-]*-(gfx[0-9a-z-]+(?::[a-z]+[+-])*)")
@@ -167,7 +167,7 @@ def _unpack_start(stream: bytes, packing: Packing) -> bytes:
     import zstandard  # noqa: PLC0415 (few files have such bundles, and every command that reads ELF files comes by here)
 
     try:
-        reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(io.BytesIO(stream))
+        reader = zstandard.ZstdDecompressor(max_window_size=WINDOW).stream_reader(io.BytesIO(stream))
         return reader.read(_TABLE)
     except zstandard.ZstdError:
         return b""

@@ -12,8 +12,9 @@ from axletree.binary.elf.layout import PT_LOAD, PT_NULL, SHF_ALLOC, SHT_DYNAMIC,
 from axletree.binary.elf.segments import find_misalignments
 from axletree.binary.elf.tables import Reader, read_head
 from axletree.binary.elf.verify import layout_faults
-from axletree.binary.gpu.compact import kept_entries
+from axletree.binary.gpu.compact import kept_entries, with_following
 from axletree.binary.gpu.registered import SECTION, Registered, read_registered
+from axletree.binary.gpu.repack import unpacked_digests
 from axletree.binary.gpu.scan import read_containers
 from axletree.core.errors import IntegrityError, Problem
 
@@ -191,19 +192,22 @@ def _changed_code(
     if len(old.containers) != len(new.containers):
         yield f"it has {len(new.containers)} bundles instead of {len(old.containers)}"
         return
-    for one, two in zip(old.containers, new.containers, strict=True):
+    for (one, end), (two, new_end) in zip(with_following(old), with_following(new), strict=True):
         where = f"the bundle that was at offset {one.offset}"
-        if one.packing != "none":
-            if (one.packing, one.size) != (two.packing, two.size) or not _equal(
-                before, after, (one.offset, two.offset), one.size
-            ):
-                yield f"{where} changed"
-            continue
         wanted = kept_entries(one, kept.get(one.offset))
-        if [(entry.id, entry.size) for entry in wanted] != [(entry.id, entry.size) for entry in two.entries]:
+        if one.packing != two.packing or [entry.id for entry in wanted] != [entry.id for entry in two.entries]:
             yield f"{where} holds other code than it should"
+        elif one.packing != "none":
+            if len(wanted) == len(one.entries):
+                same = one.size == two.size and _equal(before, after, (one.offset, two.offset), one.size)
+            else:
+                names = {entry.id for entry in wanted}
+                digests = unpacked_digests(before, one, end)
+                same = [each for each in digests if each[0] in names] == [*unpacked_digests(after, two, new_end)]
+            if not same:
+                yield f"code of {where} changed"
         elif not all(
-            _equal(before, after, (entry.offset, other.offset), entry.size)
+            entry.size == other.size and _equal(before, after, (entry.offset, other.offset), entry.size)
             for entry, other in zip(wanted, two.entries, strict=True)
         ):
             yield f"code of {where} changed"

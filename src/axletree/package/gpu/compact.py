@@ -31,6 +31,8 @@ class LibraryCode(NamedTuple):
     file: DeviceFile
     registered: Registered | str
     """What points to its code; why that can't be moved, as words."""
+    source: Source
+    """What it was read from."""
 
 
 class ThinLibrary(NamedTuple):
@@ -84,22 +86,28 @@ def read_library(source: Source, *, name: str) -> LibraryCode:
 
 def registered_code(source: Source, file: DeviceFile) -> LibraryCode:
     """What :func:`read_library` reads beyond the code itself, for a file whose code was read as it went by."""
-    return LibraryCode(file, read_registered(source, file.code, name=file.path))
+    return LibraryCode(file, read_registered(source, file.code, name=file.path), source)
 
 
 def plan_thinning(code: LibraryCode, rules: ThinRules, *, name: str) -> Thinning:
     """Decide what of a library's GPU code stays, and where.
 
+    Args:
+        code: the library; its source must still be open. Code is read only where bundles are compressed as a whole.
+        rules: what to keep.
+        name: what errors call it.
+
     Raises:
         IntegrityError: as :func:`~axletree.package.gpu.thin.thin_file`.
     """
-    thinned = thin_file(code.file.code, rules, name=name)
     plan = code.registered
-    if not isinstance(plan, str) and thinned.archs:
-        compaction = plan_compaction(plan, thinned.kept)
+    if not isinstance(plan, str):
+        thinned = thin_file(code.file.code, rules, name=name, repack=True)
+        compaction = plan_compaction(code.source, plan, thinned.kept) if thinned.archs else ""
         if isinstance(compaction, Compaction):
             return Thinning(thinned, compaction, thinned.left)
         plan = compaction
+    thinned = thin_file(code.file.code, rules, name=name)
     notes = thinned.left
     amd = any(container.maker == "hip" for each in code.file.code for container in each.containers)
     if thinned.edits and amd:
@@ -116,7 +124,6 @@ def check_thinning(original: Source, result: Source, code: LibraryCode, thinning
     compaction, thinned = thinning.compaction, thinning.thinned
     if compaction is not None and not isinstance(code.registered, str):
         verify_compaction(original, result, code.registered, thinned.kept, compaction, name=name)
-        check_thinned([read_containers(result, compaction.section)], thinned, name=name)
     elif thinned.edits:
         sections = [read_containers(result, each.section) for each in code.file.code]
         check_thinned(sections, thinned, name=name)

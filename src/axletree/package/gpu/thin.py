@@ -67,18 +67,20 @@ class ThinnedFile(msgspec.Struct, frozen=True, kw_only=True):
         return sum(arch.size - arch.kept_size for arch in self.archs)
 
 
-def thin_file(code: Sequence[SectionCode], rules: ThinRules, *, name: str) -> ThinnedFile:
+def thin_file(code: Sequence[SectionCode], rules: ThinRules, *, name: str, repack: bool = False) -> ThinnedFile:
     """Decide what of a file's GPU code stays.
 
     Args:
         code: its sections with their containers.
         rules: what to keep.
         name: what errors call the file.
+        repack: whether the caller packs compressed bundles again by what is said to be kept; edits can't, and leave
+            them whole.
 
     Raises:
         IntegrityError: a section is damaged, or a container has nothing that a wanted GPU runs. Names all of them.
     """
-    thinning = _Thinning(rules, name)
+    thinning = _Thinning(rules, name, repack=repack)
     for section in code:
         thinning.add(section)
     if thinning.problems:
@@ -89,8 +91,9 @@ def thin_file(code: Sequence[SectionCode], rules: ThinRules, *, name: str) -> Th
 class _Thinning:
     """Walks the containers of a file and adds up."""
 
-    def __init__(self, rules: ThinRules, name: str) -> None:
+    def __init__(self, rules: ThinRules, name: str, *, repack: bool) -> None:
         self._rules = rules
+        self._repack = repack
         self._name = name
         self._edits: list[Edit] = []
         self._kept: dict[int, frozenset[int]] = {}
@@ -128,12 +131,13 @@ class _Thinning:
             self._damage.append(Problem(file=self._name, key=section, message=code.damaged))
             return
         for container in code.containers:
-            if container.packing != "none":
+            if container.packing != "none" and not self._repack:
                 self._packed[section] = self._packed.get(section, 0) + 1
                 self._count(container, range(len(container.entries)))
                 continue
             kept = self._kept[container.offset] = self._keep(container, section)
-            self._edits += thin_container(container, kept)
+            if container.packing == "none":
+                self._edits += thin_container(container, kept)
             self._count(container, kept)
 
     def result(self) -> ThinnedFile:
