@@ -97,13 +97,19 @@ def test_a_compiler_that_is_linked_to_still_finds_its_parts(store: Store, tmp_pa
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("needs a C++ compiler")
+    moved = program(tmp_path / "opt" / "bin" / "moved-c++", 'cat "$(dirname "$(readlink -f "$0")")/../lib/part"')
+    (tmp_path / "opt" / "lib").mkdir()
+    (tmp_path / "opt" / "lib" / "part").write_text("part of it")  # as compilers that are not of the system find theirs
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "my-c++").symlink_to(compiler)
-    env = variables(context_of(store, local={"tools": {"my-c++": str(tmp_path / "bin" / "my-c++")}}))
+    for name, target in (("my-c++", compiler), ("moved-c++", moved)):
+        (tmp_path / "bin" / name).symlink_to(target)
+    tools = {name: str(tmp_path / "bin" / name) for name in ("my-c++", "moved-c++")}
+    env = variables(context_of(store, local={"tools": tools}))
+    assert subprocess.run(["moved-c++"], env=env, capture_output=True, check=True).stdout == b"part of it"
     source = tmp_path / "x.cpp"
-    source.write_text("#include <vector>\nint main() { return std::vector<int>{0}[0]; }\n")
-    subprocess.run(["my-c++", source, "-o", tmp_path / "x"], env=env, check=True)
-    subprocess.run([tmp_path / "x"], check=True)
+    source.write_text("#include <iostream>\nint main() { std::cout << __cplusplus; }\n")
+    subprocess.run(["my-c++", "-std=c++17", source, "-o", tmp_path / "x"], env=env, check=True)
+    assert subprocess.run([tmp_path / "x"], capture_output=True, check=True).stdout == b"201703"
 
 
 def test_the_cuda_compiler_is_called_where_its_toolkit_is(store: Store, tmp_path: Path) -> None:

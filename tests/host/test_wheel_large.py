@@ -60,7 +60,7 @@ def peers(path: Path) -> None:
         assert done.returncode == 0, done.stdout[-500:] + done.stderr[-500:]
 
 
-def clients(path: Path, home: Path) -> None:
+def clients(path: Path, home: Path, *, files: int) -> None:
     """uv installs it, and pip says that it would: the one reads all of it, the other its directory."""
     uv: tuple[str | Path, ...] = (sys.executable, "-m", "uv")
     subprocess.run([*uv, "venv", "-q", "--offline", "--python", sys.executable, home], check=True)
@@ -68,8 +68,15 @@ def clients(path: Path, home: Path) -> None:
     target: tuple[str | Path, ...] = ("--python", python)
     install = ("pip", "install", "-q", "--offline", "--cache-dir", home / "cache")
     subprocess.run([*uv, *install, *target, path], check=True)
-    pip: tuple[str | Path, ...] = (sys.executable, "-m", "pip", "-q", *target)
-    subprocess.run([*pip, "install", "--no-index", "--dry-run", "--no-deps", "--force-reinstall", path], check=True)
+    site = next((home / "lib").glob("python*/site-packages"))
+    lines = (site / "demo-1.0.dist-info" / "RECORD").read_text().splitlines()
+    paths = {line.partition(",")[0] for line in lines if ".dist-info/" not in line}
+    assert len(paths) == files
+    assert all((site / name).is_file() for name in paths)
+    pip: tuple[str | Path, ...] = (sys.executable, "-m", "pip", *target)
+    words = ["install", "--no-index", "--dry-run", "--no-deps", "--force-reinstall", path]
+    done = subprocess.run([*pip, *words], check=True, capture_output=True, text=True)
+    assert "Would install demo-1.0" in done.stdout
 
 
 @pytest.mark.slow
@@ -109,7 +116,7 @@ def test_more_members_than_zip_can_count(tmp_path: Path) -> None:
 
 @pytest.mark.proof
 def test_more_members_than_zip_can_count_are_installed(tmp_path: Path) -> None:
-    clients(many(tmp_path), tmp_path / "env")
+    clients(many(tmp_path), tmp_path / "env", files=65_536)
 
 
 @pytest.mark.proof
@@ -130,7 +137,7 @@ def test_what_is_beyond_4_gib_can_be_deflated_copied_and_installed(tmp_path: Pat
     assert min(sizes["b/noise"][:2]) > 1 << 32
     assert sizes["c/after"][2] > 1 << 32
     peers(first.path)
-    clients(first.path, tmp_path / "env")
+    clients(first.path, tmp_path / "env", files=3)
     taken = packed_members(wheel.view, wheel.entries, wheel.record, folder=wheel.folder)
     (tmp_path / "copy").mkdir()
     copy = write_wheel_file(tmp_path / "copy", demo_name(), taken, **options)  # type: ignore[arg-type]

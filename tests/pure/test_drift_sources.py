@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -492,16 +494,25 @@ PARTS = st.sampled_from(
 @given(st.lists(st.one_of(st.text(ALPHABET, max_size=12), PARTS), max_size=14).map("".join))
 def test_no_text_breaks_a_reader(text: str) -> None:
     origin = Origin(column="ci", role="pin", file="f", pythons=("3.11",))
-    of_script(text, file="f.sh", table=TABLE)
-    of_pin_file(text, file="x/pins/f.txt", table=TABLE)
-    find_pins(text, file="f.cmake", table=TABLE)
-    of_requirements_file(text, origin, table=TABLE)
-    of_pyproject(text, file="pyproject.toml", table=TABLE)
-    of_setup_py(text, file="setup.py", table=TABLE)
-    of_build_matrix(text, file="m.py", table=TABLE)
-    read_conda_recipe(text, file="meta.yaml", table=TABLE)
-    of_copy("third_party/fmt", {"VERSION": text, "CMakeLists.txt": text, "a/version.h": text}, table=TABLE)
-    tag_version(text)
+    found = [
+        *of_script(text, file="f", table=TABLE),
+        *of_pin_file(text, file="x/pins/f", table=TABLE),
+        *find_pins(text, file="f", table=TABLE),
+        *of_requirements_file(text, origin, table=TABLE),
+        *of_pyproject(text, file="f", table=TABLE),
+        *of_setup_py(text, file="f", table=TABLE),
+        *of_build_matrix(text, file="f", table=TABLE),
+        *read_conda_recipe(text, file="f", table=TABLE).evidence,
+        *of_copy("f", {"VERSION": text, "CMakeLists.txt": text, "a/version.h": text}, table=TABLE),
+    ]
+    lines = len(re.split(r"\r\n?|\n", text))
+    for each in found:
+        assert each.dependency
+        assert each.spec
+        assert posixpath.basename(each.file) in {"f", "VERSION", "CMakeLists.txt", "version.h"}
+        assert each.line is None or 1 <= each.line <= lines
+    version = tag_version(text)
+    assert version is None or re.search(r"\d", text)
 
 
 @pytest.mark.parametrize(
@@ -511,9 +522,11 @@ def test_a_pyproject_of_another_shape_says_nothing(text: str) -> None:
     assert of_pyproject(text, file="pyproject.toml", table=TABLE) == ()
 
 
-def test_a_long_line_takes_no_time() -> None:
+def test_long_lines_are_read_in_one_pass() -> None:
+    """What looked at each part of them again and again would come to no end here."""
     for text in ("a-" * 400_000, " " * 400_000 + "x", "x-linux-" + "1-" * 400_000, "1." * 400_000):
-        of_script(text, file="f.sh", table=TABLE)
-        of_pin_file(text.strip(), file="x/pins/f.txt", table=TABLE)
-        read_conda_recipe(f"requirements:\n  run:\n    - {text}\n", file="meta.yaml", table=TABLE)
-        tag_version(text)
+        assert of_script(text, file="f.sh", table=TABLE) == ()
+        assert len(of_pin_file(text.strip(), file="x/pins/f.txt", table=TABLE)) <= 1
+        recipe = read_conda_recipe(f"requirements:\n  run:\n    - {text}\n", file="meta.yaml", table=TABLE)
+        assert len(recipe.evidence) + len(recipe.passed_over) <= 1
+        assert tag_version(text) is None

@@ -98,4 +98,8 @@ def test_every_key_of_a_recipe_is_described() -> None:
     ids=lambda event: type(event).__name__,
 )
 def test_events_are_valid(event: events.Event) -> None:
-    validate(json.loads(msgspec.json.encode(event)), event_schema())
+    document = json.loads(msgspec.json.encode(event))
+    validate(document, event_schema())
+    for wrong in ({**document, "event": "unheard-of"}, {**document, "time": "now"}):
+        with pytest.raises(ValidationError):
+            validate(wrong, event_schema())

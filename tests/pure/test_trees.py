@@ -165,10 +165,13 @@ def test_an_empty_tree_is_a_tree() -> None:
     assert decode_tree(encode_tree(make_tree([]))) == Tree(entries=())
 
 
-@given(st.lists(st.text(st.sampled_from("a./\\\n\0\ud800é"), max_size=6), max_size=4))
-def test_paths_that_are_safe_together_are_safe_each(paths: list[str]) -> None:
-    if all_safe_paths(paths):
-        assert all(map(is_safe_path, paths))
+@given(
+    st.lists(st.sampled_from(["a", "a.b/..c", "é/x y", "...", "a/.b/-"]), max_size=3),
+    st.text(st.sampled_from("a./\\\n\0\ud800é"), max_size=6),
+)
+def test_paths_are_safe_together_if_each_is(paths: list[str], another: str) -> None:
+    assert all_safe_paths(paths)
+    assert not all_safe_paths([*paths, another]) or is_safe_path(another)
 
 
 def test_plain_paths_are_safe_together() -> None:
