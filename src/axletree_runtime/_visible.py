@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,14 +35,21 @@ def visible_amd(uuids: Sequence[str], environ: Mapping[str, str]) -> tuple[list[
 
 
 def visible_nvidia(uuids: Sequence[str], environ: Mapping[str, str]) -> tuple[list[int], list[str]]:
-    """The same for ``CUDA_VISIBLE_DEVICES``: numbers or beginnings of UUIDs, read up to the first that is neither."""
+    """The same for ``CUDA_VISIBLE_DEVICES``, as CUDA's driver was seen to read it.
+
+    The value is a list of numbers or one of UUIDs (beginnings are enough), and ends at the first that is neither or is
+    of the other kind. Instances of GPUs (``MIG-...``) can't be told apart here: all GPUs count.
+    """
     asked = environ.get("CUDA_VISIBLE_DEVICES")
+    everything = list(range(len(uuids)))
     if asked is None:
-        return list(range(len(uuids))), []
+        return everything, []
+    if asked.startswith("MIG-"):
+        return everything, [f"CUDA_VISIBLE_DEVICES={asked} names parts of GPUs: all GPUs count"]
+    by_uuid = asked.startswith("GPU-")
     found: list[int] = []
-    for token in (part.strip() for part in asked.split(",")):
-        matching = [place for place, uuid in enumerate(uuids) if token and uuid.lower().startswith(token.lower())]
-        place = int(token) if token.isdigit() else matching[0] if len(matching) == 1 else -1
+    for token in asked.split(","):
+        place = _cuda_uuid(token, uuids) if by_uuid else _leading_number(token)
         if not 0 <= place < len(uuids):
             break
         if place in found:
@@ -49,6 +57,19 @@ def visible_nvidia(uuids: Sequence[str], environ: Mapping[str, str]) -> tuple[li
             break
         found.append(place)
     return found, [_kept("CUDA_VISIBLE_DEVICES", asked, len(found), len(uuids))]
+
+
+def _cuda_uuid(token: str, uuids: Sequence[str]) -> int:
+    if not token.startswith("GPU-"):
+        return -1
+    matching = [i for i, uuid in enumerate(uuids) if uuid.lower().startswith(token[: len(uuid)].lower())]
+    return matching[0] if len(matching) == 1 else -1
+
+
+def _leading_number(token: str) -> int:
+    """As ``atoi`` reads it: ``1x`` is 1; -1 where there is no number."""
+    found = re.match(r"\s*[+-]?\d+", token)
+    return int(found[0]) if found else -1
 
 
 def _rocr(asked: str, uuids: Sequence[str]) -> list[int]:

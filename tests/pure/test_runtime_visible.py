@@ -47,10 +47,59 @@ def test_reasons_name_the_variable_and_what_it_left() -> None:
     assert "OpenCL" in visible_amd(UUIDS, {"GPU_DEVICE_ORDINAL": "1"})[1][0]
 
 
+H200 = ["GPU-97fbb5a7-1a13-ec2a-0b92-4490cd2b390a", "GPU-9159bf73-646a-7348-14f0-1e83cc23df00"]
+FIRST, SECOND = H200
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, [0, 1, 2]), ("", []), ("2,0", [2, 0]), ("1,9,0", [1]), ("GPU-bb", [1]), ("GPU-", []), ("0,0", [])],
+    [  # each as libcuda itself showed it on a host with two H200s
+        (None, [0, 1]),
+        ("", []),
+        ("1", [1]),
+        ("1,0", [1, 0]),
+        ("1,1", []),
+        ("0,1,0", []),
+        ("1,2,0", [1]),
+        ("2,0", []),
+        ("-1,0", []),
+        ("1, 0", [1, 0]),
+        ("0 ,1", [0, 1]),
+        ("00,1", [0, 1]),
+        ("+1,0", [1, 0]),
+        ("1x,0", [1, 0]),
+        ("1.5,0", [1, 0]),
+        ("1 0", [1]),
+        ("1;0", [1]),
+        ("0x1", [0]),
+        ("x1,0", []),
+        ("1,,0", [1]),
+        (",1", []),
+        ("1,0,", [1, 0]),
+        ("NoDevFiles", []),
+        (SECOND, [1]),
+        (SECOND.upper(), [1]),
+        (SECOND.lower(), []),
+        (SECOND[:8], [1]),
+        (SECOND[:6], [1]),
+        (SECOND[:5], []),  # both begin so
+        (f"{SECOND}x", [1]),
+        (f" {SECOND}", []),
+        (SECOND[4:], []),
+        (f"{SECOND},{FIRST}", [1, 0]),
+        (f"{SECOND},{SECOND}", []),
+        (f"0,{SECOND}", [0]),
+        (f"{SECOND},0", [1]),
+        (f"{SECOND[:8]} ,{FIRST}", []),
+        ("1,GPU-zz,0", [1]),
+    ],
 )
 def test_nvidia(value: str | None, expected: list[int]) -> None:
     variables = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
-    assert visible_nvidia(["GPU-aa11", "GPU-bb22", "GPU-cc33"], variables)[0] == expected
+    assert visible_nvidia(H200, variables)[0] == expected
+
+
+def test_parts_of_nvidias_gpus_leave_all_visible() -> None:
+    indices, reasons = visible_nvidia(H200, {"CUDA_VISIBLE_DEVICES": "MIG-1234"})
+    assert indices == [0, 1]
+    assert reasons == ["CUDA_VISIBLE_DEVICES=MIG-1234 names parts of GPUs: all GPUs count"]
