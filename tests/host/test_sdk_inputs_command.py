@@ -66,6 +66,15 @@ def test_laid_out_as_archives_fetched_and_laid_out_again(folder: Path) -> None:
     assert json.loads(info) == {"dist_amdgpu_targets": "gfx90a"}
 
 
+def test_families_one_at_a_time(folder: Path) -> None:
+    make_artifact(folder / "in", "rand_lib_gfx900", {"lib/rand.so": b"z"})
+    done = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--out", "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "brought by rand_lib_gfx900 and by rand_lib_gfx90a, with different content" in done.stderr
+    done = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--target", "gfx900", "--out", "out")
+    assert sorted(place.name for place in (folder / "out").iterdir()) == ["base_lib_generic", "rand_lib_gfx900"]
+
+
 def test_stage_folders(folder: Path) -> None:
     (folder / "artifact-demo.toml").write_text(f'[components.lib."rand_lib_gfx90a/{BASE}"]\n')
     stage = ("lay-out", "demo.toml", "--stage", "in", "--descriptor", "artifact-demo.toml", "--target", "gfx90a")
@@ -82,7 +91,7 @@ def test_stage_folders(folder: Path) -> None:
         (("lay-out", "demo.toml", "--artifacts", "in", "--out", "in"), 2, "in is there, and not empty"),
         (("lay-out", "demo.toml", "--stage", "in", "--out", "x"), 2, "--descriptor FILE"),
         (("lay-out", "demo.toml", "--stage", "in", "--prefix", "in", "--out", "x"), 2, "an input of its own"),
-        (("lay-out", "demo.toml", "--prefix", "in", "--target", "gfx900", "--out", "x"), 2, "none is given"),
+        (("lay-out", "demo.toml", "--prefix", "in", "--target", "gfx900", "--out", "x"), 2, "neither is given"),
         (("lay-out", "demo.toml", "--stage", "in", "--descriptor", "demo.toml", "--out", "x"), 2, "--artifact NAME"),
         (
             ("lay-out", "demo.toml", "--artifacts", "in", "--dist-target", "gpu", "--out", "x"),

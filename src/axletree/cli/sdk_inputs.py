@@ -41,7 +41,13 @@ _WIDEST = 120
     help="TheRock's TOML file that says which files of stage folders are which component.",
 )
 @click.option("--artifact", metavar="NAME", help="Of --stage; else as the descriptor is called, artifact-NAME.toml.")
-@click.option("--target", metavar="TARGET", help="GPU or family that --stage was built for; else for all.")
+@click.option(
+    "--target",
+    "targets",
+    metavar="TARGET",
+    multiple=True,
+    help="GPU or family that --stage was built for; of --artifacts what counts beside those for all GPUs, repeatable.",
+)
 @click.option(
     "--dist-target",
     "dist_targets",
@@ -60,7 +66,7 @@ def lay_out_command(
     stage: Path | None,
     descriptor: Path | None,
     artifact: str | None,
-    target: str | None,
+    targets: tuple[str, ...],
     dist_targets: tuple[str, ...],
     out: Path,
     *,
@@ -75,17 +81,27 @@ def lay_out_command(
     threads = len(os.sched_getaffinity(0))
     read: SdkInput
     if stage is None:
-        if descriptor is not None or artifact is not None or target is not None:
-            raise UsageError("--descriptor, --artifact and --target are of --stage, and none is given")
+        if descriptor is not None or artifact is not None:
+            raise UsageError("--descriptor and --artifact are of --stage, and none is given")
+        if targets and artifacts is None:
+            raise UsageError("--target is of --stage and --artifacts, and neither is given")
         read = read_sdk_input(
-            described, environ=os.environ, artifacts=artifacts, debs=debs, prefix=prefix, threads=threads
+            described,
+            environ=os.environ,
+            artifacts=artifacts,
+            debs=debs,
+            prefix=prefix,
+            targets=targets or None,
+            threads=threads,
         )
     elif (artifacts or debs or prefix) is not None:
         raise UsageError("--stage is an input of its own, and another one is given")
     elif descriptor is None:
         raise UsageError("which files of --stage are which component?", hint="--descriptor FILE")
+    elif len(targets) > 1:
+        raise UsageError("--stage was built for one --target, and several are given")
     else:
-        read = read_stage_input(stage, descriptor, artifact=artifact, target=target)
+        read = read_stage_input(stage, descriptor, artifact=artifact, target=next(iter(targets), None))
     for note in () if as_json else read.notes:
         click.echo(f"note: {printable(note)}", err=True)
     epoch = source_date_epoch(os.environ)
