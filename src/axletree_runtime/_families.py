@@ -84,11 +84,7 @@ def find_family(sdk: SdkFile, name: str, source: str) -> str:
     Raises:
         ValueError: there is no such one; the text has the choices.
     """
-
-    def folded(text: str) -> str:
-        return strip_features(text).lower().replace("_", "-")
-
-    same = [family for family in sdk.families if folded(family) == folded(name)]
+    same = [family for family in sdk.families if _folded(family) == _folded(name)]
     if same:
         return same[0]
     serving = [family for family, targets in sdk.families.items() if _serves_one(targets, strip_features(name).lower())]
@@ -141,7 +137,11 @@ def find_target_family(sdk: SdkFile, wanted: Wanted) -> tuple[str, str]:
     """
     if wanted.family or not sdk.families:
         return wanted.family, f"named by {wanted.by}" if wanted.family else "this SDK has no families"
-    size = {family: (len(targets), family) for family, targets in sdk.families.items()}
+    extras = {package.extra for package in sdk.packages if package.targets}
+    size = {
+        family: (len(targets), not extras & {f"device-{_folded(family)}", f"libraries-{_folded(family)}"}, family)
+        for family, targets in sdk.families.items()
+    }
     for gpus, what in ((wanted.targets, "has code for"), (wanted.targets[:1], "has code for the first GPU,")):
         fitting = [family for family in size if all(_serves_one(sdk.families[family], gpu) for gpu in gpus)]
         if gpus and fitting:
@@ -179,6 +179,11 @@ def choose(sdk: SdkFile, packages: Sequence[SdkPackage], wanted: Wanted) -> Choi
     why = f"none has code for {', '.join(gpus)}" if gpus else "no GPU was found"
     what = "the default family" if set(usual.targets) == default else "the one for most targets"
     return Choice(usual, (f"{usual.dist}: {why}, so it is {what}",), gpus)
+
+
+def _folded(name: str) -> str:
+    """A name of a family as extras have it: ``gfx94X_dcgpu`` -> ``gfx94x-dcgpu``."""
+    return re.sub(r"[-_.]+", "-", strip_features(name)).lower()
 
 
 def _serves_one(targets: Iterable[str], gpu: str) -> bool:

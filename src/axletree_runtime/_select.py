@@ -88,17 +88,20 @@ def _for_gpus(sdk: Sdk, extra: str) -> list[SdkPackage]:
 
 
 def _choose(sdk: Sdk, packages: list[SdkPackage], wanted: Wanted) -> list[tuple[SdkPackage, str]]:
-    """The package of each group for all that is wanted; where no package is, one for each GPU."""
+    """The package of each group for all that is wanted; where there is none, as few as serve it together."""
     groups: dict[str, list[SdkPackage]] = {}
     for each in packages:
         groups.setdefault(each.package, []).append(each)
     found: list[tuple[SdkPackage, str]] = []
     for group in groups.values():
         choice = choose(sdk.file, group, wanted)
-        choices = [choice]
-        if choice.missing and len(wanted.targets) > 1:
-            choices = [choose(sdk.file, group, Wanted((target,))) for target in wanted.targets]
-        found += [(each.package, reason) for each in choices if each.package for reason in each.reasons]
+        found += [(choice.package, reason) for reason in choice.reasons if choice.package]
+        while choice.missing:
+            left = choice.missing
+            choice = choose(sdk.file, group, Wanted(left))
+            if choice.missing == left:  # nothing has code for any of them
+                break
+            found += [(choice.package, reason) for reason in choice.reasons if choice.package]
     return found
 
 

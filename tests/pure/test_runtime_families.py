@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from axletree_runtime._detect import Detection, Gpu
 from axletree_runtime._families import Wanted, choose, find_family, find_target_family, find_wanted, serves
 from axletree_runtime._host import Host
-from axletree_runtime._sdk import SdkFile, SdkPackage
+from axletree_runtime._sdk import Sdk, SdkFile, SdkPackage
+from axletree_runtime._select import select
 
 FAMILIES = {
     "gfx94X-dcgpu": ("gfx940", "gfx942"),
@@ -129,6 +131,15 @@ def test_a_gpu_that_nothing_serves_gets_the_default_and_is_told_so() -> None:
     assert (family, why) == ("gfx94X-dcgpu", "the default: nothing of this SDK has code for gfx1300")
 
 
+def test_of_names_for_the_same_targets_the_one_that_has_a_package_is_taken() -> None:
+    package = SdkPackage(
+        "libraries", "device", "sdk-b", "_sdk_b", extra="libraries-gfx9-0", targets=("gfx90a", "gfx900")
+    )
+    families = {"gfx9": package.targets, "gfx9_0": package.targets, "gfx9X-all": package.targets}
+    known = SdkFile("rocm", "rocm", "rocm_sdk", "rocm-sdk", "ROCM_SDK", "7.1.0", (package,), families=families)
+    assert find_target_family(known, Wanted(("gfx90a",)))[0] == "gfx9_0"
+
+
 def test_without_gpu_code_there_is_no_family() -> None:
     plain = SdkFile("plain", "plain", "plain_sdk", "plain-sdk", "PLAIN", "1.0", ())
     assert find_target_family(plain, Wanted(("gfx942",)))[0] == ""
@@ -147,3 +158,19 @@ def test_a_choice_never_gives_a_served_gpu_away() -> None:
         choice = choose(SDK, PACKAGES, Wanted(pair))
         assert choice.package is not None
         assert pair[0] in choice.package.targets
+
+
+def test_a_selection_takes_as_few_packages_as_serve_all_gpus() -> None:
+    members = {"gfx9_0": ("gfx900", "gfx906", "gfx90a"), "gfx900": ("gfx900",), "gfx942": ("gfx942",)}
+    packages = tuple(
+        SdkPackage("libraries", "device", f"sdk-{name}", f"_{name}", extra=f"device-{name}", targets=targets)
+        for name, targets in members.items()
+    )
+    neutral = SdkPackage("libraries", "libraries", "sdk-libraries", "_libraries", extra="libraries")
+    families = {**members, "gfx9": ("gfx900", "gfx906", "gfx90a", "gfx942")}
+    known = SdkFile(
+        "rocm", "rocm", "rocm_sdk", "rocm-sdk", "ROCM_SDK", "7.1.0", (neutral, *packages), families=families
+    )
+    selection = select(Sdk(known, Path("/nowhere")), ["libraries"], named=["gfx9"])
+    assert selection.extras == ("device-gfx9_0", "device-gfx942")
+    assert selection.dists == ("rocm", "sdk-gfx942", "sdk-gfx9_0", "sdk-libraries")

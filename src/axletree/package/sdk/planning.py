@@ -306,6 +306,7 @@ def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: st
         prefix=about.prefix,
         version=version,
         packages=tuple(packages),
+        maker=manifest.targets.maker,
         default_family=known.selection.default,
         families=known.selection.choices,
         hierarchy=known.selection.hierarchy,
