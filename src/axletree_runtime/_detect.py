@@ -146,6 +146,8 @@ def _kfd(host: Host, integrated: set[str] | frozenset[str], known: set[str]) -> 
         return [], [f"{_NODES}: no AMD GPU driver here"]
     for node in nodes:
         fields = _fields(host.read(f"{_NODES}/{node}/properties"))
+        if not fields:  # the kernel hides GPUs that a container was not given
+            reasons.append(f"KFD node {node}: can't be read, so this process may not use it")
         if not fields.get("simd_count") or fields.get("vendor_id", _AMD) != _AMD:
             continue
         number, source = fields.get("gfx_target_version", 0), f"KFD node {node}"
@@ -161,7 +163,7 @@ def _kfd(host: Host, integrated: set[str] | frozenset[str], known: set[str]) -> 
         gpus.append(gpu)
         what = target or f"a GPU whose target the kernel does not tell (device {fields.get('device_id', 0):#06x})"
         reasons.append(f"{source}: {what}{' (integrated)' if gpu.integrated else ''}{why}")
-    return gpus, reasons or [f"{_NODES}: no GPU among {len(nodes)} nodes"]
+    return gpus, reasons if gpus else [*reasons, f"{_NODES}: no GPU among {len(nodes)} nodes"]
 
 
 def _fields(text: str) -> dict[str, int]:

@@ -174,6 +174,15 @@ def test_a_gpu_whose_target_the_kernel_does_not_tell_is_named_and_the_others_cou
     assert "KFD node 1: a GPU whose target the kernel does not tell (device 0x7550)" in found.reasons
 
 
+def test_a_gpu_that_a_container_was_not_given_is_told() -> None:
+    found = detect(sdk(), kfd(CPU, {}))
+    assert found.targets == ()
+    assert found.reasons == (
+        "KFD node 1: can't be read, so this process may not use it",
+        f"{NODES}: no GPU among 2 nodes",
+    )
+
+
 def test_detection_can_be_forced_and_switched_off() -> None:
     host = kfd(CPU, gpu(90402), environ={"ROCM_SDK_FORCE_GFX_ARCH": "gfx90a:xnack+; gfx1100"})
     assert detect(sdk(), host).targets == ("gfx90a", "gfx1100")
