@@ -21,10 +21,11 @@ from axletree.app.facts import read_facts
 from axletree.check.host.facts import HostFacts, decode_facts
 from axletree.check.host.part import Part
 from axletree.core.errors import UsageError
+from axletree.core.secrets import looks_secret
 from axletree.host.facts import gather
 from axletree.host.facts.access import Answer, this_host
 from axletree.host.facts.gather import gather_facts
-from axletree.host.facts.privacy import is_secret, scrubbed, scrubber, without_credentials
+from axletree.host.facts.privacy import scrubbed, scrubber, without_credentials
 from axletree.host.facts.variables import group_of, variable_facts
 from support.fake_host import FakeHost
 
@@ -335,8 +336,8 @@ def test_credentials_are_taken_out(text: str, expected: str) -> None:
 def test_names_of_secrets() -> None:
     secret = "HF_TOKEN AWS_SECRET_ACCESS_KEY SCCACHE_REDIS_PASSWORD API_KEY"
     plain = "TORCH_CUDA_ARCH_LIST KEYBOARD USE_MONKEY CMAKE_BUILD_TYPE GIT_AUTHOR_DATE OMP_PLACES"
-    assert all(is_secret(name) for name in secret.split())
-    assert not any(is_secret(name) for name in plain.split())
+    assert all(looks_secret(name) for name in secret.split())
+    assert not any(looks_secret(name) for name in plain.split())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from axletree.core.errors import StageError
-from axletree.execute.process import Log, check_program, looks_secret, run_program, secrets_of
+from axletree.core.secrets import looks_secret
+from axletree.execute.process import Log, check_program, run_program, secrets_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +99,7 @@ def test_a_program_that_is_not_there(tmp_path: Path, stream: io.BytesIO) -> None
     [
         *("TOKEN", "GITHUB_TOKEN", "aws_secret_access_key", "PGPASSWORD", "DB_PASSWD", "API_KEY", "APIKEY"),
         *("SSH_AUTH_SOCK", "GPG_PASSPHRASE", "HTTP_AUTHORIZATION", "PROXY_AUTH"),
+        *("DB_PASS", "SESSION_COOKIE", "GH_PAT", "SIGNING_KEY"),
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -105,7 +107,11 @@ def test_names_of_secrets(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["PATH", "HOME", "CFLAGS", "TORCH_CUDA_ARCH_LIST", "KEYBOARD", "LANG", "GIT_AUTHOR_NAME", "AUTHORS"]
+    "name",
+    [
+        *("PATH", "HOME", "CFLAGS", "TORCH_CUDA_ARCH_LIST", "KEYBOARD", "COMPASS", "LANG"),
+        *("GIT_AUTHOR_NAME", "AUTHORS"),
+    ],
 )
 def test_names_of_others(name: str) -> None:
     assert not looks_secret(name)

@@ -18,8 +18,8 @@ from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.core.errors import AxletreeError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import StageRecord
+from axletree.core.secrets import looks_secret
 from axletree.core.values import Digest, StageId
-from axletree.execute.process import looks_secret
 from axletree.execute.workspace import CONTINUES, WORKSPACE
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from axletree.core.errors import StageError
+from axletree.core.secrets import looks_secret
 from axletree.execute.progress import describe
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 _PROGRESS = re.compile(rb"^\[\s*(\d+)/(\d+)\]\s*(.*)")
 # AUTHOR is nobody's secret, AUTHORIZATION is one.
-_SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|AUTH(?!ORS?(_|$))", re.IGNORECASE
-)
 _SHORTEST_SECRET = 6
 _RECENT_LINES = 300
 _TAIL_LINES = 6
@@ -37,11 +35,6 @@ _LONGEST_LINE = 1 << 16
 _POLL_MILLISECONDS = 100
 _LOGIN = re.compile(r"://([^/\s:@]*)(:?)([^/\s@]*)@")
 _URL_LOGIN = re.compile(rb"(://)[^/\s@]+@")
-
-
-def looks_secret(name: str) -> bool:
-    """Whether a variable's name says that its value must not be shown."""
-    return _SECRET_NAME.search(name) is not None
 
 
 def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:

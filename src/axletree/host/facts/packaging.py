@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from axletree.check.host.python import Git, Packaging
 from axletree.core.errors import AxletreeError
+from axletree.core.secrets import looks_secret
 from axletree.host.facts.access import Seen, find_tool
-from axletree.host.facts.privacy import is_secret, without_credentials
+from axletree.host.facts.privacy import without_credentials
 from axletree.host.indexes import (
     environment_layers,
     merge_layers,
@@ -175,7 +176,7 @@ def git_facts(access: Access) -> Git:
     config: dict[str, str] = {}
     for entry in listed.out.split("\0"):
         key, _, value = entry.partition("\n")
-        if _GIT.fullmatch(key.lower()) and not is_secret(key):
+        if _GIT.fullmatch(key.lower()) and not looks_secret(key):
             name = without_credentials(key)
             config[name] = f"{config[name]}, {value}" if key == "safe.directory" and name in config else value
     seen.put("config", "git config --list", {key: without_credentials(value) for key, value in config.items()})

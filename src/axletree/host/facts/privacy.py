@@ -14,11 +14,6 @@ S = TypeVar("S", bound=msgspec.Struct)
 HIDDEN = "****"
 _CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@?#]*@")
 _QUERY = re.compile(r"([?&](?:[\w-]*(?:token|key|secret|password|signature|sig|auth)[\w-]*)=)[^&\s#]+", re.IGNORECASE)
-_SECRET_NAME = re.compile(
-    r"(?:^|_|-)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|APIKEY|API_KEY|ACCESS_KEY|PRIVATE_KEY|KEY|CREDENTIALS?|AUTH|COOKIE|PAT)"
-    r"(?:$|_|-)",
-    re.IGNORECASE,
-)
 _TOKENS = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{15,}|hf_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|"
     r"sk-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
@@ -60,11 +55,6 @@ _COMMON = frozenset(
     }
 )
 """Names of users and machines that are words of facts as well: they are taken out below /home alone."""
-
-
-def is_secret(name: str) -> bool:
-    """Whether the name of a variable or setting says that its value is a secret."""
-    return _SECRET_NAME.search(name) is not None
 
 
 def without_credentials(text: str) -> str:

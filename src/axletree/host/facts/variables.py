@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from axletree.check.host.variables import Variable
-from axletree.host.facts.privacy import HIDDEN, is_secret, without_credentials
+from axletree.core.secrets import looks_secret
+from axletree.host.facts.privacy import HIDDEN, without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +83,7 @@ def variable_facts(environ: Mapping[str, str]) -> tuple[Variable, ...]:
     for name, value in sorted(environ.items()):
         group = group_of(name)
         if group is not None:
-            shown = HIDDEN if is_secret(name) and value else without_credentials(value)[:_MOST]
+            shown = HIDDEN if looks_secret(name) and value else without_credentials(value)[:_MOST]
             found.append(Variable(name=name, value=shown, group=group, sources=_SOURCES))
     return tuple(found)
 
