@@ -21,6 +21,7 @@ _ENTERED = re.compile(r'# \d+ "((?:[^"\\]|\\.)*)" 1\b')
 _DUPLICATE = re.compile(r'ignoring duplicate directory "(.*)"')
 _SYSTEM = "as it is a non-system directory that duplicates a system directory"
 _ABSENT = re.compile(r'ignoring nonexistent directory "(.*)"')
+_LIBRARIES = re.compile(r"^libraries: =?(.*)$", re.MULTILINE)
 _NAMED = " (framework directory)"
 
 
@@ -71,6 +72,12 @@ def _lists(lines: Sequence[str]) -> Iterator[SearchList]:
         elif text == _SYSTEM and (found := _DUPLICATE.match(before)):
             moved.append(found[1])
         before = text
+
+
+def library_folders(text: str) -> tuple[str, ...] | None:
+    """Where the driver looks for libraries, by ``-print-search-dirs``, as printed; ``None`` where it does not say."""
+    found = _LIBRARIES.search(text)
+    return tuple(filter(None, found[1].split(":"))) if found else None
 
 
 def headers_read(text: str) -> tuple[Header, ...]:

@@ -1,4 +1,4 @@
-"""Which libraries a loader takes: glibc's ``LD_DEBUG=libs`` and the kernel's ``/proc/self/maps``.
+"""Which libraries a loader takes: glibc's ``LD_DEBUG=libs`` and the kernel's ``/proc/self/maps``; where it looks.
 
 The first is there also where a program does not get as far as its own first line; the second is what is true.
 """
@@ -10,6 +10,9 @@ import re
 
 import msgspec
 
+DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
+"""Where glibc's loader looks last (ld.so(8))."""
+_CACHED = re.compile(r"^\s*(\S+) \(.*\) => (/\S.*)$", re.MULTILINE)
 _LINE = re.compile(r"\s*\d+:\t(.*)")
 _FIND = re.compile(r"find library=(\S+) \[\d+\]; searching")
 _TRY = re.compile(r"\s*trying file=(.+)")
@@ -66,6 +69,11 @@ def libraries_loaded(debug: str) -> tuple[Loaded, ...]:
 def _note(found: dict[str, Loaded], name: str, path: str, by: str) -> None:
     if name and path and name not in found:
         found[name] = Loaded(name=name, path=path, by=by.removeprefix("cache ") or "default")
+
+
+def libraries_cached(listing: str) -> tuple[tuple[str, str], ...]:
+    """(SONAME, path) of each library in the loader's cache, by ``ldconfig -p``, in its order: the first one wins."""
+    return tuple((match[1], match[2]) for match in _CACHED.finditer(listing))
 
 
 def libraries_mapped(maps: str) -> tuple[str, ...]:

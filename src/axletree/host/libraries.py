@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from functools import cache
@@ -14,6 +13,7 @@ import msgspec
 
 from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
 from axletree.core.errors import IntegrityError
+from axletree.environment.loader import DEFAULT_FOLDERS, libraries_cached
 from axletree.host.archive import map_file
 from axletree.package.sbom.write import debian_purl
 
@@ -49,7 +49,7 @@ def search_folders(extra: Iterable[Path] = (), *, variable: bool = True) -> tupl
         variable: whether the user's ``LD_LIBRARY_PATH`` counts.
     """
     listed = os.environ.get("LD_LIBRARY_PATH", "").split(":") if variable else []
-    default = [Path(part) for part in ("/lib64", "/usr/lib64", "/lib", "/usr/lib")]
+    default = [Path(part) for part in DEFAULT_FOLDERS]
     return tuple(dict.fromkeys([*extra, *(Path(part) for part in listed if part), *_cached_folders(), *default]))
 
 
@@ -97,7 +97,7 @@ def package_of(path: Path) -> SystemPackage | None:
 def _cached_folders() -> tuple[Path, ...]:
     program = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
     listing = _query(program, "-p") if program else ""
-    return tuple(dict.fromkeys(Path(line).parent for line in re.findall(r"=> (/\S.*)", listing)))
+    return tuple(dict.fromkeys(Path(path).parent for _, path in libraries_cached(listing)))
 
 
 def _spellings(path: Path) -> Iterator[Path]:

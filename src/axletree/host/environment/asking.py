@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.environment import gcc
 from axletree.environment.gcc import SearchList, headers_entered, headers_read, search_lists
 from axletree.environment.linker import libraries_linked
 from axletree.environment.loader import Loaded, libraries_loaded, libraries_mapped
@@ -204,8 +205,8 @@ def library_folders(compiler: Compiler, environ: Mapping[str, str]) -> tuple[str
     path = compiler.path if compiler.kind in {"gcc", "clang"} else shutil.which("c++", path=environ.get("PATH"))
     if path is None:
         return ()
-    found = re.search(r"^libraries: =(.*)$", call([path, "-print-search-dirs"], environ).out, re.MULTILINE)
-    return tuple(dict.fromkeys(map(os.path.realpath, found[1].split(":")))) if found else ()
+    folders = gcc.library_folders(call([path, "-print-search-dirs"], environ).out) or ()
+    return tuple(dict.fromkeys(map(os.path.realpath, folders)))
 
 
 def run_probe(program: Path, environ: Mapping[str, str]) -> Run:

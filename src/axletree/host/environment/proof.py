@@ -25,6 +25,7 @@ from axletree.host.environment.asking import (
     names_below,
     run_probe,
 )
+from axletree.host.facts.elf import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -305,8 +306,8 @@ def _newest(path: str) -> str | None:
         defined = read_elf(map_file(Path(path)), name=path).versions_defined
     except AxletreeError:
         return None
-    numbers = [tuple(map(int, each[8:].split("."))) for each in defined if each.startswith("GLIBCXX_3")]
-    return "GLIBCXX_" + ".".join(map(str, max(numbers))) if numbers else None
+    number = newest(defined, "GLIBCXX_")
+    return f"GLIBCXX_{number}" if number is not None else None
 
 
 def _in_several(expected: Sequence[str], actual: Sequence[str]) -> list[str]:

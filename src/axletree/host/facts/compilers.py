@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.check.host.toolchain import Compiler
+from axletree.environment.gcc import library_folders, search_lists
 from axletree.host.facts.access import Seen, existing, read_version
 from axletree.host.facts.elf import cxx_runtime
 
@@ -143,8 +144,8 @@ def ask_driver(access: Access, seen: Seen, command: Sequence[str], language: str
         named = re.search(r"--sysroot[= ](\S+)", asked.err) or re.search(r'"-isysroot" "([^"]+)"', asked.err)
         seen.put("sysroot", "-E -v", named[1] if named else "/" if includes else None)
     asked = access.ask(*command, "-print-search-dirs")
-    listed = re.search(r"^libraries: =?(.*)$", asked.out, re.MULTILINE)
-    folders = None if listed is None else real_folders(access, listed[1].split(":"))
+    listed = library_folders(asked.out)
+    folders = None if listed is None else real_folders(access, listed)
     seen.put("libraries", "-print-search-dirs, those that are there", folders)
     for field, name in (("linker", "ld"), ("assembler", "as")):
         path = access.ask(*command, f"-print-prog-name={name}").out.strip()
@@ -161,13 +162,8 @@ def ask_driver(access: Access, seen: Seen, command: Sequence[str], language: str
 
 def read_includes(access: Access, text: str) -> tuple[str, ...] | None:
     """The folders that a preprocessor lists with ``-v``; ``None`` where it lists none."""
-    found = re.search(
-        r"^#include <\.\.\.> search starts here:\n(.*?)^End of search list", text, re.DOTALL | re.MULTILINE
-    )
-    if found is None:
-        return None
-    lines = [line.strip().removesuffix(" (framework directory)") for line in found[1].splitlines()]
-    return tuple(dict.fromkeys(_tidy(access, line) for line in lines if line))
+    lists = search_lists(text)
+    return tuple(dict.fromkeys(_tidy(access, folder) for folder in lists[0].angle)) if lists else None
 
 
 def real_folders(access: Access, folders: Iterable[str]) -> tuple[str, ...]:

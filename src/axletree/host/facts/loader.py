@@ -7,10 +7,10 @@ from functools import cached_property
 
 import msgspec
 
+from axletree.environment.loader import DEFAULT_FOLDERS, libraries_cached
 from axletree.host.facts.access import Access
 from axletree.host.facts.elf import elf_class
 
-DEFAULT = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 _NATIVE = "/proc/self/exe"
 
 
@@ -45,7 +45,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return {}
         native = elf_class(self.access.path(_NATIVE)) or elf_class(self.access.path("/bin/sh"))
         found: dict[str, list[str]] = {}
-        for name, path in re.findall(r"^\s*(\S+) \(.*\) => (/\S.*)$", self.access.ask(program, "-p").out, re.MULTILINE):
+        for name, path in libraries_cached(self.access.ask(program, "-p").out):
             kind = elf_class(self.access.path(path))
             if kind is None or native is None or kind == native:
                 found.setdefault(name, []).append(path)
@@ -59,7 +59,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """All files of that name in the search path, in its order; one file under two names comes once."""
         places = [(f"{folder.rstrip('/')}/{soname}", "LD_LIBRARY_PATH") for folder in self.variable]
         places += [(path, "loader cache") for path in self.cache.get(soname, ())]
-        places += [(f"{folder}/{soname}", "default folder") for folder in DEFAULT]
+        places += [(f"{folder}/{soname}", "default folder") for folder in DEFAULT_FOLDERS]
         found: dict[str, Found] = {}
         for path, origin in places:
             if self.access.is_file(path):

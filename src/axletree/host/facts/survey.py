@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from axletree.check.host.part import Library
+from axletree.environment.loader import DEFAULT_FOLDERS
 from axletree.host.facts.access import Access
 from axletree.host.facts.elf import read_soname
-from axletree.host.facts.loader import DEFAULT, Loader
+from axletree.host.facts.loader import Loader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +54,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """(stem, path, origin) of every file, in the loader's order, then in that of the places."""
         found: dict[str, tuple[str, str, str]] = {}
         everywhere = [(path, origin) for path, origin in self.loader.names().values()]
-        folders = [Place(folder=folder, origin="default folder") for folder in DEFAULT]
+        folders = [Place(folder=folder, origin="default folder") for folder in DEFAULT_FOLDERS]
         for place in dict.fromkeys((*folders, *self.places)):
             if place.folder.rstrip("/").endswith("/stubs"):
                 continue  # for links without a driver: no program is to load them
