@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -16,7 +17,11 @@ from click.testing import CliRunner
 
 from axletree.cli.main import cli
 from axletree.core.errors import AxletreeError
+from axletree.environment.apply import activated
+from axletree.environment.delta import Activation
+from axletree.environment.layers import deltas_of, order_of
 from axletree.host.conda_index import index_channel
+from axletree.host.environment.prefixes import venv_layers
 from axletree.host.interpreters import find_interpreter
 from axletree.package.conda.interpreter import interpreter_packages
 from axletree.package.conda.model import CondaPackage
@@ -109,11 +114,17 @@ def test_conda_without_conda(recipe: Path) -> None:
     assert path.startswith(f"{prefix}/more:{prefix}/bin:")
     assert subprocess.run([*run, "sh", "-c", "exit 7"], check=False).returncode == 7
     assert subprocess.run([*run, "no-such-program"], check=False, capture_output=True).returncode == 127
+    assert subprocess.run([*run, ""], check=False, capture_output=True).returncode == 127
+    assert subprocess.run([*run, str(lock)], check=False, capture_output=True).returncode == 126
+    assert subprocess.run([*run, "sh", "-c", "kill -TERM $$"], check=False).returncode == -signal.SIGTERM
+    bare = subprocess.run([*run[:-1], "true"], check=False, capture_output=True, text=True)
+    assert (bare.returncode, "The command goes behind --" in bare.stderr) == (2, True)
 
     exported = call("export", folder, "--format", "environment.yml").output
     assert "  - zlib=1.3=h1_0\n" in exported
     assert "TRICKY" not in exported  # the package's own script sets it there too
     pixi = tomllib.loads(call("export", folder, "--format", "pixi.toml").output)
+    assert pixi["workspace"]["channels"] == [(recipe.parent / "channel").as_uri()]
     assert pixi["dependencies"]["zlib"] == {"version": "==1.3", "build": "h1_0"}
 
     before = lock.read_bytes()
@@ -183,7 +194,10 @@ def test_a_compiler_that_is_shadowed_makes_verify_fail(
     assert document["findings"][0]["rule"] == "environment/header-shadowed"
     shown = call("verify", "--system", "--compiler", "c++")
     assert f"{tmp_path}/cpath (CPATH) shadows it" in shown.output
-    assert "not all of" in refused("verify", "here", "--compiler", "icpx")
+    message = refused("verify", "here", "--compiler", "c++", "--compiler", "icpx")
+    assert f"no compiler on PATH of {Path.cwd()}/here: icpx" in message
+    twice = call("verify", "--system", "--compiler", "c++", "--compiler", "g++")  # one program under two names
+    assert "shadows it" in twice.output
 
 
 def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
@@ -200,6 +214,13 @@ def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "thesis.tex").exists()
     assert "is no environment" in refused("run", "mine", "--", "true")
     assert "no environment here" in refused("verify")
+    assert "is neither an environment's folder nor a recipe" in refused("run", "not/there", "--", "true")
+    assert "has a colon" in refused("create", recipe, "a:b", "-v", "*cpu*", "--environment", "bare")
+    message = refused("create", recipe, "x", "-v", "*cpu*", "--environment", "bare", "--toolkit", "/opt/rocm")
+    assert "has no GPU" in message
+    Path("file").touch()
+    message = refused("create", recipe, "file/x", "-v", "*cpu*", "--environment", "bare")
+    assert "can't be made: Not a directory" in message
     assert "there is no environment yet" in refused("run", recipe, "-v", "*cpu*", "--environment", "bare", "--", "true")
 
 
@@ -209,6 +230,101 @@ def test_an_environment_that_was_moved_or_damaged_is_told(recipe: Path) -> None:
     assert "was made at" in refused("run", "there", "--", "true")
     Path("there/axletree-env.json").write_text("{")
     assert "is no environment" in refused("run", "there", "--", "true")
+
+
+def test_an_environment_that_can_not_be_written_is_left_as_it_is(recipe: Path) -> None:
+    """The link stands for a folder without permission, which the superuser would not mind."""
+    make = ("create", recipe, "here", "-v", "*cpu*", "--environment", "bare")
+    assert call(*make).exit_code == 0
+    before = Path("here/axletree-env.json").read_bytes()
+    Path("here/.axletree-making").symlink_to("/no/such/folder/file")
+    assert "can't be made: No such file" in refused(*make)
+    assert Path("here/axletree-env.json").read_bytes() == before
+
+
+def test_a_library_under_its_soname_alone_is_linked_by_its_name(recipe: Path, tmp_path: Path) -> None:
+    """As in the wheels of MKL: headers and libraries in the environment's own folders."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no C compiler here")
+    assert call("create", recipe, "--environment", "wheels", "-v", "*cpu*", "w").exit_code == 0
+    prefix = tmp_path / "w" / "prefix"
+    (prefix / "include").mkdir(exist_ok=True)
+    (prefix / "include" / "three.h").write_text("int three(void);\n")
+    Path("three.c").write_text("int three(void) { return 3; }\n")
+    Path("use.c").write_text("#include <three.h>\nint main(void) { return three(); }\n")
+    shared = [
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "three.c",
+        "-Wl,-soname,libthree.so.2",
+        "-o",
+        str(prefix / "lib/libthree.so.2"),
+    ]
+    subprocess.run(shared, check=True)
+    (prefix / "lib" / "libthree.so.2.debug").touch()
+    layers = venv_layers(prefix, tmp_path / "w" / "links")
+    activation = Activation(folder=str(tmp_path / "w"), deltas=deltas_of(layers, order_of(layers)))
+    environ = activated(os.environ, activation)
+    assert (prefix / "lib" / "libthree.so").readlink() == Path("libthree.so.2")
+    subprocess.run(["gcc", "use.c", "-lthree", "-o", "use"], env=environ, check=True)
+    assert subprocess.run(["./use"], env=environ, check=False).returncode == 3
+    assert not (tmp_path / "w" / "links").exists()
+
+
+MKL_WHEELS = f"""\
+name = "mkl"
+version = "1.0"
+source = {{ path = "src" }}
+
+[axes]
+python = ["{PYTHON}"]
+blas = ["mkl"]
+
+[environments.shared]
+axes = ["python", "blas"]
+requires = ["cmake<4", "mkl", "mkl-devel", "ninja"]
+
+[environments.static]
+axes = ["python", "blas"]
+requires = ["mkl-include", "mkl-static"]
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.network
+def test_mkl_is_linked_with_nothing_but_wheels(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MKLROOT", "/nowhere/else")  # one of the system does not count
+    Path("mkl.toml").write_text(MKL_WHEELS)
+    Path("gemm.c").write_text(
+        "#include <mkl_cblas.h>\n#include <stdio.h>\nint main(void) {\n"
+        "  double a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, c[4] = {0};\n"
+        "  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2);\n"
+        '  printf("%g %g %g %g\\n", c[0], c[1], c[2], c[3]);\n}\n'
+    )
+    Path("code").mkdir()
+    Path("code/CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.22)\nproject(g C)\nfind_package(BLAS REQUIRED)\n"
+        "find_package(MKL CONFIG REQUIRED)\nadd_executable(found ../gemm.c)\n"
+        "target_link_libraries(found BLAS::BLAS)\nadd_executable(told ../gemm.c)\n"
+        "target_link_libraries(told MKL::MKL)\n"
+    )
+    axletree = [sys.executable, "-m", "axletree"]
+    subprocess.run([*axletree, "lock", "mkl.toml"], check=True)
+    for name in ("shared", "static"):
+        subprocess.run([*axletree, "env", "create", "mkl.toml", name, "--environment", name], check=True)
+    shared, static = ([*axletree, "env", "run", name, "--"] for name in ("shared", "static"))
+    subprocess.run([*shared, "gcc", "gemm.c", "-o", "single", "-lmkl_rt"], check=True)
+    several = ["-Wl,--start-group", "-lmkl_intel_lp64", "-lmkl_sequential", "-lmkl_core", "-Wl,--end-group", "-lm"]
+    subprocess.run([*static, "gcc", "gemm.c", "-o", "alone", *several], check=True)
+    configure = ["cmake", "-G", "Ninja", "-S", "code", "-B", "b", "-DBLA_VENDOR=Intel10_64_dyn"]
+    subprocess.run([*shared, *configure], check=True)
+    subprocess.run([*shared, "cmake", "--build", "b"], check=True)
+    for program in ("./single", "b/found", "b/told"):
+        done = subprocess.run([*shared, program], check=True, capture_output=True, text=True)
+        assert done.stdout == "19 22 43 50\n"
+    assert subprocess.run(["./alone"], check=True, capture_output=True, text=True).stdout == "19 22 43 50\n"
+    subprocess.run([*axletree, "env", "verify", "shared", "--compiler", "c++"], check=True)
 
 
 CUDA_WHEELS = """\

@@ -14,10 +14,16 @@ from axletree.core.errors import RecipeError
 from axletree.environment.delta import Order
 from axletree.environment.description import Description, Package
 from axletree.environment.export import exported
-from axletree.environment.gcc import headers_entered, headers_read, name_in, search_lists
+from axletree.environment.gcc import headers_entered, headers_read, library_folders, name_in, search_lists
 from axletree.environment.layers import Layer, cuda_layer, deltas_of, order_of, ordered, rocm_layer, setting
 from axletree.environment.linker import libraries_linked
-from axletree.environment.loader import libraries_loaded, libraries_mapped, refused_file, why_not_started
+from axletree.environment.loader import (
+    libraries_cached,
+    libraries_loaded,
+    libraries_mapped,
+    refused_file,
+    why_not_started,
+)
 from axletree.environment.verify import inversions, merged
 from support.recipes import SMALL, recipe_of
 
@@ -111,6 +117,14 @@ LOADER = """\
       7:\tcalling init: /lib64/ld-linux-x86-64.so.2
       7:\tcalling init: /pre/libhook.so
 """
+
+
+def test_folders_of_drivers_and_the_loaders_cache() -> None:
+    dirs = "install: /a/\nprograms: =/b/\nlibraries: =/lib/gcc/12/:/usr/lib/\n"
+    assert library_folders(dirs) == ("/lib/gcc/12/", "/usr/lib/")
+    assert library_folders("clang: error: unknown argument") is None
+    listing = "2 libs found\n\tlibz.so.1 (libc6,x86-64) => /a/libz.so.1\n\tlibz.so.1 (libc6) => /b/libz.so.1\n"
+    assert libraries_cached(listing) == (("libz.so.1", "/a/libz.so.1"), ("libz.so.1", "/b/libz.so.1"))
 
 
 def test_what_the_loader_took() -> None:
@@ -225,7 +239,8 @@ def test_pixi_toml() -> None:
     assert document["dependencies"] == {"cmake": {"version": "==3.31.2", "build": "h_0"}}
     assert document["activation"]["env"] == {"ROCM_PATH": "/opt/rocm"}
     loose = tomllib.loads(exported(description(), "pixi.toml", platform="linux-64", locked=False))
-    expected = {"cmake": ">=3.27,<4", "libblas": {"version": "*", "build": "*mkl"}, "zlib": "*"}
+    expected = {"cmake": ">=3.27,<4", "libblas": {"version": "*", "build": "*mkl"}, "python": "3.11.*"}
+    expected["zlib"] = {"version": "*", "channel": "forge"}
     assert loose["dependencies"] == expected
     venv = description("venv", requires=("a[x]>=1", "b.c"), packages=(), channels=())
     wheels = tomllib.loads(exported(venv, "pixi.toml", platform="linux-64", locked=False))

@@ -14,6 +14,7 @@ from axletree import registry
 from axletree.core.errors import HostError, IntegrityError, Problem, RecipeError
 from axletree.core.values import Digest
 from axletree.environment.description import Package
+from axletree.environment.match_spec import with_python
 from axletree.execute.environments import LOCK, UV_CACHE
 from axletree.host.conda_install import solve_and_install
 from axletree.host.fetch import download
@@ -134,8 +135,8 @@ def _conda(
     if importlib.util.find_spec("rattler") is None:
         raise HostError("conda environments need py-rattler", hint="pip install 'axletree[conda]'")
     path = loaded.companion / conda_lock_name(environment.name, environment.axes, loaded.recipe.axes)
-    requires = _specs(environment)
-    channels = [_channel(each, loaded.path.parent) for each in environment.channels]
+    requires = with_python(environment.requires, environment.python)
+    channels = channel_addresses(environment, loaded)
     subdir = interpreter_platform()
     previous = None if upgrade else _previous(path, requires, environment.channels, subdir)
     wanted = requires if previous is None else [f"{p.name} =={p.version} {p.build}" for p in previous.packages]
@@ -159,18 +160,13 @@ def _conda(
     )
 
 
-def _specs(environment: TargetEnvironment) -> list[str]:
-    """What is required, with the environment's Python where that is not named."""
-    names = {spec.replace("=", " ").split()[0].rpartition("::")[2] for spec in environment.requires if spec.strip()}
-    python = environment.python
-    own = [f"python {python.removesuffix('t')}.*"] if "python" not in names else []
-    free = ["python-freethreading"] if python.endswith("t") and not names & {"python-freethreading"} else []
-    return [*environment.requires, *own, *free]
-
-
-def _channel(text: str, folder: Path) -> str:
-    """A channel; a path is relative to the recipe."""
-    return (folder / text).resolve().as_uri() if text.startswith(("./", "../", "/")) else text
+def channel_addresses(environment: TargetEnvironment, loaded: LoadedRecipe) -> tuple[str, ...]:
+    """Channels of an environment; a path is relative to the recipe, and becomes an address."""
+    folder = loaded.path.parent
+    return tuple(
+        (folder / text).resolve().as_uri() if text.startswith(("./", "../", "/")) else text
+        for text in environment.channels
+    )
 
 
 def _previous(path: Path, requires: Sequence[str], channels: Sequence[str], subdir: str) -> CondaLock | None:

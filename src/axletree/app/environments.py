@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.app.dev_setup import choose_variant
-from axletree.app.environment_content import install, interpreter_platform
+from axletree.app.environment_content import channel_addresses, install, interpreter_platform
 from axletree.app.recipes import load_recipe
 from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
@@ -21,6 +21,7 @@ from axletree.environment.description import FILE, PREFIX, Description, decode_d
 from axletree.environment.export import exported
 from axletree.environment.layers import deltas_of, order_of, ordered, with_include
 from axletree.environment.verify import Verified
+from axletree.host.environment.asking import find_compilers
 from axletree.host.environment.headers import copy_headers, moved_folders
 from axletree.host.environment.prefixes import conda_layers, venv_layers
 from axletree.host.environment.proof import verify_environment
@@ -108,7 +109,7 @@ def create(
         provider=environment.provider,
         python=environment.python,
         requires=environment.requires,
-        channels=environment.channels,
+        channels=channel_addresses(environment, loaded),
         toolkit=root,
         packages=content,
         order=order,
@@ -174,22 +175,30 @@ def _default(target: Target, file: str) -> str:
 
 def _claim(place: Path) -> None:
     """Have the folder for ourselves: empty, or what we made there before is removed."""
+    if ":" in str(place):
+        hint = "name a folder without one"
+        raise UsageError(Problem(file=str(place), message="has a colon, which parts the folders of PATH", hint=hint))
     if place.exists() and not place.is_dir():
         raise UsageError(Problem(file=str(place), message="is no folder"))
-    if place.is_dir() and any(place.iterdir()):
-        if not ((place / FILE).is_file() or (place / _MAKING).is_file()):
-            hint = "name another folder, or remove this one"
-            raise UsageError(Problem(file=str(place), message="was not made by `axletree env create`", hint=hint))
-        (place / _MAKING).touch()
-        for path in place.iterdir():
-            if path.name in {PREFIX, "links", "headers"}:
-                remove_tree(path)
-        (place / FILE).unlink(missing_ok=True)
     try:
+        if place.is_dir() and any(place.iterdir()):
+            _empty(place)
         place.mkdir(parents=True, exist_ok=True)
         (place / _MAKING).touch()
     except OSError as error:
         raise HostError(Problem(file=str(place), message=f"can't be made: {error.strerror}")) from error
+
+
+def _empty(place: Path) -> None:
+    """Remove an environment, and nothing else that lies there."""
+    if not ((place / FILE).is_file() or (place / _MAKING).is_file()):
+        hint = "name another folder, or remove this one"
+        raise UsageError(Problem(file=str(place), message="was not made by `axletree env create`", hint=hint))
+    (place / _MAKING).touch()
+    for path in place.iterdir():
+        if path.name in {PREFIX, "links", "headers"}:
+            remove_tree(path)
+    (place / FILE).unlink(missing_ok=True)
 
 
 def _toolkit(
@@ -204,6 +213,8 @@ def _toolkit(
     gpu = target.axes.get("gpu", "")
     world: World = "rocm" if gpu.startswith("rocm") else "cuda" if cuda_release(gpu) else "cpu"
     named = given or environment.toolkit
+    if world == "cpu" and given is not None:
+        raise UsageError(f"--toolkit is of a GPU toolkit, and variant {target.variant} has no GPU")
     if world == "cpu":
         return world, None, None
     inside = next(
@@ -265,6 +276,9 @@ def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -
     if place is not None and Path(place).is_dir():
         hint = "`axletree env create` makes one"
         raise UsageError(Problem(file=place, message="is no environment", hint=hint))
+    if place is not None and not place.endswith(".toml") and "/" in place:
+        hint = "`axletree env create` makes one"
+        raise UsageError(Problem(file=place, message="is neither an environment's folder nor a recipe", hint=hint))
     if place is not None:
         _, target, environment = _choose(msgspec.structs.replace(wanted or Wanted(recipe=place), recipe=place))
         folder = place_of(environment, target)
@@ -329,9 +343,10 @@ def verify(
     active = variables(description, environ) if description is not None else dict(environ)
     order = description.order if description is not None else Order()
     name = description.folder if description is not None else "system"
+    absent = [each for each in dict.fromkeys(compilers) if not find_compilers(active, only=[each])]
+    if absent:
+        raise UsageError(f"no compiler on PATH of {name}: {', '.join(absent)}")
     seen = verify_environment(name, order, active, compilers=compilers, note=note)
-    if len(seen.proofs) < len(set(compilers)):
-        raise UsageError(f"not all of {', '.join(compilers)} are compilers on PATH of {name}")
     if not seen.proofs:
         raise HostError("no compiler on PATH", hint="install one (Debian and Ubuntu: apt-get install g++)")
     return Report(seen=seen, findings=apply_rules(ENVIRONMENT_RULES, seen))

@@ -119,7 +119,13 @@ class _Behind(click.Command):
         if "--" in args:
             split = args.index("--")
             args, ctx.meta[_BEHIND] = args[:split], tuple(args[split + 1 :])
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if _BEHIND in ctx.meta:
+                raise
+            message = f"{error.format_message()} The command goes behind --: axletree env run DIR -- COMMAND"
+            raise click.UsageError(message, ctx) from error
 
 
 @command.command(cls=_Behind, options_metavar="[OPTIONS]")
@@ -138,6 +144,9 @@ def run(
     argv: tuple[str, ...] = ctx.meta.get(_BEHIND, ())
     if not argv:
         raise UsageError("no command to run", hint="axletree env run DIR -- COMMAND")
+    if not argv[0]:
+        click.echo("axletree: '': no name of a program", err=True)
+        sys.exit(_NOT_FOUND)
     description = _find(place, variant, stage, environment)
     variables = environments.variables(description, os.environ)
     sys.stdout.flush()

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from axletree.environment.match_spec import parse_match_spec, with_python
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from axletree.environment.delta import Delta
     from axletree.environment.description import Description, Package
 
 Format = Literal["environment.yml", "pixi.toml"]
+_YAML_WORDS = frozenset({"true", "false", "yes", "no", "y", "n", "on", "off", "null"})
+"""What YAML 1.1 takes for something else than a text."""
 FORMATS: tuple[Format, ...] = ("environment.yml", "pixi.toml")
 
 
@@ -74,7 +78,7 @@ def _environment_yml(description: Description, *, locked: bool) -> Iterator[str]
     if variables := _variables(description):
         yield "variables:"
         for name, value in variables.items():
-            yield f"  {name}: {json.dumps(value)}"
+            yield f"  {_word(name)}: {json.dumps(value)}"
 
 
 def _channels(description: Description) -> tuple[str, ...]:
@@ -85,7 +89,7 @@ def _conda_specs(description: Description, *, locked: bool) -> Iterator[str]:
     if locked:
         yield from (f"{each.name}={each.version}={each.build}" for each in description.packages)
     else:
-        yield from description.requires
+        yield from with_python(description.requires, description.python)
 
 
 def _wheel_specs(description: Description, *, locked: bool) -> Iterator[str]:
@@ -112,7 +116,9 @@ def _pixi_toml(description: Description, *, platform: str, locked: bool) -> Iter
     yield "[dependencies]"
     if description.provider == "conda":
         yield from (
-            (_pixi_conda(each) for each in description.packages) if locked else map(_pixi_spec, description.requires)
+            (_pixi_conda(each) for each in description.packages)
+            if locked
+            else map(_pixi_spec, with_python(description.requires, description.python))
         )
     else:
         name, _, version = _python_spec(description).partition("=")
@@ -125,33 +131,43 @@ def _pixi_toml(description: Description, *, platform: str, locked: bool) -> Iter
     if variables := _variables(description):
         yield ""
         yield "[activation.env]"
-        yield from (f"{name} = {_text(value)}" for name, value in variables.items())
+        yield from (f"{name} = {_text(value)}" for name, value in variables.items() if value)  # none may be empty
 
 
 def _pixi_conda(package: Package) -> str:
-    return f"{_key(package.name)} = {{ version = {_text(f'=={package.version}')}, build = {_text(package.build)} }}"
+    return f"{_key(package.name)} = {_table({'version': f'=={package.version}', 'build': package.build})}"
 
 
-def _pixi_spec(spec: str) -> str:
-    """A match spec of three parts: name, version, build."""
-    words = spec.replace("=", " =", 1).split(maxsplit=1) if " " not in spec else spec.split(maxsplit=1)
-    name = words[0].rpartition("::")[2]
-    rest = words[1].split() if len(words) > 1 else ["*"]
-    if len(rest) == 2:
-        return f"{_key(name)} = {{ version = {_text(rest[0])}, build = {_text(rest[1])} }}"
-    return f"{_key(name)} = {_text(rest[0])}"
+def _pixi_spec(text: str) -> str:
+    """A match spec as a line of ``[dependencies]``: https://pixi.sh/latest/reference/pixi_manifest/ and its schema."""
+    spec = parse_match_spec(text)
+    if spec is None:
+        return f"# no name and version, so it can't be said here: {_text(text)}"
+    fields = {"version": spec.version, "build": spec.build, "channel": spec.channel}
+    fields |= {name.replace("_", "-"): value for name, value in spec.more.items()}
+    return f"{_key(spec.name)} = {_table({name: value for name, value in fields.items() if value is not None})}"
+
+
+def _table(fields: Mapping[str, str]) -> str:
+    """An inline table, or the version alone where there is nothing else."""
+    if fields.keys() == {"version"}:
+        return _text(fields["version"])
+    return f"{{ {', '.join(f'{_key(name)} = {_text(value)}' for name, value in fields.items())} }}"
 
 
 def _pixi_wheel(spec: str) -> str:
+    """A requirement as a line of ``[pypi-dependencies]``; those have no markers, so one is told beside it."""
     try:
         requirement = Requirement(spec)
     except InvalidRequirement:  # a lock's own name and version: never
         return f"# {spec}"
-    version = str(requirement.specifier) or "*"
+    only = f"  # only where {requirement.marker}" if requirement.marker else ""
+    where = {"url": requirement.url} if requirement.url else {"version": str(requirement.specifier) or "*"}
     if not requirement.extras:
-        return f"{_key(requirement.name)} = {_text(version)}"
+        return f"{_key(requirement.name)} = {_table(where)}{only}"
+    (key, value), *_ = where.items()
     extras = ", ".join(_text(extra) for extra in sorted(requirement.extras))
-    return f"{_key(requirement.name)} = {{ version = {_text(version)}, extras = [{extras}] }}"
+    return f"{_key(requirement.name)} = {{ {key} = {_text(value)}, extras = [{extras}] }}{only}"
 
 
 def _key(name: str) -> str:
@@ -166,4 +182,4 @@ def _text(text: str) -> str:
 def _word(text: str) -> str:
     """A scalar of YAML: plain where nothing in it means something."""
     plain = text and all(char.isalnum() or char in "-_.=/+<>~" for char in text) and text[0].isalpha()
-    return text if plain and text.lower() not in {"true", "false", "yes", "no", "on", "off", "null"} else _text(text)
+    return text if plain and text.lower() not in _YAML_WORDS else _text(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from axletree.environment.layers import Layer, cuda_layer, setting
 from axletree.host.tools import SYSTEM_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _SCRIPTS = "etc/conda/activate.d"
 _ASK = """
@@ -30,23 +31,45 @@ _SHELL_OWN = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 def venv_layers(prefix: Path, links: Path) -> tuple[Layer, ...]:
     """A virtual environment, and NVIDIA's wheels in it as the toolkit that they are.
 
-    Those wheels have libraries under their SONAMEs only (``libcudart.so.13``); what links by ``-lcudart`` wants the
-    name without a number, so ``links`` gets links of such names in its ``lib``, where CMake finds them too.
+    Wheels have libraries under their SONAMEs only (``libcudart.so.13``, ``libmkl_rt.so.3``); what links by ``-lcudart``
+    wants the name without a number. The environment's own ``lib``, where ``mkl`` is, gets links of such names itself:
+    ``MKLConfig.cmake`` and MKL's pkg-config files look nowhere else. For NVIDIA's wheels, each in a folder of its own,
+    ``links`` gets them in its ``lib``, where CMake finds them too.
     """
     origin = "virtual environment"
+    _name_plainly([prefix / "lib"], prefix / "lib")
+    shared = _there(prefix / "lib", "lib*.so*")
     own = Layer(
         origin=origin,
         bin=(str(prefix / "bin"),),
         include=_there(prefix / "include", "**/*.h*"),
-        link=_there(prefix / "lib", "lib*.so*"),
-        run=_there(prefix / "lib", "lib*.so*"),
+        link=shared or _there(prefix / "lib", "lib*.a"),
+        run=shared,
         cmake=(str(prefix),),
         settings=(
             setting("VIRTUAL_ENV", str(prefix), origin),
             Delta(variable="PYTHONHOME", operation="unset", origin=origin),
+            *_mkl(prefix, origin),
         ),
     )
     return (own, *_nvidia(prefix, links))
+
+
+def _name_plainly(folders: Iterable[Path], place: Path) -> None:
+    """Have a link ``libx.so`` in a place for each ``libx.so.N`` that has none beside it."""
+    for folder in folders:
+        for library in sorted(folder.glob("lib*.so.*")):
+            if re.fullmatch(r"[\d.]+", library.name.partition(".so.")[2]) is None:
+                continue
+            name = place / f"{library.name.partition('.so.')[0]}.so"
+            if not (folder / name.name).exists() and not name.is_symlink():
+                name.symlink_to(library.name if place == folder else library)
+
+
+def _mkl(prefix: Path, origin: str) -> Iterator[Delta]:
+    """Where MKL is, for who looks by the variable that Intel's own script sets: not the one of the system."""
+    if (prefix / "include" / "mkl.h").exists():
+        yield setting("MKLROOT", str(prefix), origin)
 
 
 def _nvidia(prefix: Path, links: Path) -> Iterator[Layer]:
@@ -56,11 +79,7 @@ def _nvidia(prefix: Path, links: Path) -> Iterator[Layer]:
         return
     libraries = [folder for root in roots for folder in (root / "lib", root / "lib64") if folder.is_dir()]
     (links / "lib").mkdir(parents=True, exist_ok=True)
-    for folder in libraries:
-        for library in sorted(folder.glob("lib*.so.*")):
-            name = links / "lib" / f"{library.name.partition('.so.')[0]}.so"
-            if not (folder / name.name).exists() and not name.is_symlink():
-                name.symlink_to(library)
+    _name_plainly(libraries, links / "lib")
     names = tuple(map(str, libraries))
     include = tuple(str(root / "include") for root in roots if (root / "include").is_dir())
     origin = "CUDA wheels"
@@ -91,6 +110,7 @@ def conda_layers(prefix: Path) -> tuple[Layer, ...]:
                 setting("CONDA_DEFAULT_ENV", str(prefix), origin),
                 Delta(variable="PYTHONHOME", operation="unset", origin=origin),
                 *_compiler(prefix, origin),
+                *_mkl(prefix, origin),
                 *_scripted(prefix),
             ),
         ),
