@@ -339,6 +339,25 @@ def test_spoilt_results_are_found(plain: Path) -> None:
         verify_compaction(source, BufferSource(data[:-1]), registered, kept, compaction)
 
 
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_damaged_files_are_refused_or_come_out_sound(plain: Path, data: st.DataObject) -> None:
+    """Bytes of headers, tables and relocations are changed: no other error, and nothing that was not checked."""
+    content = bytearray(plain.read_bytes())
+    sections = read_image(BufferSource(bytes(content))).sections
+    tables = [(0, 0x400), *((each.offset, each.offset + each.size) for each in sections if each.type in {4, 6, 11, 2})]
+    tables.append((len(content) - 64 * len(sections), len(content)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        start, end = data.draw(st.sampled_from(tables))
+        content[data.draw(st.integers(start, end - 1))] = data.draw(st.sampled_from([0, 1, 2, 0x20, 0x7F, 0x80, 0xFF]))
+    source = BufferSource(bytes(content))
+    try:
+        result = thin_library(source, name="libdemo.so", gpus=["gfx90a"], change=ElfChange(rpath=("$ORIGIN",)))
+    except IntegrityError:
+        return
+    assert result.source.read(0, result.size)[:4] == b"\x7fELF"
+
+
 SLOT = 1 << 16
 CODES = st.dictionaries(st.sampled_from(TARGETS), st.binary(min_size=1, max_size=9000), min_size=1)
 

@@ -12,7 +12,9 @@ from axletree.binary.elf.edit import ElfChange
 from axletree.host.sources import FileSource
 from axletree.package.gpu.compact import read_library, thin_library
 from support.elfs import complaints, need, run
-from support.rocm import rocm_sdk_root
+from support.hip_library import PREFIX, code_object, hip_library, registered_code
+from support.hip_library import TARGETS as HIP_TARGETS
+from support.rocm import offload_bundler, rocm_sdk_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,3 +142,38 @@ def test_the_runtime_is_given_the_same_kernels(tmp_path: Path, library: str, gpu
     ]
     assert registered[0] == registered[1]
     assert registered[0].count("\n") == {RAND: 2, SPARSE: 111}[library]
+
+
+def test_llvm_unpacks_what_was_packed_again(tmp_path: Path) -> None:
+    """Bundles that clang compressed; what stays of them has the hash that LLVM computes."""
+    tool, libraries = offload_bundler()
+    content, codes = [], {target: code_object(0, target, pages=40) for target in HIP_TARGETS}
+    (tmp_path / "host").touch()
+    for number in range(4):
+        arguments = ["-type=o", "-bundle-align=4096", f"-output={tmp_path / 'bundle'}", f"-input={tmp_path / 'host'}"]
+        arguments.append(f"-targets=host-x86_64-unknown-linux-gnu-,{','.join(PREFIX + target for target in codes)}")
+        for target, code in codes.items():
+            (tmp_path / target).write_bytes(code)
+            arguments.append(f"-input={tmp_path / target}")
+        run(tool, *arguments, *(["-compress"] if number else []), LD_LIBRARY_PATH=libraries)
+        content.append((tmp_path / "bundle").read_bytes())
+    assert [data[:4] for data in content] == [b"__CL", *[b"CCOB"] * 3]
+    path = hip_library(tmp_path / "libdemo.so", content)
+    with FileSource(path) as source:
+        result = thin_library(source, name=path.name, gpus=["gfx90a"], change=CHANGE)
+        assert (result.compacted, result.notes) == (True, ())
+        (tmp_path / "libthin.so").write_bytes(result.source.read(0, result.size))
+    with FileSource(tmp_path / "libthin.so") as thinned:
+        (section,) = read_library(thinned, name="libthin.so").file.code
+        sizes = [container.size for container in section.containers]
+    for data in registered_code(tmp_path / "libthin.so", sizes):
+        (tmp_path / "bundle").write_bytes(data)
+        wanted = [target for target in HIP_TARGETS if target.startswith("gfx90a")]
+        outputs = [f"-output={tmp_path / target}.out" for target in wanted]
+        targets = f"-targets={','.join(PREFIX + target for target in wanted)}"
+        arguments = ["-type=o", "-unbundle", "-verbose", f"-input={tmp_path / 'bundle'}", targets, *outputs]
+        run("sh", "-c", '"$@" 2> "$0"', tmp_path / "log", tool, *arguments, LD_LIBRARY_PATH=libraries)
+        assert ("Hashes match: Yes" in (tmp_path / "log").read_text()) == data.startswith(b"CCOB")
+        assert [(tmp_path / f"{target}.out").read_bytes() for target in wanted] == [codes[each] for each in wanted]
+        listed = run(tool, "-type=o", "-list", f"-input={tmp_path / 'bundle'}", LD_LIBRARY_PATH=libraries)
+        assert sorted(re.findall(r"--(gfx.*)", listed)) == sorted(wanted)

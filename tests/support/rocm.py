@@ -38,6 +38,16 @@ def rocm_sdk_root() -> Path:
     return debian_root("rocm-sdk-5.2", "bookworm", _SDK_PACKAGES) / "usr"
 
 
+def offload_bundler() -> tuple[Path, str]:
+    """A ``clang-offload-bundler`` that knows compressed bundles, and the search path that it needs."""
+    packages = ("clang-tools-19", "libclang-cpp19", "libllvm19", "libz3-4", "libedit2", "libbsd0", "libxml2")
+    root = debian_root("clang-tools-19", "bookworm", (*packages, "libicu72", "libmd0"))
+    return (
+        root / "usr/lib/llvm-19/bin/clang-offload-bundler",
+        f"{root}/usr/lib/llvm-19/lib:{root}/usr/lib/x86_64-linux-gnu",
+    )
+
+
 def old_libstdcxx() -> Path:
     """A folder with the C++ library of GCC 10, and nothing else."""
     return debian_root("libstdc++-10", "bullseye", ("libstdc++6",)) / "usr" / "lib" / "x86_64-linux-gnu"

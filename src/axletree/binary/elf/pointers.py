@@ -27,6 +27,8 @@ _STT_SECTION, _STT_TLS = 3, 6
 _SHN_ABS = 0xFFF1
 _NOWHERE, _WORDS = 1 << 63, 1 << 64
 _PIECE = 24 << 15
+_MAX_ENTRIES = 1 << 24
+"""Most entries of a table, far more than any real library has."""
 
 
 class Pointer(NamedTuple):
@@ -123,6 +125,8 @@ def word_at(image: Image, place: int) -> int:
 def _words(image: Image, offset: int, size: int, width: int) -> Iterator[tuple[int, array[int]]]:
     """(offset, words) of a table of ``width`` words an entry, in pieces."""
     size -= size % (8 * width)
+    if size > 8 * width * _MAX_ENTRIES:
+        raise image.reader.error(f"a table of it claims {size} bytes")
     step = _PIECE // width * width
     for start in range(0, size, step):
         words = array("Q", image.reader.take(offset + start, min(step, size - start), "table"))
@@ -195,9 +199,12 @@ def _base(values: array[int], kind: int) -> int:
 def _packed_places(image: Image) -> Iterator[int]:
     """The addresses that a RELR table names: even words are one, odd ones a map of the 63 words that follow."""
     start, size = image.first(_DT_RELR), image.first(_DT_RELRSZ)
-    base = 0
+    base = found = 0
     for _, words in _words(image, image.offset_of(start), size, 1) if start is not None and size else ():
         for word in words:
+            found += word.bit_count() if word & 1 else 1
+            if found > _MAX_ENTRIES:
+                raise image.reader.error("its packed relocations are more than any real file has")
             if word & 1:
                 bits, place = word >> 1, base
                 while bits:
