@@ -17,8 +17,9 @@ from axletree.cli.audit import command
 from axletree.core.errors import AxletreeError, HostError, UsageError
 from axletree.host.policies import read_policies
 from support.conda import PREFIX, demo, put, text
+from support.inputs import official_cpu_wheel
 from support.inputs import wheel as input_wheel
-from support.wheels import demo_metadata, local_wheels, make_elf, wheel_bytes
+from support.wheels import demo_metadata, make_elf, wheel_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -249,21 +250,17 @@ def test_what_is_for_some_users_only_is_no_fault() -> None:
 
 
 def test_the_official_cpu_build_of_torch() -> None:
-    wheels = local_wheels("torch-2.*+cpu-cp311-cp311-manylinux_2_28_x86_64.whl")
-    if not wheels:
-        pytest.skip("no CPU build of torch in pip's find-links")
-    report = audit_wheel(wheels[-1])
+    report = audit_wheel(official_cpu_wheel())
     assert report.elf_files > 10
     assert report.floors == {"x86_64": "manylinux_2_28_x86_64"}
     assert report.verdict.startswith("keeps what its tags promise; its symbols allow manylinux_2_28_x86_64 (GLIBC 2.28")
     assert {need.owner for need in report.needs} == {"wheel", "system"}
     assert not report.failed
     cut_off = [finding for finding in report.findings if finding.rule.endswith("cut-off")]
-    if report.version == "2.13.0+cpu":
-        assert [finding.where for finding in cut_off] == ["torch/bin/test_shim"]
-        assert "libc10.so, libtorch.so, libtorch_cpu.so" in cut_off[0].message
-        (absolute,) = [finding for finding in report.findings if finding.rule == "dist/rpath-absolute"]
-        assert "it and 68 more files search /lib/intel64, /lib/intel64_win, /lib/win-x64" in absolute.message
+    assert [finding.where for finding in cut_off] == ["torch/bin/test_shim"]
+    assert "libc10.so, libtorch.so, libtorch_cpu.so" in cut_off[0].message
+    (absolute,) = [finding for finding in report.findings if finding.rule == "dist/rpath-absolute"]
+    assert "it and 68 more files search /lib/intel64, /lib/intel64_win, /lib/win-x64" in absolute.message
 
 
 @pytest.mark.xdist_group("torch-cuda")

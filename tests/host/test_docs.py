@@ -14,6 +14,7 @@ import click
 import msgspec
 import pytest
 
+from axletree.check.audit import DIST_RULES
 from axletree.cli.main import COMMANDS
 from axletree.package.split.rules import parse_split_rules
 from axletree.recipe.model import Recipe
@@ -102,8 +103,17 @@ def test_recipes_in_the_docs_are_recipes() -> None:
 
 
 def test_toml_in_the_docs_is_toml() -> None:
-    for page, text in blocks("toml"):
+    found = list(blocks("toml"))
+    assert len(found) > 10
+    for page, text in found:
         assert tomllib.loads(text), page
+
+
+def test_the_readme_counts_the_rules_and_names_what_to_type_first() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"| {len(DIST_RULES)} rules over " in readme
+    (first,) = (text for page, text in blocks("sh") if page == "README.md")
+    assert [line.partition("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
 
 
 def test_each_page_is_in_the_navigation() -> None:

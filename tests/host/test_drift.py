@@ -461,7 +461,7 @@ requirements:
 def test_the_official_cpu_wheel_against_the_feedstock(tmp_path: Path) -> None:
     meta = tmp_path / "meta.yaml"
     meta.write_text(FEEDSTOCK)
-    cpu = official_cpu_wheel()
+    cpu = inputs.official_cpu_wheel()
     found = find_drift(str(RECIPES / "pytorch.toml"), DriftInputs(wheels=(cpu,), conda_recipe=meta), environ=ENVIRON)
     verdicts = verdicts_of(found.rows)
     expected = {
@@ -484,11 +484,6 @@ def test_the_official_cpu_wheel_against_the_feedstock(tmp_path: Path) -> None:
     assert "allows <77.0.3 too" in why
     optional = {row.dependency for row in found.rows if row.judgements and row.judgements[0].optional}
     assert {"opt-einsum", "pyyaml"} <= optional
-
-
-def official_cpu_wheel() -> Path:
-    given = [*Path("/opt/wheels").glob("torch-2.13.0+cpu-cp311-*.whl")]
-    return given[0] if given else inputs.wheel("torch==2.13.0+cpu", python="3.11")
 
 
 def test_the_official_cuda_wheel(tmp_path: Path) -> None:

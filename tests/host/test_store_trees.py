@@ -71,7 +71,7 @@ def test_the_digest_is_the_content_whatever_the_time_owner_and_order(
 
 def test_diff_sees_no_difference(store: Store, tmp_path: Path, sample: Path) -> None:
     store.materialise(store.ingest(sample), tmp_path / "out")
-    command = ["diff", "-r", "--no-dereference", sample, tmp_path / "out"]
+    command: list[str | Path] = ["diff", "-r", "--no-dereference", sample, tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     (tmp_path / "out/deep/er/large.bin").unlink()

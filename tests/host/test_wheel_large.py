@@ -74,7 +74,7 @@ def clients(path: Path, home: Path, *, files: int) -> None:
     assert len(paths) == files
     assert all((site / name).is_file() for name in paths)
     pip: tuple[str | Path, ...] = (sys.executable, "-m", "pip", *target)
-    words = ["install", "--no-index", "--dry-run", "--no-deps", "--force-reinstall", path]
+    words: tuple[str | Path, ...] = ("install", "--no-index", "--dry-run", "--no-deps", "--force-reinstall", path)
     done = subprocess.run([*pip, *words], check=True, capture_output=True, text=True)
     assert "Would install demo-1.0" in done.stdout
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from support.wheels import local_wheels
+
 # Read while tests are collected: later each test has a home of its own.
 _BASE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 CACHE = Path(os.environ.get("AXLETREE_TEST_CACHE") or _BASE / "axletree-tests")
@@ -28,6 +30,12 @@ def wheel(requirement: str, *, python: str | None = None) -> Path:
     options = ["--python-version", python] if python else []
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", *options, requirement]
     return _kept(f"{requirement} {python or sys.version_info[:2]}", command, "*.whl", requirement)
+
+
+def official_cpu_wheel() -> Path:
+    """PyTorch's CPU build that the shipped recipes name: where pip is told to look, else downloaded."""
+    given = local_wheels("torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl")
+    return given[0] if given else wheel("torch==2.13.0+cpu", python="3.11")
 
 
 def deb(package: str) -> Path:
