@@ -76,7 +76,7 @@ def _axletree(
     def run(*words: object) -> Done:
         with pytest.raises(SystemExit) as ended:
             main([str(word) for word in words])
-        return Done(ended.value.code, *capsys.readouterr())
+        return Done(int(ended.value.code or 0), *capsys.readouterr())
 
     return run
 
@@ -193,6 +193,26 @@ def test_versions_are_printed_as_build_systems_read_them(
     assert done.stdout.splitlines()[0] == "x_package_version=7.10.0.dev0"
     assert axletree("sdk", "version", "--base", "7.10.0").exit_code == 2
     assert axletree("sdk", "version", "--base", "7.10.0", "--release-type", "dev").exit_code == 2
+
+
+def test_a_frameworks_version_is_printed_too(axletree: Callable[..., Done]) -> None:
+    words = ("sdk", "version", "--base", "7.10.0", "--release-type", "nightly", "--date", "20251020")
+    lines = axletree(*words, "--framework", "2.9.0").stdout.splitlines()
+    assert "framework_version=2.9.0+rocm7.10.0a20251020" in lines
+    assert axletree(*words, "--framework", "x").exit_code == 2
+
+
+def test_wheels_in_the_wrong_order_are_found(axletree: Callable[..., Done], tmp_path: Path) -> None:
+    labels = ("rocm7.14.0a20260625", "rocm7.15.0a20260728", "rocm10.1.0a20260807")
+    for name in ("torch", "torchvision"):
+        for label in labels[: 3 if name == "torch" else 2]:
+            (tmp_path / f"{name}-2.12.0+{label}-cp312-cp312-linux_x86_64.whl").touch()
+    done = axletree("sdk", "check-versions", tmp_path)
+    assert done.exit_code == 1
+    assert done.stdout.count("is not newer than") == 1
+    assert "torch 2.12.0+rocm10.1.0a20260807 is not newer than 2.12.0+rocm7.15.0a20260728 for pip" in done.stdout
+    assert axletree("sdk", "check-versions", "1+rocm.7.1", "1+rocm.10.1").stdout == "2 versions in order.\n"
+    assert "neither a folder nor a version" in axletree("sdk", "check-versions", "nowhere").stderr
 
 
 @pytest.mark.skipif(shutil.which("dpkg") is None, reason="compares with dpkg's own order")

@@ -154,10 +154,9 @@ entries = st.builds(
 @given(st.lists(entries, max_size=30))
 def test_each_entry_has_exactly_one_verdict(given_entries: list[Entry]) -> None:
     found = assign(given_entries, manifest())
-    verdicts = [
-        *((each.entry.path, each.entry.target) for each in (*found.owned, *found.dropped, *found.disputed)),
-        *((each.path, each.target) for each in found.unmatched),
-    ]
+    placed = [each.entry for each in found.owned] + [each.entry for each in found.dropped]
+    placed += [*(each.entry for each in found.disputed), *found.unmatched]
+    verdicts = [(each.path, each.target) for each in placed]
     assert len(verdicts) == len(set(verdicts))
     assert set(verdicts) == {(each.path, each.target) for each in given_entries}
     assert found == assign(list(reversed(given_entries)), manifest())

@@ -11,6 +11,7 @@ from axletree.core.errors import UsageError
 from axletree.package.sdk.versions import (
     FORMS,
     OrderFault,
+    ReleaseType,
     compute_version,
     framework_version,
     order_faults,
@@ -42,7 +43,7 @@ SHA = "f689a8ea40232f3f6be1ec958354b108349023ff"
         ),
     ],
 )
-def test_the_forms_are_therocks(kind: str, more: dict[str, str], wheel: str, deb: str, rpm: str) -> None:
+def test_the_forms_are_therocks(kind: ReleaseType, more: dict[str, str], wheel: str, deb: str, rpm: str) -> None:
     assert [compute_version("7.10.0", kind, form, **more) for form in FORMS] == [wheel, deb, rpm]
 
 

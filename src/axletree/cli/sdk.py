@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from axletree.cli.sdk_build import build_command
-from axletree.cli.sdk_explain import explain_command, version_command
+from axletree.cli.sdk_explain import check_versions_command, explain_command, version_command
 from axletree.cli.sdk_inputs import fetch_command, lay_out_command
 
 
@@ -15,6 +15,7 @@ def command() -> None:
 
 
 command.add_command(build_command)
+command.add_command(check_versions_command)
 command.add_command(explain_command)
 command.add_command(fetch_command)
 command.add_command(lay_out_command)

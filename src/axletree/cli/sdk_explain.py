@@ -13,9 +13,10 @@ import msgspec
 
 from axletree.app.sdk_explain import explain
 from axletree.app.sdk_input import load_manifest, read_sdk_input
-from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, with_suffix
+from axletree.app.sdk_versions import check_version_order
+from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
 from axletree.view.sdk_ownership import answer_text, ownership_document, ownership_text
-from axletree.view.tables import printable
+from axletree.view.tables import plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,8 @@ def explain_command(
 @click.option("--git-sha", default="", metavar="SHA", help="Commit; of dev builds.")
 @click.option("--prerelease-version", default="", metavar="N", help="Number of the prerelease.")
 @click.option("--base-date", default="", metavar="YYYYMMDD", help="Of nightly-bkc: the nightly that it is based on.")
-@click.option("--name", default="rocm", show_default=True, help="What the printed names begin with.")
+@click.option("--name", default="rocm", show_default=True, help="The SDK: what the printed names begin with.")
+@click.option("--framework", metavar="VERSION", help="Print the version of a framework built against it, too.")
 def version_command(
     *,
     base: str,
@@ -108,6 +110,7 @@ def version_command(
     prerelease_version: str,
     base_date: str,
     name: str,
+    framework: str | None,
 ) -> None:
     """Print the versions of an SDK's packages: as wheel, deb and rpm.
 
@@ -116,6 +119,7 @@ def version_command(
     """
     if (release_type is None) == (custom_version_suffix is None):
         raise click.UsageError("give either --release-type or --custom-version-suffix")
+    lines = []
     for form in FORMS:
         if custom_version_suffix is not None:
             version = with_suffix(base, custom_version_suffix)
@@ -129,7 +133,31 @@ def version_command(
                 prerelease=prerelease_version,
                 base_date=base_date,
             )
-        click.echo(f"{name}_{'' if form == 'wheel' else f'{form}_'}package_version={version}")
+        lines.append(f"{name}_{'' if form == 'wheel' else f'{form}_'}package_version={version}")
+        if form == "wheel" and framework is not None:
+            lines.append(f"framework_version={framework_version(framework, version, name=name)}")
+    click.echo("\n".join(lines))
+
+
+@click.command(name="check-versions")
+@click.argument("given", nargs=-1, required=True, metavar="DIR|VERSION...")
+def check_versions_command(given: tuple[str, ...]) -> int:
+    """Find versions of frameworks of which pip takes the older for the newer.
+
+    Compared are the wheels of each distribution in folders, or versions, by what their local labels say of the SDK:
+    2.12.0+rocm10.1.0 is older than 2.12.0+rocm7.15.0 for pip. The exit code is 1 where there are such.
+    """
+    order = check_version_order(given, folder=Path.cwd())
+    for name, fault in order.faults:
+        click.echo(printable(f"{name + ' ' if name else ''}{fault.newer} is not newer than {fault.older} for pip"))
+        click.echo(printable(f"  {fault.why}"))
+    if order.faults:
+        click.echo(
+            "Write a '.' before the number (+rocm.10.1.0) from the next public version on, for all builds of it."
+        )
+    else:
+        click.echo(f"{plural(order.compared, 'version')} in order.")
+    return int(bool(order.faults))
 
 
 def _today() -> str:

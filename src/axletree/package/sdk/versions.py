@@ -1,9 +1,9 @@
 """Versions of an SDK's packages, and whether pip takes for newer what is newer.
 
 The forms are TheRock's (``docs/packaging/versioning.md``, ``build_tools/compute_rocm_package_version.py``). At one base
-pip has them in order: dev < nightly < prerelease < release; dpkg has dev builds behind nightlies. For rpm a number is newer
-than a word, so there dated builds come behind prereleases. Two builds of kind ``dev`` have no order between them, as
-nobody can tell which of two commits is later.
+pip has them in order: dev < nightly < prerelease < release; dpkg has dev builds behind nightlies. For rpm a number is
+newer than a word, so there dated builds come behind prereleases. Two builds of kind ``dev`` have no order between them,
+as nobody can tell which of two commits is later.
 
 A framework that was built against an SDK says so in its local version label, ``2.9.0+rocm7.10.0``. There lies a trap:
 PEP 440 compares what stands between dots as text unless it is a number, so ``rocm10`` is older than ``rocm7``.
