@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
 
@@ -105,6 +106,40 @@ def test_the_latest_run_is_the_highest_that_has_the_group(store: Path, server: S
         assert bring(place, tmp_path / "c", run="latest", group="generic").run_id == "10"
         with pytest.raises(HostError, match="nothing of group gfx1100 in any of the last 2 runs for linux"):
             bring(place, tmp_path / "d", run="latest", group="gfx1100")
+
+
+def test_a_bucket_that_lists_its_keys(server: Server, tmp_path: Path) -> None:
+    pages = [path for path in server.files if path.endswith((".html", "/"))]
+    keys = sorted(path.removeprefix("/") for path in server.files if path not in pages)
+    for page in pages:
+        del server.files[page]
+
+    def listing(names: list[str], *, folders: bool = False, following: str = "") -> bytes:
+        form = (
+            "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>" if folders else "<Contents><Key>{}</Key></Contents>"
+        )
+        token = f"<NextContinuationToken>{following}</NextContinuationToken>" if following else ""
+        text = "".join(form.format(unquote(name).replace("&", "&amp;")) for name in names)
+        return f'<?xml version="1.0"?><ListBucketResult xmlns="x"><Prefix>s/</Prefix>{text}{token}</...>'.encode()
+
+    ask = "/?list-type=2&delimiter=%2F&prefix=s%2F"
+    server.files[ask] = listing(["s/7-linux/", "s/10-linux/"], folders=True)
+    for run in ("7", "10"):
+        of = [key for key in keys if key.startswith(f"s/{run}-linux/")]
+        server.files[f"{ask}{run}-linux%2F"] = listing(of[:2], following="a+b")
+        server.files[f"{ask}{run}-linux%2F&continuation-token=a%2Bb"] = listing(of[2:])
+    done = bring(f"{server.address}/s", tmp_path / "out", run="latest")
+    assert (done.run_id, names(done)) == ("7", [MINE[0], MINE[2]])
+    with pytest.raises(HostError, match="has no run 8-linux"):
+        bring(f"{server.address}/s", tmp_path / "out", run="8")
+
+
+def test_a_store_that_lets_nobody_in_says_so(server: Server, tmp_path: Path) -> None:
+    server.statuses += [403] * 4
+    with pytest.raises(
+        HostError, match=r"status 403 for .*\n  hint: set the credentials in the address or in ~/\.netrc"
+    ):
+        bring(f"{server.address}/s", tmp_path / "out")
 
 
 def test_what_is_there_and_right_is_not_fetched_again(server: Server, tmp_path: Path) -> None:

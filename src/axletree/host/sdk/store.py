@@ -10,7 +10,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 from urllib3.exceptions import HTTPError
@@ -23,7 +23,7 @@ from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, parse_checksum
 from axletree.host.sdk.together import all_results
 from axletree.package.sdk.entries import GENERIC
-from axletree.package.sdk.store_listing import Offer, choose_offers, offers, page_links, runs
+from axletree.package.sdk.store_listing import Offer, bucket_page, choose_offers, offers, page_links, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -38,6 +38,9 @@ _PAGE_LIMIT = 64 << 20
 _CHECKSUM_LIMIT = 4096
 _LOOK_BACK = 100
 """Runs that are looked through for the latest that has a group."""
+_MOST_PAGES = 200
+"""Of a bucket's list, each of a thousand names."""
+_DENIED = 403
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -115,9 +118,9 @@ def _find(
         if not _of_group(chosen, group):
             raise _nothing(store, f"run {run_id}-{platform}", group, held)
         return chosen.values(), run_id
-    known = runs(_names(store), platform)
+    known = _runs(store, platform)
     if not known:
-        raise HostError(f"{redact(store)} has no folder of a run for {platform}: RUN-{platform}")
+        raise HostError(f"{redact(store)} lists no run for {platform}, RUN-{platform}", hint="name one with --run-id")
     for run in known[:_LOOK_BACK]:
         chosen = choose_offers(_held(store, f"{run}-{platform}", group) or (), group, targets)
         if _of_group(chosen, group):
@@ -152,31 +155,76 @@ def _held(store: str, run: str, group: str) -> tuple[Offer, ...] | None:
             msgspec.structs.replace(offer, location=str(folder / run / offer.filename), sha256=None) for offer in found
         )
     base = _address(store, f"{run}/")
+    denied: StatusError | None = None
     for page in (f"index-{quote(group)}.html", "index.html", ""):
-        links = _page(_address(base, page))
-        if links is not None and (found := offers(links)):
-            return found
+        try:
+            links = _page(_address(base, page))
+        except StatusError as error:
+            if error.status != _DENIED:
+                raise
+            denied = error  # what a bucket says of what is not there, too
+        else:
+            if links is not None and (found := offers(links)):
+                return found
+    if found := offers(_objects(store, f"{run}/")):
+        return found
+    if denied is not None:
+        raise denied
     return None
 
 
-def _names(store: str) -> tuple[str, ...]:
-    """Names of the folders of a store."""
+def _runs(store: str, platform: str) -> tuple[str, ...]:
+    """Ids of a store's runs, the highest first; by the first of its listings that has any."""
     folder = local_path(store)
     if folder is not None:
         try:
-            return tuple(place.name for place in folder.iterdir() if place.is_dir())
+            return runs([place.name for place in folder.iterdir() if place.is_dir()], platform)
         except OSError as error:
             raise HostError(Problem(file=str(folder), message=f"can't be read: {error.strerror}")) from error
+    denied: StatusError | None = None
     for page in ("", "index.html"):
-        links = _page(_address(store, page))
-        if links is not None:
-            return tuple(
-                unquote(path.rpartition("/")[2])
-                for link in links
-                # A run's folder, or the page in it.
-                if (path := urlsplit(link).path.removesuffix("index.html").rstrip("/"))
-            )
-    raise HostError(f"{redact(store)} lists no runs", hint="name one with --run-id")
+        try:
+            links = _page(_address(store, page))
+        except StatusError as error:
+            if error.status != _DENIED:
+                raise
+            denied = error
+        else:
+            if found := runs(map(_last, links or ()), platform):
+                return found
+    found = runs(map(_last, _objects(store, "")), platform)
+    if not found and denied is not None:
+        raise denied
+    return found
+
+
+def _last(link: str) -> str:
+    """The folder that a link leads to, itself or by the page in it."""
+    return unquote(urlsplit(link).path.removesuffix("index.html").rstrip("/").rpartition("/")[2])
+
+
+def _objects(store: str, below: str) -> tuple[str, ...]:
+    """Addresses of the objects, and of the folders, that a bucket has in a folder of the store; none if it is none."""
+    root = urlsplit(store)
+    prefix = f"{unquote(root.path).strip('/')}/{below}".lstrip("/")
+    found: list[str] = []
+    following = ""
+    for _ in range(_MOST_PAGES):
+        query = {"list-type": "2", "delimiter": "/", "prefix": prefix}
+        query |= {"continuation-token": following} if following else {}
+        address = urlunsplit(root._replace(path="/", query=urlencode(query), fragment=""))
+        try:
+            text = _text(address, _PAGE_LIMIT)
+        except StatusError:
+            break
+        page = bucket_page(text[0]) if text is not None else None
+        if page is None:
+            break
+        found += [urlunsplit(root._replace(path=f"/{quote(name)}", query="", fragment="")) for name in page.names]
+        following = page.following
+        if not following:
+            break
+    return tuple(found)
 
 
 def _address(base: str, name: str) -> str:

@@ -1,11 +1,12 @@
 """What a store of artifacts holds, from the pages that list it.
 
 Layout (TheRock, ``docs/development/workflow_outputs.md``): ``RUN-PLATFORM/NAME_COMPONENT_TARGET.tar.zst`` with a
-``.sha256sum`` beside each, and pages ``index-GROUP.html`` or ``index.html``.
+``.sha256sum`` beside each, and pages ``index-GROUP.html`` or ``index.html``, or a bucket that lists its keys.
 """
 
 from __future__ import annotations
 
+import html
 import html.parser
 import re
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from axletree.core.errors import Problem
 
 _SHA256 = re.compile(r"sha256=([0-9a-f]{64})")
+_LISTED = re.compile(r"<(?:Key|CommonPrefixes>\s*<Prefix)>([^<]+)</")
+_NEXT = re.compile(r"<NextContinuationToken>([^<]+)</")
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +35,15 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """Path or address. May hold credentials."""
     sha256: str | None = None
     """Where its link says it."""
+
+
+class BucketPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of what a bucket of objects lists."""
+
+    names: tuple[str, ...]
+    """Keys, and what is common to the keys below a folder, with a ``/`` at its end."""
+    following: str = ""
+    """Token that asks for the next part; empty: there is none."""
 
 
 class _Anchors(html.parser.HTMLParser):
@@ -57,6 +69,15 @@ def page_links(page: str, base: str) -> tuple[str, ...]:
         except ValueError:  # a broken address is none of ours
             continue
     return tuple(dict.fromkeys(found))
+
+
+def bucket_page(text: str) -> BucketPage | None:
+    """What a bucket says of its keys (Amazon S3, ``ListObjectsV2``); ``None`` where a text is something else."""
+    if "<ListBucketResult" not in text[:1000]:
+        return None
+    token = _NEXT.search(text)
+    names = tuple(html.unescape(name) for name in _LISTED.findall(text))
+    return BucketPage(names=names, following=html.unescape(token[1]) if token else "")
 
 
 def offers(links: Iterable[str]) -> tuple[Offer, ...]:
