@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,8 @@ from axletree.core.errors import IntegrityError
 from axletree.package.sdk.claims import assign, claimants, excluders, require_owned
 from axletree.package.sdk.entries import Entry
 from axletree.package.sdk.manifest import Manifest, parse_manifest
+
+RECIPES = Path(__file__).parents[2] / "recipes" / "sdk"
 
 MANIFEST = """\
 [sdk]
@@ -162,3 +166,73 @@ def test_each_entry_has_exactly_one_verdict(given_entries: list[Entry]) -> None:
     assert found == assign(list(reversed(given_entries)), manifest())
     for each in found.owned:
         assert claimants(each.entry, manifest())[0] == each.claim
+
+
+# Artifacts of TheRock's BUILD_TOPOLOGY.toml and build_python_packages.py, by the package for run time that has them.
+THEROCK = {
+    "core": "amd-dbgapi amd-llvm aqlprofile base core-amdsmi core-hip core-hipinfo core-kpack core-ocl core-runtime "
+    "hipify host-blas host-suite-sparse rocdecode rocgdb rocjpeg rocprofiler-sdk rocr-debug-agent sysdeps "
+    "sysdeps-amd-mesa sysdeps-expat sysdeps-gmp sysdeps-mpfr sysdeps-ncurses sysdeps-libpciaccess sysdeps-hwloc",
+    "libraries": "blas composable-kernel fft fusilli-plugin hipblasltprovider hipdnn miopen miopen-plugin "
+    "miopenprovider rand rccl rocshmem rpp support",
+    "profiler": "rocprofiler-compute rocprofiler-systems",
+    "devel": "core-hiptests fftw3 flatbuffers fmt libhipcxx nlohmann-json prim rocwmma spdlog",
+    "": "aqlprofile-tests rdc rocrtst",
+}
+
+
+@pytest.mark.parametrize(("owner", "names"), THEROCK.items())
+def test_therocks_artifacts_have_a_place_in_the_shipped_manifest(owner: str, names: str) -> None:
+    shipped = manifest((RECIPES / "rocm.toml").read_text(encoding="utf-8"))
+    layout = {
+        "lib": "lib/libX.so.1",
+        "run": "share/X/data.bin",
+        "dev": "include/X/x.h",
+        "doc": "share/doc/X/README",
+        "test": "bin/X-test",
+        "dbg": ".build-id/ab/X.debug",
+    }
+    found = assign(
+        [entry(path.replace("X", name), name, part) for name in names.split() for part, path in layout.items()], shipped
+    )
+    require_owned(found)
+    owners = {(each.entry.artifact, each.entry.component): each.claim.package for each in found.owned}
+    dropped = {(each.entry.artifact, each.entry.component) for each in found.dropped}
+    for name in names.split():
+        assert (owners.get((name, "lib")) or "") == owner
+        assert (owners.get((name, "run")) or "") == owner
+        assert owners[name, "test"] == "tests"
+        assert (name, "dbg") in dropped
+
+
+def test_an_artifact_that_is_new_in_therock_is_noticed() -> None:
+    shipped = manifest((RECIPES / "rocm.toml").read_text(encoding="utf-8"))
+    found = assign([entry("lib/libnew.so", "new-thing"), entry("include/new.h", "new-thing", "dev")], shipped)
+    assert [each.path for each in found.unmatched] == ["lib/libnew.so"]
+
+
+@pytest.mark.parametrize(
+    ("path", "artifact", "component", "owner"),
+    [
+        ("lib/llvm/bin/clang-22", "amd-llvm", "run", "core"),
+        ("lib/llvm/bin/offload-arch", "amd-llvm", "run", "core"),
+        ("lib/llvm/lib/clang/22/include/stddef.h", "amd-llvm", "dev", "core"),
+        ("lib/llvm/lib/clang/22/lib/amdgcn/bitcode/ockl.bc", "amd-llvm", "run", "core"),
+        ("lib/llvm/lib/clang/22/lib/linux/libclang_rt.asan.so", "amd-llvm", "lib", "devel"),
+        ("lib/llvm/bin/clangd", "amd-llvm", "run", "devel"),
+        ("bin/amdclang++", "amd-llvm", "run", "core"),
+        ("bin/hipcc", "amd-llvm", "run", "core"),
+        ("include/hip/hip_runtime.h", "core-hip", "dev", "core"),
+        ("lib/cmake/hip/hip-config.cmake", "core-hip", "dev", "devel"),
+        ("lib/rocm_sysdeps/lib/librocm_sysdeps_elf.so.1", "sysdeps", "lib", "core"),
+        ("lib/rocblas/library/Kernels.so-000-gfx942.hsaco", "blas", "lib", "libraries"),
+        (".kpack/blas_lib_gfx942.kpack", "blas", "lib", "libraries"),
+        ("share/miopen/db/gfx942.kdb", "miopen", "lib", "libraries"),
+        ("bin/rocblas-bench", "blas", "run", "devel"),
+        ("share/doc/rocblas/LICENSE.md", "blas", "doc", "libraries"),
+    ],
+)
+def test_owners_in_therocks_layout(path: str, artifact: str, component: str, owner: str) -> None:
+    shipped = manifest((RECIPES / "rocm.toml").read_text(encoding="utf-8"))
+    (found,) = assign([entry(path, artifact, component)], shipped).owned
+    assert found.claim.package == owner
