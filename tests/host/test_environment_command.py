@@ -118,7 +118,7 @@ def test_conda_without_conda(recipe: Path) -> None:
     assert subprocess.run([*run, str(lock)], check=False, capture_output=True).returncode == 126
     assert subprocess.run([*run, "sh", "-c", "kill -TERM $$"], check=False).returncode == -signal.SIGTERM
     bare = subprocess.run([*run[:-1], "true"], check=False, capture_output=True, text=True)
-    assert (bare.returncode, "The command goes behind --" in bare.stderr) == (2, True)
+    assert (bare.returncode, "the command goes behind --" in bare.stderr) == (2, True)
 
     exported = call("export", folder, "--format", "environment.yml").output
     assert "  - zlib=1.3=h1_0\n" in exported
@@ -218,6 +218,7 @@ def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
     assert "has a colon" in refused("create", recipe, "a:b", "-v", "*cpu*", "--environment", "bare")
     message = refused("create", recipe, "x", "-v", "*cpu*", "--environment", "bare", "--toolkit", "/opt/rocm")
     assert "has no GPU" in message
+    assert not Path("x").exists()
     Path("file").touch()
     message = refused("create", recipe, "file/x", "-v", "*cpu*", "--environment", "bare")
     assert "can't be made: Not a directory" in message

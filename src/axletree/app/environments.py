@@ -92,6 +92,8 @@ def create(
         StageError: an installer fails.
     """
     loaded, target, environment = _choose(wanted)
+    if toolkit is not None and _world(target) == "cpu":
+        raise UsageError(f"--toolkit is of a GPU toolkit, and variant {target.variant} has no GPU")
     place = (folder or place_of(environment, target)).absolute()
     _claim(place)
     prefix = place / PREFIX
@@ -201,6 +203,11 @@ def _empty(place: Path) -> None:
     (place / FILE).unlink(missing_ok=True)
 
 
+def _world(target: Target) -> World:
+    gpu = target.axes.get("gpu", "")
+    return "rocm" if gpu.startswith("rocm") else "cuda" if cuda_release(gpu) else "cpu"
+
+
 def _toolkit(
     target: Target,
     environment: TargetEnvironment,
@@ -210,11 +217,8 @@ def _toolkit(
     environ: Mapping[str, str],
 ) -> tuple[World, Layer | None, str | None]:
     """The GPU world of a variant, its toolkit outside of the environment, and where that is."""
-    gpu = target.axes.get("gpu", "")
-    world: World = "rocm" if gpu.startswith("rocm") else "cuda" if cuda_release(gpu) else "cpu"
+    gpu, world = target.axes.get("gpu", ""), _world(target)
     named = given or environment.toolkit
-    if world == "cpu" and given is not None:
-        raise UsageError(f"--toolkit is of a GPU toolkit, and variant {target.variant} has no GPU")
     if world == "cpu":
         return world, None, None
     inside = next(

@@ -124,7 +124,9 @@ class _Behind(click.Command):
         except click.UsageError as error:
             if _BEHIND in ctx.meta:
                 raise
-            message = f"{error.format_message()} The command goes behind --: axletree env run DIR -- COMMAND"
+            message = (
+                f"{error.format_message().rstrip('.')}; the command goes behind --: axletree env run DIR -- COMMAND"
+            )
             raise click.UsageError(message, ctx) from error
 
 
