@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +49,8 @@ class Host:
 
     def ask(self, command: Sequence[str | Path]) -> tuple[str, str]:
         """What a program prints, and why it could not answer (empty if it did)."""
+        import subprocess  # hardly ever needed, and what a process waits for while it starts counts
+
         try:
             done = subprocess.run(
                 command,

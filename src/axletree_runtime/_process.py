@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import traceback
 import warnings
 from typing import TYPE_CHECKING
 
@@ -62,6 +61,8 @@ def _preload_from_environment(sdk: Sdk, *, rtld_global: bool) -> None:
         preload(sdk, names, rtld_global=rtld_global)
     except (ImportError, OSError) as error:
         if is_on(sdk.setting("VERBOSE")):
+            import traceback
+
             traceback.print_exc(file=sys.stderr)
         asked = f"{variable}={sdk.setting('PRELOAD_LIBRARIES')}"
         raise RuntimeError(f"{asked} can't be done: {error}. Unset {variable} to go on without it") from error
