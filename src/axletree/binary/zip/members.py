@@ -251,9 +251,11 @@ class MemberSource:
 
     def __init__(self, buffer: bytes | memoryview, entry: ZipEntry, *, archive: str = "archive") -> None:
         """Look at a member of an archive that is in memory or mapped."""
+        self._buffer = buffer
         self._view = memoryview(buffer).cast("B")[entry.data : entry.data + entry.compressed]
         self._entry = entry
         self._failed = _failure(archive, entry)
+        self._fed = 0
         self._states = [_State(cast("_Inflater", decompressobj(-MAX_WBITS)), 0)]
         self._every = 1 + entry.size // (STEP * _MAX_STATES)
         self._steps: dict[int, bytes] = {}
@@ -306,6 +308,7 @@ class MemberSource:
             if not feed:
                 feed = self._view[position : position + _FEED]
                 position += len(feed)
+                self._forget(position, len(feed))
             try:
                 part = inflater.decompress(feed, missing)
             except _Error as error:
@@ -317,6 +320,14 @@ class MemberSource:
         if missing and not final:
             raise self._failed("its deflate stream ends before the declared size")
         return b"".join(parts), position
+
+    def _forget(self, position: int, fed: int) -> None:
+        """Let mapped pages go that lie behind a place in the compressed bytes, now and then."""
+        self._fed += fed
+        if self._fed >= FORGET_EVERY:
+            behind = self._entry.data + position - fed
+            forget(self._buffer, max(behind - self._fed, self._entry.data), behind)
+            self._fed = 0
 
     def read(self, offset: int, size: int) -> bytes:
         """A range of the content; cheaper where :meth:`scan` was run before.
