@@ -31,8 +31,16 @@ def build_environment(sdk: Sdk, root: Path) -> Environment:
 
 
 def tool_variables(sdk: Sdk, root: Path) -> dict[str, str]:
-    """Variables that the SDK's own programs look at."""
-    return {name: text.replace("{root}", str(root)) for name, text in sorted(sdk.file.environment.items())}
+    """Variables that the SDK's own programs look at.
+
+    One for a place that this root does not have is left out: a compiler that is sent to an empty place looks nowhere
+    else.
+    """
+    return {
+        name: text.replace("{root}", str(root))
+        for name, text in sorted(sdk.file.environment.items())
+        if not text.startswith("{root}/") or os.pathsep in text or (root / text[len("{root}/") :]).exists()
+    }
 
 
 def render(environment: Environment, shell: str) -> str:

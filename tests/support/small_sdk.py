@@ -55,6 +55,7 @@ TARGETS = ("gfx942", "gfx1100")
 _DEVEL_FILES = {
     "__init__.py": b"",
     "include/hip/hip_runtime.h": b"#pragma once\n",
+    "amdgcn/bitcode/ocml.bc": b"BC",
     "lib/cmake/hip/hip-config.cmake": b"set(HIP_FOUND TRUE)\n",
     "lib/llvm/bin/clang": SCRIPT.format(name="clang").encode(),
 }
