@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -94,6 +95,22 @@ def test_archives_in_several_frames_and_streams(tree: Path, tmp_path: Path) -> N
         folder.mkdir()
         (folder / f"core-hip_lib_generic.tar.{suffix}").write_bytes(gap.join(parts))
         assert content_of(read_artifacts(folder, cache=tmp_path / "c")) == expected
+
+
+def test_what_a_killed_process_left_is_cleared_and_several_may_unpack_at_once(tree: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "packed"
+    folder.mkdir()
+    archive = archive_artifact(tree / "core-hip_lib_generic").rename(folder / "core-hip_lib_generic.tar.zst")
+    part = tmp_path / "cache" / f"{hashlib.sha256(archive.read_bytes()).hexdigest()}.part"
+    (part / "content" / BASE).mkdir(parents=True)
+    (part / "content" / BASE / "half").write_bytes(b"half")
+    (part.with_suffix("") / "content").mkdir(parents=True)  # renamed, but never brought to the disk
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        reads = [pool.submit(read_artifacts, folder, cache=tmp_path / "cache") for _ in range(4)]
+    first, *others = [content_of(read.result()) for read in reads]
+    assert sorted(first) == sorted([*FILES, "empty"])
+    assert others == [first] * 3
+    assert not part.exists()
 
 
 def test_hard_links_in_archives_are_files(tmp_path: Path) -> None:
