@@ -14,7 +14,7 @@ import click
 import msgspec
 import pytest
 
-from axletree.check.audit import DIST_RULES
+from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.cli.main import COMMANDS
 from axletree.package.split.rules import parse_split_rules
 from axletree.recipe.model import Recipe
