@@ -260,9 +260,55 @@ def test_a_compressed_bundle_that_does_not_unpack_is_left_as_it_is(tmp_path: Pat
     assert registered_code(tmp_path / "libthin.so", sizes(tmp_path / "libthin.so"))[2] == content[2]
 
 
+def test_code_at_the_end_of_its_segment_needs_no_other(tmp_path: Path) -> None:
+    script = tmp_path / "last.ld"
+    script.write_text("SECTIONS { .hip_fatbin : ALIGN(4096) { *(.hip_fatbin) } } INSERT AFTER .eh_frame;")
+    path = hip_library(tmp_path / "libdemo.so", bundles(COUNT), f"-Wl,-T,{script}")
+    out = tmp_path / "libthin.so"
+    result = thinned(path, out, "gfx90a")
+    assert result.compacted
+    images = [read_image(BufferSource(each.read_bytes())) for each in (path, out)]
+    assert len(images[0].programs) == len(images[1].programs)
+    assert images[0].sections[1].offset == images[1].sections[1].offset
+    assert (load(out), complaints(out)) == (42, "")
+    assert [set(kernels(data)) for data in registered_code(out, sizes(out))] == [set(TARGETS[1:3])] * COUNT
+
+
+def test_bundles_with_a_symbol_for_the_loader_move(layout: Path, tmp_path: Path) -> None:
+    """As ``__hip_fatbin`` of relocatable device code; whether linkers still relate the wrapper to it differs."""
+    more = '__asm__(".globl seen\\n.type seen,@object\\n.set seen,__hip_fatbin_3\\n"); extern const char seen[];'
+    more += 'static struct wrapper again __attribute__((section(".hipFatBinSegment"), used)) = '
+    more += "{0x48495046, 1, seen, 0}; const void *code_5(void) { return *(const void *volatile *)&again.binary; }"
+    flags = LAYOUTS[re.sub(r"\d+$", "", layout.parent.name)]
+    path, out = hip_library(tmp_path / "libdemo.so", bundles(COUNT), *flags, more=more), tmp_path / "libthin.so"
+    assert thinned(path, out, "gfx1030", change=ElfChange(rpath=LONG)).compacted
+    found = registered_code(out, [*sizes(out), sizes(out)[3]])
+    assert [kernels(data)["gfx1030"] for data in found] == [code_object(each, "gfx1030") for each in (0, 1, 2, 3, 4, 3)]
+    code = "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); library.code_3.restype = ctypes.c_void_p; "
+    code += "print(ctypes.addressof(ctypes.c_char.in_dll(library, 'seen')) == library.code_3())"
+    assert run("python3", "-c", code, out) == "True\n"
+    assert not complaints(out)
+
+
+def test_several_wrappers_of_one_bundle_follow(tmp_path: Path) -> None:
+    """As in relocatable device code, where each object has a wrapper."""
+    more = (
+        'static struct wrapper again __attribute__((section(".hipFatBinSegment"), used)) = '
+        "{0x48495046, 1, __hip_fatbin_1, 0};"
+        "const void *code_2(void) { return *(const void *volatile *)&again.binary; }"
+    )
+    path = hip_library(tmp_path / "libdemo.so", bundles(2), more=more)
+    out = tmp_path / "libthin.so"
+    assert thinned(path, out, "gfx1030").compacted
+    found = registered_code(out, [*sizes(out), sizes(out)[1]])
+    assert [kernels(data) for data in found] == [{"gfx1030": code_object(each, "gfx1030")} for each in (0, 1, 1)]
+
+
 REFUSED = {
     "something else than the wrapper": "const void *elsewhere = __hip_fatbin_1;",
-    "a dynamic symbol": '__asm__(".pushsection .hip_fatbin\\n.globl seen\\n.type seen,@object\\nseen:\\n.popsection");',
+    "a symbol lies within a bundle": (
+        '__asm__(".pushsection .hip_fatbin\\n.globl seen\\n.type seen,@object\\nseen:\\n.popsection");'
+    ),
     "nothing is recorded that points to some bundles": (
         '__asm__(".pushsection .hip_fatbin,\\"a\\",@progbits\\n.p2align 12\\n.incbin \\"%s\\"\\n.popsection");'
     ),

@@ -177,3 +177,43 @@ def test_llvm_unpacks_what_was_packed_again(tmp_path: Path) -> None:
         assert [(tmp_path / f"{target}.out").read_bytes() for target in wanted] == [codes[each] for each in wanted]
         listed = run(tool, "-type=o", "-list", f"-input={tmp_path / 'bundle'}", LD_LIBRARY_PATH=libraries)
         assert sorted(re.findall(r"--(gfx.*)", listed)) == sorted(wanted)
+
+
+KERNELS = """\
+#include <hip/hip_runtime.h>
+__device__ int table[64];
+__global__ void scale(int *out, int by) { out[threadIdx.x] = table[threadIdx.x] * by; }
+extern "C" int launch(void) {
+  int number = 0;
+  scale<<<1, 64>>>(nullptr, 3);
+  return 1000 * hipGetLastError() + hipGetDeviceCount(&number);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-fgpu-rdc",), ("-fuse-ld=lld",), ("-g",)])
+def test_what_hipcc_links(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    root = rocm_sdk_root()
+    llvm = root / "lib/llvm-15/bin"
+    environment = {
+        "LD_LIBRARY_PATH": search_path(),
+        "HIP_CLANG_PATH": str(llvm),
+        **dict.fromkeys(("HIP_PATH", "ROCM_PATH", "HSA_PATH"), str(root)),
+        "DEVICE_LIB_PATH": str(folder() / "amdgcn/bitcode"),
+        "HIP_PLATFORM": "amd",
+        "PERL5LIB": str(root / "share/perl5"),
+    }
+    (tmp_path / "k.hip").write_text(KERNELS)
+    path, out = tmp_path / "libk.so", tmp_path / "libthin.so"
+    targets = [f"--offload-arch={gpu}" for gpu in ("gfx900", "gfx90a", "gfx1030")]
+    options = [*targets, "-fPIC", "-shared", *flags, f"-L{folder()}"]
+    run(root / "bin/hipcc", *options, tmp_path / "k.hip", "-o", path, **environment)
+    with FileSource(path) as source:
+        result = thin_library(source, name="libk.so", gpus=["gfx1030"], change=CHANGE)
+        assert (result.compacted, result.notes) == (True, ())
+        assert [arch.arch for arch in result.archs if arch.kept_entries] == ["gfx1030"]
+        out.write_bytes(result.source.read(0, result.size))
+    assert not complaints(out)
+    code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).launch())"
+    answers = [run("python3", "-c", code, each, LD_LIBRARY_PATH=search_path()) for each in (path, out)]
+    assert answers[0] == answers[1] == "101100\n"  # hipErrorInvalidDevice, hipErrorNoDevice

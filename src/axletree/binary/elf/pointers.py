@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from axletree.binary.elf.layout import DT_SYMTAB, SHT_SYMTAB, symbol_count
 
@@ -23,6 +23,8 @@ _ADDRESSES = {3, 4, 5, 6, 7, 12, 13, 17, 23, 25, 26, 32, 36, 0x6FFFFEF5, 0x6FFFF
 """Tags of dynamic entries that are addresses."""
 _RELATIVE = {62: 8, 183: 1027, 243: 3, 258: 3, 21: 22}
 """R_*_RELATIVE by machine: x86-64, AArch64, RISC-V, LoongArch, PowerPC."""
+_ABSOLUTE = {62: 1, 183: 257, 243: 2, 258: 2, 21: 38}
+"""Those that write the address of a symbol."""
 _STT_SECTION, _STT_TLS = 3, 6
 _SHN_ABS = 0xFFF1
 _NOWHERE, _WORDS = 1 << 63, 1 << 64
@@ -38,10 +40,10 @@ class Pointer(NamedTuple):
     """Address where it is written."""
     target: int
     """What is written, before the address is added at which the file is loaded."""
-    relative: bool
-    """Whether a relocation of type RELATIVE does it, which has no symbol."""
+    kind: Literal["relative", "symbol", "other"]
+    """``relative``: the target stands in the file; ``symbol``: it is that of a symbol, and no more; or neither."""
     addend: int | None
-    """Where in the file the relocation has the target (RELA); ``None``: the place itself has it."""
+    """Where in the file the relocation has a relative target (RELA); ``None``: the place itself has it."""
 
 
 def pointers_into(image: Image, low: int, high: int) -> tuple[Pointer, ...]:
@@ -59,7 +61,7 @@ def pointers_into(image: Image, low: int, high: int) -> tuple[Pointer, ...]:
     for place in _packed_places(image):
         target = contents.word(place)
         if low <= target < high:
-            found[place] = Pointer(place, target, relative=True, addend=None)
+            found[place] = Pointer(place, target, "relative", None)
     return tuple(found[place] for place in sorted(found))
 
 
@@ -76,22 +78,28 @@ def relocated_within(image: Image, low: int, high: int) -> bool:
     return any(low <= place < high for place in _packed_places(image))
 
 
-def names_within(image: Image, section: int) -> str | None:
-    """What of the dynamic section and its symbols is an address in a section, as words; ``None``: nothing.
+def entries_within(image: Image, low: int, high: int) -> str | None:
+    """What of the header and the dynamic section is an address in a range, as words; ``None``: nothing."""
+    if low <= image.reader.unpack("Q", 24, "header")[0] < high:
+        return "its entry point"
+    if any(tag in _ADDRESSES and low <= value < high for tag, value in image.dynamic):
+        return "an entry of its dynamic section"
+    return None
+
+
+def dynamic_symbols(image: Image, section: int) -> tuple[tuple[int, int], ...]:
+    """(where in the file its value stands, value) of each symbol for the loader that lies in a section.
 
     Raises:
         IntegrityError: the table of symbols reaches beyond the file.
     """
     low, high = image.sections[section].addr, image.sections[section].addr + image.sections[section].size
-    if low <= image.reader.unpack("Q", 24, "header")[0] < high:
-        return "its entry point"
-    if any(tag in _ADDRESSES and low <= value < high for tag, value in image.dynamic):
-        return "an entry of its dynamic section"
-    for _, words in _dynamic_symbols(image):
-        for head, value in zip(words[::3], words[1::3], strict=True):
+    found: list[tuple[int, int]] = []
+    for start, words in _dynamic_symbols(image):
+        for number, (head, value) in enumerate(zip(words[::3], words[1::3], strict=True)):
             if head >> 48 == section or (_has_address(head) and low <= value < high):
-                return "a dynamic symbol"
-    return None
+                found.append((start + 24 * number + 8, value))
+    return tuple(found)
 
 
 def static_symbols(image: Image, section: int) -> tuple[tuple[int, int], ...]:
@@ -168,26 +176,32 @@ def _tables(image: Image) -> Iterator[tuple[int, int, int]]:
 def _explicit(image: Image, at: tuple[int, int], values: array[int], span: tuple[int, int]) -> Iterator[Pointer]:
     """The pointers into a range that a RELA table makes."""
     low, high = span
-    relative = _RELATIVE.get(image.machine)
     for start, words in _words(image, *at, 3):
         places, kinds, addends = words[::3], words[1::3], words[2::3]
         plain = [number for number, addend in enumerate(addends) if low <= addend < high]
         named = [number for number, kind in enumerate(kinds) if kind >> 32]
         for number in sorted({*plain, *named}):
-            kind = kinds[number]
-            target = (_base(values, kind) + addends[number]) % _WORDS
+            target = (_base(values, kinds[number]) + addends[number]) % _WORDS
             if low <= target < high:
-                yield Pointer(places[number], target, kind == relative, start + 24 * number + 16)
+                kind = _kind(image, kinds[number], plain=not addends[number])
+                yield Pointer(places[number], target, kind, start + 24 * number + 16 if kind == "relative" else None)
 
 
 def _implicit(image: Image, at: tuple[int, int], values: array[int], span: tuple[int, int]) -> Iterator[Pointer]:
     """The same of a REL table, whose addends stand where they are written."""
-    relative, contents = _RELATIVE.get(image.machine), _Contents(image)
+    contents = _Contents(image)
     for _, words in _words(image, *at, 2):
         for place, kind in zip(words[::2], words[1::2], strict=True):
-            target = (_base(values, kind) + contents.word(place)) % _WORDS
+            addend = contents.word(place)
+            target = (_base(values, kind) + addend) % _WORDS
             if span[0] <= target < span[1]:
-                yield Pointer(place, target, kind == relative, None)
+                yield Pointer(place, target, _kind(image, kind, plain=not addend), None)
+
+
+def _kind(image: Image, info: int, *, plain: bool) -> Literal["relative", "symbol", "other"]:
+    if info == _RELATIVE.get(image.machine):
+        return "relative"
+    return "symbol" if plain and info >> 32 and info & 0xFFFFFFFF == _ABSOLUTE.get(image.machine) else "other"
 
 
 def _base(values: array[int], kind: int) -> int:

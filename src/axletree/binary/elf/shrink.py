@@ -46,10 +46,19 @@ class Shrunk(NamedTuple):
     """What goes where from the new end of the section on; the section's own content is up to the caller."""
     puts: tuple[Edit, ...]
     """Headers and moved tables, to be written over the result of ``moves``."""
+    tables: tuple[tuple[int, int, int], ...]
+    """(offset, end, new offset) of tables that made room for a program header."""
 
     def place(self, offset: int) -> int:
         """Where a byte of the original lies now, if it is neither of the section nor of a table that moved."""
         return offset - self.shift if offset >= self.end else offset
+
+    def follow(self, offset: int) -> int:
+        """Where a byte of the original lies now, if it is not of the section."""
+        for start, end, place in self.tables:
+            if start <= offset < end:
+                return place + offset - start
+        return self.place(offset)
 
 
 def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
@@ -78,7 +87,8 @@ def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
     shift = (begin - last) // page * page
     if shift <= 0:
         return f"less than a page of {page} bytes would go"
-    new = Shrunk(image.reader.size - shift, section.file_end, shift, (), ())
+    tables = tuple((block.offset, block.end, offset) for block, offset, _ in moved)
+    new = Shrunk(image.reader.size - shift, section.file_end, shift, (), (), tables)
     first = load._replace(filesz=last - load.offset, memsz=last - load.offset)
     rest = load.file_end - begin
     away = begin - load.offset

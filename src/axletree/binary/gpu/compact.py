@@ -42,12 +42,14 @@ class Compaction(NamedTuple):
     moves: tuple[Edit, ...]
     """What goes where; compressed bundles that lost entries are part of it, as they are packed anew."""
     puts: tuple[Edit, ...]
-    """Headers, tables of bundles and pointers, to be written over the result of that."""
+    """Headers and moved tables, to be written over the result of that."""
+    pointers: tuple[Edit, ...]
+    """Relocations, wrappers and symbols, to be written over both."""
 
     def source(self, original: Source) -> Source:
         """The file as it is then; nothing is held in memory but headers and bundles that were packed anew."""
         moved = EditedSource(original, self.moves, size=self.size)
-        return EditedSource(moved, self.puts)
+        return EditedSource(EditedSource(moved, self.puts), self.pointers)
 
 
 class _Bundle(NamedTuple):
@@ -92,7 +94,8 @@ def plan_compaction(source: Source, code: Registered, kept: Mapping[int, Collect
         saved=shrunk.shift,
         section=Section(SECTION, section.offset, end - section.offset),
         moves=(*_without_gaps(edits, section.offset, end), *shrunk.moves),
-        puts=(*shrunk.puts, *_pointer_edits(code, bundles, shrunk)),
+        puts=shrunk.puts,
+        pointers=tuple(_pointer_edits(code, bundles, shrunk)),
     )
 
 
@@ -155,8 +158,8 @@ def _pointer_edits(code: Registered, bundles: Sequence[_Bundle], shrunk: Shrunk)
     for pointer in code.pointers:
         new = word.pack(moved[pointer.target])
         if pointer.addend is not None:
-            yield Put(shrunk.place(pointer.addend), new)
-        if pointer.addend is None or word_at(code.image, pointer.place) == pointer.target:
-            yield Put(shrunk.place(code.image.offset_of(pointer.place)), new)
+            yield Put(shrunk.follow(pointer.addend), new)
+        if word_at(code.image, pointer.place) == pointer.target:
+            yield Put(shrunk.follow(code.image.offset_of(pointer.place)), new)
     for offset, value in code.symbols:
-        yield Put(shrunk.place(offset), word.pack(moved[value]))
+        yield Put(shrunk.follow(offset), word.pack(moved[value]))

@@ -14,7 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary.elf.layout import read_image
-from axletree.binary.elf.pointers import names_within, pointers_into, relocated_within, static_symbols
+from axletree.binary.elf.pointers import (
+    dynamic_symbols,
+    entries_within,
+    pointers_into,
+    relocated_within,
+    static_symbols,
+)
 from axletree.core.errors import IntegrityError
 
 if TYPE_CHECKING:
@@ -42,7 +48,8 @@ class Registered(NamedTuple):
     pointers: tuple[Pointer, ...]
     """In wrappers, sorted by place; each leads to the start of a container, and each container has one at least."""
     symbols: tuple[tuple[int, int], ...]
-    """(where in the file its value stands, value) of symbols that only linkers and debuggers read."""
+    """(where in the file its value stands, value) of symbols for bundles, of all tables. Relocatable device code has
+    one for the loader, ``__hip_fatbin``."""
 
     def address(self, container: Container) -> int:
         """Where a container is loaded."""
@@ -80,13 +87,13 @@ def _read(image: Image, code: SectionCode) -> Registered | str:
         return "it is no 64-bit little-endian file"
     section = image.sections[found[0]]
     low, high = section.addr, section.addr + section.size
-    named = names_within(image, found[0])
-    if named is not None:
-        return f"{named} lies in {SECTION}"
+    entry = entries_within(image, low, high)
+    if entry is not None:
+        return f"{entry} lies in {SECTION}"
     if relocated_within(image, low, high):
         return f"the loader writes into {SECTION}"
     pointers = pointers_into(image, low, high)
-    symbols = static_symbols(image, found[0])
+    symbols = *dynamic_symbols(image, found[0]), *static_symbols(image, found[0])
     registered = Registered(image, found[0], code.containers, pointers, symbols)
     return _unregistered(registered) or registered
 
@@ -96,7 +103,7 @@ def _unregistered(code: Registered) -> str | None:
     starts = {code.address(container) for container in code.containers}
     for pointer in code.pointers:
         offset = code.image.offset_of(pointer.place)
-        if not pointer.relative or code.image.reader.read(offset - 8, 4) != WRAPPER_MAGIC:
+        if pointer.kind == "other" or code.image.reader.read(offset - 8, 4) != WRAPPER_MAGIC:
             return f"something else than the wrapper of a bundle points into {SECTION}"
         if pointer.target not in starts:
             return f"a wrapper points into {SECTION}, but to no bundle"
