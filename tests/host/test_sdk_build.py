@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NAMES = [
-    "gizmo-2.5-py3-none-any.whl",
-    "gizmo_core-2.5-py3-none-{}.whl",
-    "gizmo_device_gfx1030-2.5-py3-none-{}.whl",
-    "gizmo_device_gfx900-2.5-py3-none-{}.whl",
-    "gizmo_device_gfx906-2.5-py3-none-{}.whl",
-    "gizmo_devel-2.5-py3-none-any.whl",
-    "gizmo_libraries-2.5-py3-none-{}.whl",
-    "gizmo_libraries_gfx9_0-2.5-py3-none-{}.whl",
+    "gizmo-2.5-py3-none-any",
+    "gizmo_core-2.5-py3-none-manylinux",
+    "gizmo_device_gfx1030-2.5-py3-none-manylinux",
+    "gizmo_device_gfx900-2.5-py3-none-manylinux",
+    "gizmo_device_gfx906-2.5-py3-none-manylinux",
+    "gizmo_devel-2.5-py3-none-any",
+    "gizmo_libraries-2.5-py3-none-manylinux",
+    "gizmo_libraries_gfx9_0-2.5-py3-none-manylinux",
 ]
 
 
@@ -91,10 +92,7 @@ def shipped(folder: Path) -> Any:
 
 
 def test_what_comes_out(dist: Path) -> None:
-    found = sorted(path.name for path in dist.glob("*.whl"))
-    platform = wheels(dist)["gizmo_core"].stem.rpartition("-")[2]
-    assert platform.startswith("manylinux_")
-    assert found == sorted(name.format(platform) for name in NAMES)
+    assert sorted(re.sub(r"_\d+_\d+_\w+$", "", path.stem) for path in dist.glob("*.whl")) == NAMES
     assert (dist / "simple/gizmo-core/index.html").exists()
 
 
