@@ -25,7 +25,7 @@ from support.gizmo_sdk import MANIFEST, make_gizmo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAMES = [
+NAMES = {
     "gizmo-2.5-py3-none-any",
     "gizmo_core-2.5-py3-none-manylinux",
     "gizmo_device_gfx1030-2.5-py3-none-manylinux",
@@ -34,7 +34,7 @@ NAMES = [
     "gizmo_devel-2.5-py3-none-any",
     "gizmo_libraries-2.5-py3-none-manylinux",
     "gizmo_libraries_gfx9_0-2.5-py3-none-manylinux",
-]
+}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def shipped(folder: Path) -> Any:
 
 
 def test_what_comes_out(dist: Path) -> None:
-    assert sorted(re.sub(r"_\d+_\d+_\w+$", "", path.stem) for path in dist.glob("*.whl")) == NAMES
+    assert {re.sub(r"_\d+_\d+_x86_64$", "", path.stem) for path in dist.glob("*.whl")} == NAMES
     assert (dist / "simple/gizmo-core/index.html").exists()
 
 
