@@ -67,6 +67,7 @@ class PackageFile:
     libraries: tuple[Library, ...] = field(default=(), metadata={"of": Library})
     commands: tuple[Command, ...] = field(default=(), metadata={"of": Command})
     system: tuple[SystemNeed, ...] = field(default=(), metadata={"of": SystemNeed})
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ class SdkFile:
     cmake: str = "lib/cmake"
     root_package: str = "core"
     cmake_package: str = ""
+    cmake_targets: tuple[str, ...] = ()
+    cmake_program: str = ""
+    cmake_compiler: str = ""
 
 
 @dataclass(frozen=True, eq=False)

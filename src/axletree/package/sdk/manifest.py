@@ -49,6 +49,21 @@ class About(Table, frozen=True, kw_only=True):
     cmake_package: Annotated[
         str, Meta(description="A package that `find_package` finds; self tests compile against it.")
     ] = ""
+    cmake_targets: Annotated[
+        tuple[str, ...], Meta(description="Imported targets that self tests link a program with: `hip::device`.")
+    ] = ()
+    cmake_program: Annotated[
+        str,
+        Meta(
+            description="The program, in C++. It must end with exit code 0 where there is no GPU, too. Without one an empty program is linked."
+        ),
+    ] = ""
+    cmake_compiler: Annotated[
+        Places,
+        Meta(
+            description="Its compiler, or several, of which the first that is there counts. Without one it is the host's."
+        ),
+    ] = ()
     root_package: Annotated[
         str, Meta(description="Package whose folder is the root where the devel package is not installed.")
     ] = "core"

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.trees import is_safe_path
+from axletree.package.sdk.cmake_checks import cmake_faults
 from axletree.package.sdk.globs import glob_fault
 from axletree.package.sdk.targets import bare_target, is_family, is_target
 from axletree.recipe.faults import Fault, suggestion
@@ -80,6 +81,9 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     )
     yield from _places(sdk.bin, ("sdk", "bin"))
     yield from _places(sdk.cmake, ("sdk", "cmake"))
+    if sdk.cmake_compiler:
+        yield from _places(sdk.cmake_compiler, ("sdk", "cmake-compiler"))
+    yield from cmake_faults(sdk)
     yield from _one_line(sdk.summary, ("sdk", "summary"))
     known = {package.name: package for package in manifest.package if package.kind != "devel"}
     needs: tuple[Path, ...] = tuple(

@@ -316,6 +316,9 @@ def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: st
         cmake=first_place(about.cmake, present) or "lib/cmake",
         root_package=about.root_package,
         cmake_package=about.cmake_package,
+        cmake_targets=about.cmake_targets,
+        cmake_program=about.cmake_program,
+        cmake_compiler=first_place(about.cmake_compiler, present) or "",
     )
 
 

@@ -128,3 +128,9 @@ class SdkFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The package whose platform folder is the root while the devel package is not there."""
     cmake_package: str = ""
     """What a self test finds with ``find_package`` and compiles a program against."""
+    cmake_targets: tuple[str, ...] = ()
+    """Imported targets that the program is linked with: ``hip::device``."""
+    cmake_program: str = ""
+    """The program, in C++; it must end with 0, also where there is no GPU. Without one an empty program is linked."""
+    cmake_compiler: str = ""
+    """Its compiler, below the root; empty: the host's."""
