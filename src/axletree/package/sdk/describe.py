@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from axletree.package.partition import glob_matches
+from axletree.package.sdk.globs import glob_matcher
 from axletree.package.sdk.payload import is_library
 from axletree.package.sdk.shipped import ShippedCommand, ShippedLibrary
 
@@ -35,7 +35,8 @@ def list_libraries(
     First is one that can be loaded alone, that lies higher, whose path is less.
     """
     paths = [path for path, facts in files.items() if is_library(facts)]
-    alone = {path: not glob_matches_any(manifest.libraries.dependent, path) for path in paths}
+    dependent = glob_matcher(manifest.libraries.dependent)
+    alone = {path: not dependent(path) for path in paths}
     taken: set[str] = set()
     found: dict[str, ShippedLibrary] = {}
     for path in sorted(paths, key=lambda path: (not alone[path], path.count("/"), path)):
@@ -55,11 +56,6 @@ def list_libraries(
     return tuple(found[path] for path in sorted(found))
 
 
-def glob_matches_any(patterns: Iterable[str], path: str) -> bool:
-    """Whether one of several globs matches a path."""
-    return any(glob_matches(pattern, (path,)) for pattern in patterns)
-
-
 def list_commands(
     programs: Iterable[str], manifest: Manifest, *, taken: Collection[str] = ()
 ) -> tuple[ShippedCommand, ...]:
@@ -71,8 +67,9 @@ def list_commands(
         taken: names that packages before it have.
     """
     found: dict[str, ShippedCommand] = {}
+    rules = [(glob_matcher(each.files), each) for each in manifest.command]
     for path in sorted(programs, key=lambda path: (path.count("/"), path)):
-        rule = next((each for each in manifest.command if glob_matches_any(each.files, path)), None)
+        rule = next((each for matches, each in rules if matches(path)), None)
         name = posixpath.basename(path)
         if rule is not None and name not in taken and name not in found:
             found[name] = ShippedCommand(

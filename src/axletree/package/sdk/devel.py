@@ -9,12 +9,12 @@ import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.sdk.entries import Entry
-from axletree.package.sdk.links import SdkTree, relative
+from axletree.package.sdk.links import SdkTree, folders_of, relative
 from axletree.package.sdk.payload import library_place
 from axletree.package.sdk.plan import DevelItem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from axletree.binary.elf.edit import ElfChange
     from axletree.binary.elf.facts import ElfFacts
@@ -70,7 +70,7 @@ class _Devel:
             self.add_own(entry)
         for entry in owned:
             self.add_names(entry)
-        folders = {above for path in self.found for above in _above(path)}
+        folders = folders_of(self.found)
         self.check(folders)
         if self.problems:
             raise IntegrityError(*self.problems, hint="change the claims, or [[drop]] what is not wanted")
@@ -144,8 +144,3 @@ def place_changes(items: Iterable[DevelItem], changes: Mapping[str, ElfChange]) 
     return tuple(
         msgspec.structs.replace(item, change=changes[item.path]) if item.path in changes else item for item in items
     )
-
-
-def _above(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path

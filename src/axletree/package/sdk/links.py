@@ -20,7 +20,7 @@ class SdkTree:
     def __init__(self, entries: Iterable[Entry]) -> None:
         """Look at entries, each path once."""
         self.entries: Mapping[str, Entry] = {entry.path: entry for entry in entries}
-        self.folders = {above for path in self.entries for above in _above(path)} | {
+        self.folders = folders_of(self.entries) | {
             path for path, entry in self.entries.items() if entry.kind == "folder"
         }
 
@@ -59,6 +59,12 @@ def relative(path: str, *, beside: str) -> str:
     return posixpath.relpath(f"/{path}", f"/{posixpath.dirname(beside)}")
 
 
-def _above(path: str) -> Iterable[str]:
-    while path := path.rpartition("/")[0]:
-        yield path
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """All folders that some paths lie in."""
+    found: set[str] = set()
+    for path in paths:
+        above = path.rpartition("/")[0]
+        while above and above not in found:  # what is above a known folder is known
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found

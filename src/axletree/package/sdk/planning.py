@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,14 +13,14 @@ from axletree.package.sdk.describe import environment, first_place, list_command
 from axletree.package.sdk.devel import list_devel, place_changes
 from axletree.package.sdk.devices import Split, folder_of, split_devices
 from axletree.package.sdk.entries import GENERIC, Entry
-from axletree.package.sdk.links import SdkTree
+from axletree.package.sdk.links import SdkTree, folders_of
 from axletree.package.sdk.payload import Payload, lay_out_payloads
 from axletree.package.sdk.plan import DevelItem, Item, PackagePlan, SdkPlan
 from axletree.package.sdk.shipped import PackageFile, SdkFile, SdkPackage
 from axletree.package.sdk.targets import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from axletree.package.sdk.manifest import Manifest, Package
 
@@ -56,7 +55,9 @@ class _Planner:
         self.manifest = manifest
         self.known = known
         self.version = version
-        self.generic = tuple(entry for entry in known.entries if entry.target == GENERIC)
+        self.by_target = _grouped(known.entries)
+        self.owned_by_target = {name: _grouped(entries) for name, entries in known.owned.items()}
+        self.generic = self.by_target.get(GENERIC, ())
         self.tree = SdkTree(self.generic)
         self.packages = {package.name: package for package in manifest.package}
         # one manifest serves many inputs: a package of which this one has nothing is not made
@@ -102,15 +103,14 @@ class _Planner:
         )
 
     def owned(self, package: str, target: str) -> tuple[Entry, ...]:
-        return tuple(entry for entry in self.known.owned.get(package, ()) if entry.target == target)
+        return self.owned_by_target[package].get(target, ())
 
     def targeted(self) -> dict[str, tuple[Item, ...]]:
         """Package -> what artifacts for single targets or families bring; their paths may be the same."""
         found: dict[str, tuple[Item, ...]] = {package.name: () for package in self.runtime}
-        for target in sorted({entry.target for entry in self.known.entries} - {GENERIC}):
-            entries = [entry for entry in self.known.entries if entry.target == target]
+        for target in sorted(self.by_target.keys() - {GENERIC}):
             owned = {package.name: self.owned(package.name, target) for package in self.runtime}
-            tree = SdkTree([*self.generic, *entries])
+            tree = SdkTree([*self.generic, *self.by_target[target]])
             for name, payload in lay_out_payloads(owned, self.folders, tree, self.known.facts).items():
                 found[name] += payload.items
         return found
@@ -265,6 +265,7 @@ class _Planner:
                 [item.path for item in items if item.executable], self.manifest, taken=self.commands
             ),
             system=closure.system,
+            links=self.manifest.devel.links,
         )
         return place_changes(items, closure.changes), about
 
@@ -322,6 +323,14 @@ def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: st
     )
 
 
+def _grouped(entries: Iterable[Entry]) -> dict[str, tuple[Entry, ...]]:
+    """Target -> what is for it."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.target, []).append(entry)
+    return {target: tuple(group) for target, group in found.items()}
+
+
 def _first_of_each_path(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """What artifacts of several targets bring under one path, such as headers, is in the devel package once."""
     found: dict[str, Entry] = {}
@@ -341,9 +350,4 @@ def _changed(items: Sequence[Item], closure: Closure) -> tuple[Item, ...]:
 
 def _present(entries: Sequence[Entry]) -> Collection[str]:
     paths = {entry.path for entry in entries}
-    for path in tuple(paths):
-        above = posixpath.dirname(path)
-        while above and above not in paths:
-            paths.add(above)
-            above = posixpath.dirname(above)
-    return paths
+    return paths | folders_of(paths)
