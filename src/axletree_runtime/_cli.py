@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._sdk import Sdk
     from ._select import Selection
 
-LINK_MODES = ("auto", "hardlink", "symlink", "copy")
+LINK_MODES = ("auto", "hardlink", "symlink", "copy", "reflink")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

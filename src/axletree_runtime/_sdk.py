@@ -68,6 +68,7 @@ class PackageFile:
     commands: tuple[Command, ...] = field(default=(), metadata={"of": Command})
     system: tuple[SystemNeed, ...] = field(default=(), metadata={"of": SystemNeed})
     links: tuple[str, ...] = ()
+    """Of the devel package: globs of links to files that stay symbolic."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,6 @@ FAMILIES = {"gfx94x": ("gfx941", "gfx942"), "gfx110x": ("gfx1100", "gfx1101")}
 TARGETS = ("gfx942", "gfx1100")
 """Those that have a device package."""
 _DEVEL_FILES = {
-    "__init__.py": b"",
     "include/hip/hip_runtime.h": b"#pragma once\n",
     "amdgcn/bitcode/ocml.bc": b"BC",
     "lib/cmake/hip/hip-config.cmake": b"set(HIP_FOUND TRUE)\n",
@@ -204,7 +203,7 @@ def _install_package(site: Site, package: shipped.SdkPackage, version: str, deve
     encoded = msgspec.json.encode(about, order="sorted")
     module = package.dist.replace("-", "_")
     if package.kind == "devel":
-        payload = devel_tar(site.sdk, {**_DEVEL_FILES, **devel_files, shipped.FILE: encoded})
+        payload = devel_tar(site.sdk, {**_DEVEL_FILES, **devel_files})
         files = {"__init__.py": b"", shipped.FILE: encoded, "_devel.tar": payload}
         _install(site, package.dist, version, {f"{module}/{name}": content for name, content in files.items()})
         return
@@ -246,17 +245,16 @@ def package_file(sdk: shipped.SdkFile, package: shipped.SdkPackage, version: str
 
 def devel_tar(sdk: shipped.SdkFile, files: Mapping[str, bytes]) -> bytes:
     """The devel payload: its own files, and links to those of the packages for run time."""
-    (devel,) = (each for each in sdk.packages if each.kind == "devel")
     links = dict(_DEVEL_LINKS)
     for package in sdk.packages:
         if package.kind == "core" or (package.kind == "libraries" and not package.targets):
             for name in _payload(package):
                 links[name] = f"{'../' * (name.count('/') + 1)}{package.folder}/{name}"
-    folders = {str(up) for name in (*files, *links) for up in Path(name).parents} | {"."}
+    folders = {str(up) for name in (*files, *links) for up in Path(name).parents} - {"."}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name in sorted({*files, *links, *folders}):
-            member = tarfile.TarInfo(f"{devel.folder}/{name}" if name != "." else devel.folder)
+            member = tarfile.TarInfo(name)
             member.mode = 0o755 if name in folders or "bin/" in name else 0o644
             if name in files:
                 member.size = len(files[name])

@@ -76,6 +76,8 @@ class PackageFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     libraries: tuple[ShippedLibrary, ...] = ()
     commands: tuple[ShippedCommand, ...] = ()
     system: tuple[SystemNeed, ...] = ()
+    links: tuple[str, ...] = ()
+    """Of the devel package: globs of links to files that stay symbolic (:class:`manifest.Devel`)."""
 
 
 class SdkPackage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

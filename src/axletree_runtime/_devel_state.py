@@ -1,0 +1,144 @@
+"""What there is of a devel tree, and its removal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import _devel, _journal, _record
+from ._devel_links import is_overlay
+from ._devel_lock import locked
+from ._devel_places import Place, cache_places, remove_cache, site_place
+from ._devel_update import differences, foreign_files
+from ._sdk import SdkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ._sdk import Sdk
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class State:
+    """What there is of the devel tree."""
+
+    installed: bool
+    """Whether the devel package is."""
+    root: Path | None
+    """Where a tree lies, whether it counts or not."""
+    current: bool
+    """Whether it counts: ``devel_root`` gives it."""
+    place: str = ""
+    """``site``, ``cache``, or empty where there is none."""
+    mode: str = ""
+    """Its link mode."""
+    version: str = ""
+    recorded: bool = False
+    """Whether uninstalling the devel package removes it."""
+    problems: tuple[str, ...] = ()
+    """What is wrong, each with what to do."""
+    leftovers: tuple[Path, ...] = ()
+    """What nobody needs: of runs that were killed, of packages that are gone, files that were moved aside."""
+    foreign: tuple[str, ...] = ()
+    """Files in the tree that others made; they go with it."""
+
+
+def find_state(sdk: Sdk) -> State:
+    """See :func:`_devel.state`."""
+    package = sdk.devel_package()
+    if package is None:
+        return State(installed=False, root=None, current=False)
+    beside = site_place(sdk, package.folder)
+    installed = sdk.devel_module() is not None
+    found = _devel.find_tree(sdk)
+    place = found[0] if found else beside
+    command, root = sdk.file.command, place.root
+    mark = _journal.read_mark(root)
+    there = os.path.lexists(root)
+    leftovers = [
+        each
+        for each in sorted(beside.site.glob(f"{package.folder}.*"))
+        if each.name.startswith((f"{package.folder}.tmp", f"{package.folder}.saved"))
+    ]
+    problems: list[str] = []
+    recorded = False
+    if there and not place.cache and installed:
+        record = _record.find_record(beside.site, package.dist, sdk.shipped(package).version)
+        recorded = record is not None and _record.has_rows(record, [root.name])
+        if not recorded:
+            problems.append(
+                f"RECORD of {package.dist} does not name {root}: {command} repair, or deinit before it goes"
+            )
+    if there and not installed:
+        leftovers.append(root)
+        problems.append(f"{root} is left of {package.dist}, which is not installed: {command} deinit removes it")
+    elif there and mark is None:
+        problems.append(f"{root} is no devel tree of this SDK: {command} init moves it aside")
+    elif there and mark is not None and found is None:
+        problems.append(_stale(sdk, place, mark))
+    if mark is not None and mark.mode == "hardlink" and is_overlay(beside.site):
+        problems.append(
+            f"{root} was made with hard links on overlayfs, where they become copies: {command} init --link-mode symlink"
+        )
+    return State(
+        installed=installed,
+        root=root if there else None,
+        current=found is not None,
+        place=("cache" if place.cache else "site") if there else "",
+        mode=mark.mode if mark else "",
+        version=mark.version if mark else "",
+        recorded=recorded,
+        problems=tuple(problems),
+        leftovers=tuple(leftovers),
+        foreign=tuple(foreign_files(root)) if mark is not None else (),
+    )
+
+
+def remove_all(sdk: Sdk) -> tuple[str, ...]:
+    """See :func:`_devel.deinit`."""
+    package = sdk.devel_package()
+    if package is None:
+        return ()
+    beside = site_place(sdk, package.folder)
+    module = sdk.devel_module()
+    done: list[str] = []
+    record = _record.find_record(beside.site, package.dist, sdk.shipped(package).version) if module else None
+    try:
+        rows = record is not None and _record.has_any_row(record, beside.names)
+        if os.path.lexists(beside.root) or os.path.lexists(beside.work) or rows:
+            with locked(module, beside.work / "lock") if module else nullcontext():
+                done += _remove_beside(sdk, beside, record)
+        for each in cache_places(sdk, package.folder):
+            mark = _journal.read_mark(each.root)
+            if mark and mark.site == os.path.realpath(beside.site):
+                remove_cache(each)
+                done.append(f"removed {each.root}")
+    except OSError as error:
+        raise SdkError(f"{error.filename or beside.root} can't be removed: {error.strerror or error}") from error
+    return tuple(done)
+
+
+def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
+    """Remove the tree beside its package: first out of sight, then what is in it, last the rows that cover both."""
+    done: list[str] = []
+    root, work = place.root, place.work
+    work.mkdir(exist_ok=True)
+    if os.path.lexists(root):
+        if root.is_symlink() or (_journal.read_mark(root) is None and any(root.iterdir())):
+            raise SdkError(f"{root} is no devel tree of this SDK: remove it yourself")
+        others = foreign_files(root)
+        if others:
+            shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+            sys.stderr.write(f"{sdk.file.command}: with files in it that others made: {shown}\n")
+        root.rename(work / f"gone-{os.getpid()}")
+        done.append(f"removed {root}")
+    if record is not None:
+        _record.remove_rows(record, place.names, work)
+    shutil.rmtree(work)
+    return done
