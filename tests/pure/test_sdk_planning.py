@@ -214,6 +214,34 @@ def test_libraries_are_there_once_under_their_sonames(sdk: Sdk) -> None:
     assert core["lib/libgizmo.so.1"].entry.path == "lib/libgizmo.so.1.2.3"
 
 
+def test_plugins_keep_the_name_that_they_are_opened_by(sdk: Sdk) -> None:
+    sdk.file("core", "lib/python3/_gizmo.cpython-311-x86_64-linux-gnu.so", library("_gizmo.so"))
+    sdk.file("core", "lib/plugins/plug.so.1", library("libplug.so"))
+    sdk.link("core", "lib/plugins/plug.so", "plug.so.1")
+    sdk.file("core", "lib/libodd.so", library("../build/libodd.so.1"))
+    sdk.link("core", "lib/odd.so", "libodd.so")
+    plan = sdk.plan()
+    core = items(plan, "gizmo-core")
+    kept = {"lib/python3/_gizmo.cpython-311-x86_64-linux-gnu.so", "lib/plugins/plug.so.1", "lib/libodd.so"}
+    assert kept < core.keys()
+    assert core["lib/plugins/plug.so"].entry.path == "lib/plugins/plug.so.1"
+    assert core["lib/odd.so"].entry.path == "lib/libodd.so"
+    devel = {item.path: item.link for item in plan.devel}
+    assert devel["lib/plugins/plug.so.1"] == "../../../_gizmo_core/lib/plugins/plug.so.1"
+    assert devel["lib/plugins/plug.so"] == "plug.so.1"
+
+
+def test_a_library_is_found_by_a_soname_that_no_link_of_the_tree_gives_it(sdk: Sdk) -> None:
+    sdk.file("core", "lib/libnumbered.so.7.1", library("libnumbered.so.7"))
+    sdk.file("core", "lib/wanted.so", library("libwanted.so.2"))
+    sdk.file("core", "lib/private/impl.so", library("libimpl.so.3"))
+    sdk.link("core", "lib/libimpl.so.3", "private/impl.so")
+    sdk.file("core", "lib/libuser.so.1", library("libuser.so.1", "libwanted.so.2", "libimpl.so.3"))
+    core = items(sdk.plan(), "gizmo-core")
+    assert {"lib/libnumbered.so.7", "lib/libwanted.so.2", "lib/private/libimpl.so.3"} < core.keys()
+    assert rpath(core["lib/libuser.so.1"]) == ("$ORIGIN", "$ORIGIN/private")
+
+
 def test_a_link_to_a_program_becomes_a_launcher(sdk: Sdk) -> None:
     sdk.link("extra", "libexec/deep/gizmocc-1", "../../bin/gizmocc")
     plan = sdk.plan()
@@ -454,7 +482,7 @@ def test_libraries_are_listed_with_what_they_need_of_the_sdk(sdk: Sdk) -> None:
     assert libraries["lib/libgizmo.so.1"] == ShippedLibrary(
         shortname="gizmo", path="lib/libgizmo.so.1", soname="libgizmo.so.1", needs=("libopened.so.2",)
     )
-    plugin = libraries["lib/plugins/libgizmo.so.1"]
+    plugin = libraries["lib/plugins/libgizmo.so"]
     assert (plugin.shortname, plugin.standalone) == ("libgizmo.so.1", False)
     assert libraries["lib/libmaybe2.so.1"].optional
 

@@ -17,7 +17,7 @@ from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import Problem
 from axletree.package.libraries.linkage import is_loader
 from axletree.package.libraries.providers import Provider
-from axletree.package.libraries.relocate import plan_search_paths
+from axletree.package.libraries.relocate import opened_names, plan_search_paths
 from axletree.package.sdk.payload import is_library
 from axletree.package.sdk.shipped import SystemNeed
 
@@ -68,6 +68,7 @@ def close(
     fixed = [each for each in beside if not each.device]
     providers = tuple(_providers([each for each in beside if each.device]))
     inside = {name for each in (folder, *beside) for name in _names(each)}
+    opens = manifest.libraries.opens
     hosts = _host_libraries(own.values(), manifest, promised) - inside
     relocation = plan_search_paths(
         own,
@@ -75,7 +76,7 @@ def close(
             posixpath.join(each.name, path) for each in fixed for path, facts in each.files.items() if is_library(facts)
         ],
         providers=providers,
-        dlopens=manifest.libraries.opens,
+        dlopens=opens,
         system=hosts,
     )
     changes = {
@@ -88,7 +89,7 @@ def close(
         needs={
             path: tuple(sorted(needs))
             for path, facts in folder.files.items()
-            if is_library(facts) and (needs := {*facts.needed, *_opened(path, facts, manifest)} & inside)
+            if is_library(facts) and (needs := {*facts.needed, *opened_names(path, facts, opens)} & inside)
         },
         system=tuple(_system(folder, hosts - set(promised), manifest)),
         problems=tuple(_problem(each, folder, beside, others) for each in relocation.unreached if not each.opened),
@@ -130,11 +131,6 @@ def _listed(soname: str, manifest: Manifest) -> str | None:
 
 def _names(folder: Folder) -> Iterator[str]:
     return (posixpath.basename(path) for path, facts in folder.files.items() if is_library(facts))
-
-
-def _opened(path: str, facts: ElfFacts, manifest: Manifest) -> Iterator[str]:
-    for key in dict.fromkeys([path, facts.soname or "", posixpath.basename(path)]):
-        yield from manifest.libraries.opens.get(key, ())
 
 
 def _system(folder: Folder, hosts: set[str], manifest: Manifest) -> Iterator[SystemNeed]:

@@ -10,15 +10,13 @@ import msgspec
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.sdk.entries import Entry
 from axletree.package.sdk.links import SdkTree, folders_of, relative
-from axletree.package.sdk.payload import library_place
 from axletree.package.sdk.plan import DevelItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from axletree.binary.elf.edit import ElfChange
-    from axletree.binary.elf.facts import ElfFacts
-    from axletree.package.sdk.payload import Payload
+    from axletree.package.sdk.payload import LibraryPlaces, Payload
 
 
 def list_devel(
@@ -26,7 +24,7 @@ def list_devel(
     mirrored: Mapping[str, tuple[Sequence[Entry], Payload]],
     devices: Iterable[str],
     tree: SdkTree,
-    facts: Mapping[str, ElfFacts],
+    libraries: LibraryPlaces,
     *,
     root: str,
 ) -> tuple[DevelItem, ...]:
@@ -37,20 +35,20 @@ def list_devel(
         mirrored: platform folder -> the entries and the payload of its package, without what is for single GPUs.
         devices: paths of files that only packages for GPUs have: whoever expands the payload adds those that are there.
         tree: the whole SDK.
-        facts: where its content lies -> facts of each ELF file.
+        libraries: where libraries of that tree lie.
         root: folder that the payload is expanded into, beside the platform folders.
 
     Raises:
         IntegrityError: a link that leads nowhere, or two members for one place. Names all.
     """
-    return _Devel(set(devices), tree, facts, root).members(added, mirrored)
+    return _Devel(set(devices), tree, libraries, root).members(added, mirrored)
 
 
 class _Devel:
-    def __init__(self, devices: set[str], tree: SdkTree, facts: Mapping[str, ElfFacts], root: str) -> None:
+    def __init__(self, devices: set[str], tree: SdkTree, libraries: LibraryPlaces, root: str) -> None:
         self.devices = devices
         self.tree = tree
-        self.facts = facts
+        self.libraries = libraries
         self.root = root
         self.found: dict[str, DevelItem] = {}
         self.inside: list[DevelItem] = []  # links that lead to other members
@@ -81,10 +79,7 @@ class _Devel:
         """Whether a link is the SONAME of a library, and so the place where the library itself lies from now on."""
         real = self.tree.real(entry.path)
         target = self.tree.entries.get(real) if real is not None else None
-        return target is not None and self.place(target) == entry.path
-
-    def place(self, entry: Entry) -> str:
-        return library_place(entry.path, self.facts.get(entry.source))
+        return target is not None and self.libraries.of(target) == entry.path
 
     def add(self, item: DevelItem) -> None:
         other = self.found.setdefault(item.path, item)
@@ -96,12 +91,12 @@ class _Devel:
         if entry.kind == "folder":
             self.add(DevelItem(path=entry.path, kind="folder"))
         elif entry.kind == "file":
-            self.add(DevelItem(path=self.place(entry), kind="file", entry=entry, executable=entry.executable))
+            self.add(DevelItem(path=self.libraries.of(entry), kind="file", entry=entry, executable=entry.executable))
 
     def add_names(self, entry: Entry) -> None:
         """Further names of what is there: links as they are, and the former name of a library."""
         if entry.kind == "file":
-            place = self.place(entry)
+            place = self.libraries.of(entry)
             if place != entry.path:
                 self.add_link(entry.path, posixpath.basename(place))
         elif entry.kind == "link" and not self.is_library_name(entry):

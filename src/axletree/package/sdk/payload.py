@@ -1,8 +1,8 @@
 """What a platform folder of a package for run time holds: files only, since wheels have no links.
 
-A shared library is there once, under its SONAME, which is what loaders ask for. A link to a program becomes a launcher
-(the program may look at the name that it was called by), any other link to a file a copy. Links to folders stay out:
-only the devel package has them.
+A shared library is there once, under the name that it is loaded by, which is its SONAME for most. A link to a program
+becomes a launcher (the program may look at the name that it was called by), any other link to a file a copy. Links to
+folders stay out: only the devel package has them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from axletree.package.sdk.links import relative
 from axletree.package.sdk.plan import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.links import SdkTree
+
+
+_DANGLING = "a link that leads nowhere is broken for users: add what it leads to, or a [[drop]] that names it"
+_TWICE = "keep one of them: exclude the other from the claim, or name it in a [[drop]]"
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +33,6 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
     items: tuple[Item, ...]
     """Sorted by path."""
-    renamed: dict[str, str]
-    """Path of a library in the tree -> its path here, where that is another."""
     notes: tuple[str, ...]
 
 
@@ -44,11 +46,50 @@ def is_program(facts: ElfFacts | None) -> bool:
     return facts is not None and (facts.kind == "executable" or (facts.interpreter is not None and not facts.soname))
 
 
-def library_place(path: str, facts: ElfFacts | None) -> str:
-    """Where a library lies once its name is its SONAME: in the folder that it lies in. Other files stay."""
-    if facts is None or not facts.soname or "/" in facts.soname or not is_library(facts):
-        return path
-    return posixpath.join(posixpath.dirname(path), facts.soname)
+class LibraryPlaces:
+    """Where the libraries of a tree lie in packages: in their folder, under the name that they are loaded by.
+
+    That is the SONAME where something of that name is beside the library or leads to it, where its file has that name
+    and a number, or where others ask for it and nothing else is called so. Plugins and extension modules of Python are
+    opened by the name of their file, whatever SONAME their build gave them.
+    """
+
+    def __init__(self, tree: SdkTree, facts: Mapping[str, ElfFacts], asked: Collection[str]) -> None:
+        """Look at the links of a tree.
+
+        Args:
+            tree: the whole SDK.
+            facts: where its content lies -> facts of each ELF file.
+            asked: SONAMEs that libraries and programs of the SDK need or open.
+        """
+        self._tree = tree
+        self._facts = facts
+        names = {posixpath.basename(path) for path in tree.entries}
+        self._unserved = {soname for soname in asked if soname not in names}
+        self._links = {
+            (tree.real(path), posixpath.basename(path)) for path, entry in tree.entries.items() if entry.kind == "link"
+        }
+
+    def of(self, entry: Entry) -> str:
+        """The path of a file below its platform folder."""
+        facts = self._facts.get(entry.source)
+        soname = facts.soname if is_library(facts) and facts is not None else None
+        if not soname or "/" in soname:
+            return entry.path
+        folder, name = posixpath.split(entry.path)
+        place = posixpath.join(folder, soname)
+        asked_for = (
+            place in self._tree.entries
+            or (entry.path, soname) in self._links
+            or name.startswith(f"{soname}.")
+            or soname in self._unserved
+        )
+        return place if asked_for else entry.path
+
+    def under_soname(self, entry: Entry) -> bool:
+        """Whether a library lies under its SONAME: nobody misses its other names then."""
+        facts = self._facts.get(entry.source)
+        return is_library(facts) and facts is not None and posixpath.basename(self.of(entry)) == facts.soname
 
 
 def lay_out_payloads(
@@ -56,6 +97,7 @@ def lay_out_payloads(
     folders: Mapping[str, str],
     tree: SdkTree,
     facts: Mapping[str, ElfFacts],
+    libraries: LibraryPlaces,
 ) -> dict[str, Payload]:
     """The platform folders of packages for run time.
 
@@ -64,24 +106,24 @@ def lay_out_payloads(
         folders: package -> its platform folder.
         tree: the whole SDK.
         facts: where its content lies -> facts of each ELF file.
+        libraries: where libraries of that tree lie.
 
     Raises:
         IntegrityError: a link that leads nowhere, or two files for one place. Names all.
     """
     places = {
-        entry.path: (folders[package], library_place(entry.path, facts.get(entry.source)))
+        entry.path: (folders[package], libraries.of(entry))
         for package, entries in owned.items()
         for entry in entries
         if entry.kind == "file"
     }
     problems: list[Problem] = []
     payloads = {
-        package: _Folder(package, folders[package], tree, facts, places, problems).payload(entries)
+        package: _Folder(package, folders[package], tree, facts, libraries, places, problems).payload(entries)
         for package, entries in owned.items()
     }
     if problems:
-        hint = "a link that leads nowhere is broken for users: add what it leads to, or a [[drop]] that names it"
-        raise IntegrityError(*problems, hint=hint)
+        raise IntegrityError(*problems)
     return payloads
 
 
@@ -94,6 +136,7 @@ class _Folder:
         folder: str,
         tree: SdkTree,
         facts: Mapping[str, ElfFacts],
+        libraries: LibraryPlaces,
         places: Mapping[str, tuple[str, str]],
         problems: list[Problem],
     ) -> None:
@@ -101,10 +144,10 @@ class _Folder:
         self.folder = folder
         self.tree = tree
         self.facts = facts
+        self.libraries = libraries
         self.places = places
         self.problems = problems
         self.notes: list[str] = []
-        self.renamed: dict[str, str] = {}
 
     def payload(self, entries: Sequence[Entry]) -> Payload:
         items: dict[str, Item] = {}
@@ -113,17 +156,12 @@ class _Folder:
                 other = items.setdefault(item.path, item)
                 if other is not item:
                     message = f"{other.entry.path} and {item.entry.path} both want to be {item.path}"
-                    self.problems.append(Problem(file=self.package, message=message))
-        return Payload(
-            items=tuple(items[path] for path in sorted(items)), renamed=self.renamed, notes=tuple(self.notes)
-        )
+                    self.problems.append(Problem(file=self.package, message=message, hint=_TWICE))
+        return Payload(items=tuple(items[path] for path in sorted(items)), notes=tuple(self.notes))
 
     def items(self, entry: Entry) -> Iterator[Item]:
         if entry.kind == "file":
-            place = self.places[entry.path][1]
-            if place != entry.path:
-                self.renamed[entry.path] = place
-            yield Item(path=place, entry=entry)
+            yield Item(path=self.places[entry.path][1], entry=entry)
         elif entry.kind == "link":
             yield from self.link(entry)
 
@@ -131,15 +169,14 @@ class _Folder:
         real = self.tree.real(entry.path)
         if real is None:
             message = f"is a link to {entry.link}, which is not in the tree"
-            self.problems.append(Problem(file=entry.path, key=entry.artifact, message=message))
+            self.problems.append(Problem(file=entry.path, key=entry.artifact, message=message, hint=_DANGLING))
             return
         target = self.tree.entries.get(real)
         if target is None or target.kind != "file":
             return
-        found = self.facts.get(target.source)
-        if found is not None and is_library(found) and found.soname:
-            return  # under its SONAME it is there already
-        if not is_program(found):
+        if self.libraries.under_soname(target):
+            return
+        if not is_program(self.facts.get(target.source)):
             yield Item(path=entry.path, entry=target)
         elif real in self.places:
             folder, place = self.places[real]

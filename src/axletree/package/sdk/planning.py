@@ -14,7 +14,7 @@ from axletree.package.sdk.devel import list_devel, place_changes
 from axletree.package.sdk.devices import Split, folder_of, split_devices
 from axletree.package.sdk.entries import GENERIC, Entry
 from axletree.package.sdk.links import SdkTree, folders_of
-from axletree.package.sdk.payload import Payload, lay_out_payloads
+from axletree.package.sdk.payload import LibraryPlaces, Payload, lay_out_payloads
 from axletree.package.sdk.plan import DevelItem, Item, PackagePlan, SdkPlan
 from axletree.package.sdk.shipped import PackageFile, SdkFile, SdkPackage
 from axletree.package.sdk.targets import Selection
@@ -59,6 +59,9 @@ class _Planner:
         self.owned_by_target = {name: _grouped(entries) for name, entries in known.owned.items()}
         self.generic = self.by_target.get(GENERIC, ())
         self.tree = SdkTree(self.generic)
+        opened = (soname for sonames in manifest.libraries.opens.values() for soname in sonames)
+        self.asked = {soname for facts in known.facts.values() for soname in facts.needed}.union(opened)
+        self.libraries = LibraryPlaces(self.tree, known.facts, self.asked)
         self.packages = {package.name: package for package in manifest.package}
         # one manifest serves many inputs: a package of which this one has nothing is not made
         self.runtime = [
@@ -74,6 +77,7 @@ class _Planner:
             self.folders,
             self.tree,
             self.known.facts,
+            self.libraries,
         )
         targeted = self.targeted()
         splits = {
@@ -111,7 +115,8 @@ class _Planner:
         for target in sorted(self.by_target.keys() - {GENERIC}):
             owned = {package.name: self.owned(package.name, target) for package in self.runtime}
             tree = SdkTree([*self.generic, *self.by_target[target]])
-            for name, payload in lay_out_payloads(owned, self.folders, tree, self.known.facts).items():
+            libraries = LibraryPlaces(tree, self.known.facts, self.asked)
+            for name, payload in lay_out_payloads(owned, self.folders, tree, self.known.facts, libraries).items():
                 found[name] += payload.items
         return found
 
@@ -232,7 +237,7 @@ class _Planner:
         devices = {item.path for split in splits.values() for device in split.devices for item in device.items}
         root = self.folders[package.name]
         added = _first_of_each_path(self.known.owned.get(package.name, ()))
-        items = list_devel(added, mirrored, devices, self.tree, self.known.facts, root=root)
+        items = list_devel(added, mirrored, devices, self.tree, self.libraries, root=root)
         files = {
             item.path: self.known.facts[item.entry.source]
             for item in items
