@@ -20,6 +20,7 @@ class Host:
     root: Path = Path("/")
     """What paths are below."""
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    windows: bool = os.name == "nt"
 
     def read(self, path: str) -> str:
         """Text of a file; empty where it can't be read."""
@@ -38,6 +39,17 @@ class Host:
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
         return self._place(path).exists()
+
+    def may_use(self, path: str) -> bool:
+        """Whether this process may read and write a device."""
+        return os.access(self._place(path), os.R_OK | os.W_OK)
+
+    def group_of(self, path: str) -> str:
+        """Name of the group that a file belongs to; empty where that can't be told."""
+        try:
+            return self._place(path).group()
+        except (OSError, KeyError, NotImplementedError):
+            return ""
 
     def program(self, name: str) -> Path | None:
         """A program on ``PATH`` that is a binary: a script may be anything, another package's launcher for one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._libraries import same_version
@@ -101,18 +100,12 @@ def _content(bench: Bench, dist: str) -> Outcome:
 
 
 def _rows(bench: Bench, dist: str) -> list[tuple[Dist, Row]]:
-    """Lines of RECORD, without files that Python writes and those that expanding the devel package takes away."""
+    """Lines of RECORD, without files that Python writes, and without the devel tree, which has tests of its own."""
+    devel = bench.sdk.devel_package()
+    tree = devel.folder if devel else ""
     return [
         (found, row)
         for found in bench.dists.get(dist, [])[:1]
         for row in found.record
-        if not row.path.endswith(".pyc") and not _consumed(bench, dist, found, row)
+        if not row.path.endswith(".pyc") and not (tree and row.path.partition("/")[0] in (tree, f"{tree}.tmp"))
     ]
-
-
-def _consumed(bench: Bench, dist: str, found: Dist, row: Row) -> bool:
-    """Whether a file is the devel package's payload after it was unpacked."""
-    devel = bench.sdk.devel_package()
-    if devel is None or devel.dist != dist or not Path(row.path).name.startswith("_devel.tar"):
-        return False
-    return not (found.site / row.path).exists()
