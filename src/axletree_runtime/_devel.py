@@ -2,10 +2,10 @@
 
 How it can't be caught half-way:
 
-- RECORD gets one row for the tree's folder and one for the folder in which things are made (``_record.py`` says why
-  that is all), before either has anything in it.
-- A new tree is made in ``{root}.tmp/new`` and renamed to its place, with its mark and its listing in it (``_journal.py``).
-  A tree without a mark does not count. What a killed process left is thrown away by the next.
+- RECORD gets a row for the tree's folder (``_record.py`` says why that is all), and while somebody works one for the
+  folder in which things are made, before either has anything in it.
+- A new tree is made in ``{root}.tmp/new`` and renamed to its place, with its mark and its listing in it
+  (``_journal.py``). A tree without a mark does not count. What a killed process left is thrown away by the next.
 - A tree that is there is brought in line with packages that came, went or were installed again member by member, each
   by a rename; the mark is written last.
 - One process works, the others wait and look again (``_devel_lock.py``).

@@ -51,7 +51,7 @@ def is_overlay(folder: Path) -> bool:
     """Whether a folder lies on a union file system, whose lower layers are not its own (Linux)."""
     try:
         device = folder.stat().st_dev
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     except OSError:
         return False
@@ -74,7 +74,7 @@ def can_symlink(work: Path) -> bool:
 def is_same_file(one: str, other: str) -> bool:
     """Whether two paths are one file, links followed."""
     try:
-        return os.path.samestat(os.stat(one), os.stat(other))  # noqa: PTH116  # thousands of paths
+        return os.path.samestat(os.stat(one), os.stat(other))  # thousands of paths
     except OSError:
         return False
 
@@ -85,7 +85,7 @@ def hardlink(source: str, place: str) -> None:
     Raises:
         OSError: it can't be made.
     """
-    os.link(os.path.realpath(source) if os.path.islink(source) else source, place)  # noqa: PTH114
+    os.link(os.path.realpath(source) if os.path.islink(source) else source, place)
     if not is_same_file(source, place):
         raise OSError(f"a hard link to {source} becomes another file")
 
@@ -104,7 +104,7 @@ def reflink(source: str, place: str) -> None:
     """
     import fcntl
 
-    with open(source, "rb") as old, open(place, "xb") as new:  # noqa: PTH123
+    with open(source, "rb") as old, open(place, "xb") as new:
         fcntl.ioctl(new.fileno(), _FICLONE, old.fileno())
     _like(source, place)
 
@@ -113,8 +113,8 @@ MAKERS: dict[str, Callable[[str, str], None]] = {"hardlink": hardlink, "copy": c
 
 
 def _like(source: str, place: str) -> None:
-    facts = os.stat(source)  # noqa: PTH116
-    os.chmod(place, facts.st_mode & 0o777 | 0o200)  # noqa: PTH101
+    facts = os.stat(source)
+    os.chmod(place, facts.st_mode & 0o777 | 0o200)
     os.utime(place, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
@@ -126,7 +126,7 @@ def _fault(mode: str, source: Path, work: Path) -> str:
             probe.symlink_to(source)
         elif mode != "copy":
             MAKERS[mode](str(source), str(probe))
-        return "" if mode == "copy" or mode == "reflink" or is_same_file(str(source), str(probe)) else "another file"
+        return "" if mode in {"copy", "reflink"} or is_same_file(str(source), str(probe)) else "another file"
     except (OSError, ImportError) as error:
         return f"{source}: {getattr(error, 'strerror', None) or error}"
     finally:

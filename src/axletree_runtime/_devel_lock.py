@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._sdk import SdkError
 
@@ -79,19 +79,24 @@ def _lock(file: int, *, wait: bool) -> bool:
     if sys.platform == "win32":
         import msvcrt
 
-        while True:
-            try:
-                msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-            except OSError:
-                if not wait:
-                    return False
-                time.sleep(_PAUSE)
-            else:
-                return True
+        while not _lock_byte(file, msvcrt):
+            if not wait:
+                return False
+            time.sleep(_PAUSE)
+        return True
     import fcntl
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
+        return False
+    return True
+
+
+def _lock_byte(file: int, msvcrt: Any) -> bool:
+    """Windows: whether the first byte of a file could be locked at once."""
+    try:
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    except OSError:
         return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._devel_links import MAKERS, hardlink, is_same_file
@@ -60,17 +61,17 @@ class Tree:
         """Whether there is the right thing at a path."""
         place = self.at(path)
         try:
-            facts = os.lstat(place)  # noqa: PTH116
+            facts = os.lstat(place)
             if wanted.kind == "folder":
                 return stat.S_ISDIR(facts.st_mode)
             text = self.link_text(path, wanted)
             if text is not None:
-                return stat.S_ISLNK(facts.st_mode) and os.readlink(place) == text and os.path.exists(place)  # noqa: PTH
+                return stat.S_ISLNK(facts.st_mode) and os.readlink(place) == text and os.path.exists(place)
             if not stat.S_ISREG(facts.st_mode):
                 return False
             if wanted.kind == "file" and wanted.member is not None:
                 return (facts.st_size, int(facts.st_mtime)) == (wanted.member.size, wanted.member.mtime)
-            source = os.stat(wanted.source if wanted.kind == "mirror" else self.at(wanted.source))  # noqa: PTH116
+            source = os.stat(wanted.source if wanted.kind == "mirror" else self.at(wanted.source))
         except OSError:
             return False
         if self.mode == "hardlink" or wanted.kind == "alias":
@@ -83,8 +84,8 @@ class Tree:
             return wanted.text
         if wanted.kind != "mirror" or self.mode != "symlink" or is_program(path, _mode(wanted.source)):
             return None
-        here = os.path.join(self.site, self.name, os.path.dirname(path))  # noqa: PTH118,PTH120
-        if wanted.member is not None and os.path.normpath(os.path.join(here, wanted.member.link)) == wanted.source:  # noqa: PTH118
+        here = os.path.join(self.site, self.name, os.path.dirname(path))
+        if wanted.member is not None and os.path.normpath(os.path.join(here, wanted.member.link)) == wanted.source:
             return wanted.member.link
         return os.path.relpath(wanted.source, here)
 
@@ -95,7 +96,7 @@ class Tree:
             wanted = self.wanted[path]
             size = wanted.member.size if wanted.kind == "file" and wanted.member else 0
             if wanted.kind == "mirror" and (self.mode == "copy" or is_program(path, _mode(wanted.source))):
-                size = 0 if self.mode in {"hardlink", "reflink"} else os.stat(wanted.source).st_size  # noqa: PTH116
+                size = 0 if self.mode in {"hardlink", "reflink"} else os.stat(wanted.source).st_size
             total += size + -size % _BLOCK + (_BLOCK if wanted.kind == "folder" else 0)
         return total
 
@@ -131,7 +132,7 @@ class Tree:
         for path in chosen:
             wanted = self.wanted[path]
             if wanted.kind not in {"folder", "file"}:
-                self.put(path, lambda place, path=path, wanted=wanted: self._make(place, path, wanted), aside)
+                self.put(path, partial(self._make, path=path, wanted=wanted), aside)
 
     def put(self, path: str, make: Callable[[str], Any], aside: Callable[[str], None] | None) -> None:
         """Make something at a path: there and then in a new tree, else beside, and renamed into its place."""
@@ -140,11 +141,11 @@ class Tree:
             make(place)
             return
         self._number += 1
-        beside = os.path.join(self.work, f"new-{self._number}")  # noqa: PTH118
+        beside = os.path.join(self.work, f"new-{self._number}")
         make(beside)
         if os.path.lexists(place):
             aside(path)
-        os.replace(beside, place)  # noqa: PTH105
+        os.replace(beside, place)
 
     def other_content(self, payload: Path) -> list[str]:
         """Files that have the right size and time, but other content than they are to have."""
@@ -153,7 +154,7 @@ class Tree:
 
         def compare(path: str, chunks: Iterator[bytes]) -> None:
             try:
-                with open(self.at(path), "rb") as file:  # noqa: PTH123
+                with open(self.at(path), "rb") as file:
                     same = all(file.read(len(chunk)) == chunk for chunk in chunks)
             except OSError:
                 same = False
@@ -176,7 +177,7 @@ class Tree:
             wanted = self.wanted[wanted.source]
         if wanted.member is not None and wanted.kind == "file":
             return [wanted.member.size, wanted.member.mtime]
-        facts = os.stat(wanted.source)  # noqa: PTH116
+        facts = os.stat(wanted.source)
         return [facts.st_size, int(facts.st_mtime)]
 
     def made(self) -> dict[str, list[int] | str]:
@@ -185,9 +186,9 @@ class Tree:
         for path, wanted in self.wanted.items():
             if wanted.kind == "folder":
                 continue
-            facts = os.lstat(self.at(path))  # noqa: PTH116
+            facts = os.lstat(self.at(path))
             link = stat.S_ISLNK(facts.st_mode)
-            found[path] = os.readlink(self.at(path)) if link else [facts.st_size, int(facts.st_mtime)]  # noqa: PTH115
+            found[path] = os.readlink(self.at(path)) if link else [facts.st_size, int(facts.st_mtime)]
         return found
 
     def _fill_files(self, files: set[str], payload: Path, aside: Callable[[str], None] | None) -> None:
@@ -211,16 +212,15 @@ class Tree:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.open(place, flags, 0o777 if member and member.executable else 0o666)
         with open(file, "wb", buffering=0) as opened:
-            for chunk in chunks:
-                opened.write(chunk)
+            opened.writelines(chunks)
         if member:
             os.utime(place, (member.mtime, member.mtime))
 
     def _make(self, place: str, path: str, wanted: Wanted) -> None:
         text = self.link_text(path, wanted)
         if text is not None:
-            real = os.path.normpath(os.path.join(os.path.dirname(self.at(path)), text))  # noqa: PTH118,PTH120
-            os.symlink(text, place, target_is_directory=os.path.isdir(real))  # noqa: PTH112
+            real = os.path.normpath(os.path.join(os.path.dirname(self.at(path)), text))
+            os.symlink(text, place, target_is_directory=os.path.isdir(real))
         elif wanted.kind == "alias":
             hardlink(self.at(wanted.source), place)
         else:
@@ -238,11 +238,11 @@ def same_content(one: str, other: str) -> bool:
 
 
 def _mode(path: str) -> int:
-    return os.stat(path).st_mode  # noqa: PTH116
+    return os.stat(path).st_mode
 
 
 def _long(path: str) -> str:
     """A path that Windows takes at any length."""
     if os.name != "nt" or path.startswith("\\\\"):
         return path
-    return f"\\\\?\\{os.path.abspath(path)}"  # noqa: PTH100
+    return f"\\\\?\\{os.path.abspath(path)}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = ("_devel.tar", "_devel.tar.xz")
-OWN = frozenset({"_devel.json", "_devel_members.json"})
+OWN = frozenset({"_devel.json", "_devel_members.json", "_devel_record"})
 """Files that the expansion itself keeps in the tree."""
 _BLOCK = 512
 _CHUNK = 1 << 20
@@ -106,8 +106,8 @@ def read_members(payload: Path, root: str, folders: Iterable[str]) -> tuple[Memb
             size = each.size if kind == "file" else 0
             link = each.linkname if kind == "link" else ""
             members.append(Member(name, kind, link, size, int(each.mtime), kind == "file" and bool(each.mode & 0o100)))
-        archive.fileobj.seek(archive.offset)  # type: ignore[union-attr]
-        if archive.fileobj.read(_BLOCK) != bytes(_BLOCK):  # type: ignore[union-attr]
+        archive.fileobj.seek(archive.offset)
+        if archive.fileobj.read(_BLOCK) != bytes(_BLOCK):
             raise SdkError(f"{payload} ends too early: install its package again")
     faults += _tree_faults(members, root, set(folders))
     if faults:

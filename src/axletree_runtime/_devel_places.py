@@ -34,13 +34,8 @@ class Place:
 
     @property
     def work(self) -> Path:
-        """Folder for what is being made: on the same file system; what lies in it is nobody's."""
+        """Folder for what is being made, on the same file system; there only while somebody works, or was killed."""
         return self.root.with_name(f"{self.root.name}.tmp")
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The folders that RECORD is told of."""
-        return self.root.name, self.work.name
 
 
 def site_place(sdk: Sdk, folder: str) -> Place:

@@ -137,7 +137,7 @@ class _Planner:
         if folder is None:
             self.absent[top] = self.absent.get(top, 0) + 1
         elif (folder / path).is_file():
-            self.add(member.path, Wanted("mirror", os.path.join(folder, *path.split("/")), member=member))  # noqa: PTH118
+            self.add(member.path, Wanted("mirror", os.path.join(folder, *path.split("/")), member=member))
         else:
             self.damaged.append(f"{folder / path}")
         return True
@@ -223,7 +223,7 @@ def _files(folder: Path) -> Iterator[tuple[str, str]]:
         for name in sorted(files):
             path = name if below == "." else f"{below}/{name}"
             if path not in {"__init__.py", FILE} and not name.endswith((".pyc", ".pyo")):
-                yield path, os.path.join(place, name)  # noqa: PTH118
+                yield path, os.path.join(place, name)
 
 
 def payload_facts(module: Path) -> tuple[Path, int, int]:

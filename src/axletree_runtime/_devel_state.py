@@ -13,12 +13,13 @@ from . import _devel, _journal, _record
 from ._devel_links import is_overlay
 from ._devel_lock import locked
 from ._devel_places import Place, cache_places, remove_cache, site_place
-from ._devel_update import differences, foreign_files
+from ._devel_update import RECORD, differences, foreign_files
 from ._sdk import SdkError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ._journal import Mark
     from ._sdk import Sdk
 
 _SHOWN = 3
@@ -81,10 +82,10 @@ def find_state(sdk: Sdk) -> State:
     elif there and mark is None:
         problems.append(f"{root} is no devel tree of this SDK: {command} init moves it aside")
     elif there and mark is not None and found is None:
-        problems.append(_stale(sdk, place, mark))
+        problems.append(_fault(sdk, place, mark))
     if mark is not None and mark.mode == "hardlink" and is_overlay(beside.site):
         problems.append(
-            f"{root} was made with hard links on overlayfs, where they become copies: {command} init --link-mode symlink"
+            f"{root} has hard links on overlayfs, where they become copies: {command} init --link-mode symlink"
         )
     return State(
         installed=installed,
@@ -110,7 +111,8 @@ def remove_all(sdk: Sdk) -> tuple[str, ...]:
     done: list[str] = []
     record = _record.find_record(beside.site, package.dist, sdk.shipped(package).version) if module else None
     try:
-        rows = record is not None and _record.has_any_row(record, beside.names)
+        names = (beside.root.name, beside.work.name)
+        rows = record is not None and any(_record.has_rows(record, [name]) for name in names)
         if os.path.lexists(beside.root) or os.path.lexists(beside.work) or rows:
             with locked(module, beside.work / "lock") if module else nullcontext():
                 done += _remove_beside(sdk, beside, record)
@@ -128,7 +130,7 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
     """Remove the tree beside its package: first out of sight, then what is in it, last the rows that cover both."""
     done: list[str] = []
     root, work = place.root, place.work
-    work.mkdir(exist_ok=True)
+    names, beside = (root.name, work.name), work / RECORD
     if os.path.lexists(root):
         if root.is_symlink() or (_journal.read_mark(root) is None and any(root.iterdir())):
             raise SdkError(f"{root} is no devel tree of this SDK: remove it yourself")
@@ -136,9 +138,30 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
         if others:
             shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
             sys.stderr.write(f"{sdk.file.command}: with files in it that others made: {shown}\n")
+    work.mkdir(exist_ok=True)
+    if record is not None:
+        _record.set_rows(record, add=names, beside=beside)
+    if os.path.lexists(root):
         root.rename(work / f"gone-{os.getpid()}")
         done.append(f"removed {root}")
+    for each in work.iterdir():
+        if each.is_dir():
+            shutil.rmtree(each)
     if record is not None:
-        _record.remove_rows(record, place.names, work)
+        _record.set_rows(record, remove=names, beside=beside)
     shutil.rmtree(work)
     return done
+
+
+def _fault(sdk: Sdk, place: Place, mark: Mark) -> str:
+    """Why a tree does not count."""
+    package = sdk.devel_package()
+    version = sdk.shipped(package).version if package else ""
+    command = sdk.file.command
+    if mark.version != version:
+        return f"{place.root} is of version {mark.version}, installed is {version}: {command} init"
+    wrong = differences(sdk, place, mark)
+    if not wrong:
+        return f"{place.root} was made of another payload: {command} init"
+    shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
+    return f"{place.root} does not fit the installed packages at {shown}: {command} init"

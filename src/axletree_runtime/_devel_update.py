@@ -19,9 +19,13 @@ from ._devel_plan import payload_facts, plan_tree, stamps
 from ._sdk import SdkError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._devel_plan import Plan
     from ._journal import Mark, Members
     from ._sdk import PackageFile, Sdk, SdkPackage
+
+RECORD = "_devel_record"
 
 
 def update(sdk: Sdk, *, asked: str, quiet: bool) -> Path:
@@ -117,25 +121,28 @@ class _Update:
         if place.cache:
             link_folders(place, {package.folder: folder for package, folder in self.sdk.installed().items()})
         else:
-            self.tell_record()
+            self.tell_record(add=[place.root.name, place.work.name])
         mark, members = _journal.read_mark(place.root), _journal.read_members(place.root)
         if mark is not None and members is not None and self.is_same_payload(mark):
             self.change(mark, members)
         else:
             self.make()
         self.clear_work()
-        shutil.rmtree(place.work, ignore_errors=True)
+        shutil.rmtree(place.work)
         if place.cache:
             self.remove_older()
+        else:
+            self.tell_record(remove=[place.work.name])
         return tuple(self.done)
 
-    def tell_record(self) -> None:
+    def tell_record(self, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         record = _record.find_record(self.module_site, self.source.package.dist, self.source.about.version)
-        if record is None:
-            if not self.quiet:
-                self.say(f"{self.source.package.dist} has no RECORD: {self.sdk.file.command} deinit removes the tree")
-        elif not _record.has_rows(record, self.place.names):
-            _record.add_rows(record, self.place.names, self.place.work)
+        root = self.place.root
+        if record is not None:
+            beside = root / RECORD if _journal.read_mark(root) else self.place.work / RECORD
+            _record.set_rows(record, add=add, remove=remove, beside=beside)
+        elif add and not self.quiet:
+            self.say(f"{self.source.package.dist} has no RECORD: {self.sdk.file.command} deinit removes the tree")
 
     def is_same_payload(self, mark: Mark) -> bool:
         source = self.source

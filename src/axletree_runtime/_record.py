@@ -3,9 +3,9 @@
 A row names a folder, without a hash. The specification (PyPA, "Recording installed projects") asks for files, but what
 installers do with a folder is what is needed, and they have done it for years: pip (20.3 to 26.3 were tried) renames
 the folder away as a whole, uv (0.1 to 0.13) removes it with all that is in it. So nothing stays: no empty folder, no
-dangling link (pip passes over such rows of files), no file that a tool made in the tree, and a tree that was left
-half-made goes as well. Rows for what is not there are passed over by both, so they are written before the tree is made:
-there is no moment at which the tree exists and RECORD does not say so. A row for each file would do none of this.
+dangling link (pip passes over rows of such links), no file that a tool made in the tree. Both pass over rows for what
+is not there, so a row is written before its folder is filled and goes after it: there is no moment at which files lie
+there that RECORD does not cover, whoever is killed. A row for each file would do none of this.
 """
 
 from __future__ import annotations
@@ -56,48 +56,35 @@ def has_rows(record: Path, names: Iterable[str]) -> bool:
     return all(_row(name) in lines for name in names)
 
 
-def has_any_row(record: Path, names: Iterable[str]) -> bool:
-    """Whether one of several folders has its row."""
-    return any(has_rows(record, [name]) for name in names)
-
-
-def add_rows(record: Path, names: Iterable[str], work: Path) -> None:
-    """Give folders their rows, where they are missing; all else stays byte for byte.
+def set_rows(record: Path, *, add: Iterable[str] = (), remove: Iterable[str] = (), beside: Path) -> None:
+    """Give folders their rows, and take others out; all else stays byte for byte, and nothing is written if all fits.
 
     Args:
         record: the file.
-        names: folders of the site directory.
-        work: folder on the same file system; the new RECORD is made there, then renamed.
+        add: folders of the site directory that are to have a row.
+        remove: folders that are to have none.
+        beside: where the new RECORD is made before it is renamed: a path on the same file system, in a folder that
+            RECORD covers.
     """
     content = record.read_bytes()
-    lines = set(content.splitlines())
-    missing = [row for row in map(_row, names) if row not in lines]
-    if missing:
-        end = _line_end(content)
-        start = b"" if not content or content.endswith(b"\n") else end
-        _replace(record, content + start + b"".join(row + end for row in missing), work)
-
-
-def remove_rows(record: Path, names: Iterable[str], work: Path) -> None:
-    """Take the rows of folders out again."""
-    gone = set(map(_row, names))
-    content = record.read_bytes()
-    kept = b"".join(line for line in content.splitlines(keepends=True) if line.rstrip(b"\r\n") not in gone)
-    if kept != content:
-        _replace(record, kept, work)
+    gone, lines = set(map(_row, remove)), content.splitlines(keepends=True)
+    kept = b"".join(line for line in lines if line.rstrip(b"\r\n") not in gone)
+    there = {line.rstrip(b"\r\n") for line in lines}
+    missing = [row for row in map(_row, add) if row not in there]
+    end = b"\r\n" if b"\r\n" in content else b"\n"
+    if missing and kept and not kept.endswith(b"\n"):
+        kept += end
+    changed = kept + b"".join(row + end for row in missing)
+    if changed != content:
+        _replace(record, changed, beside)
 
 
 def _row(name: str) -> bytes:
     return f"{name},,".encode()
 
 
-def _line_end(content: bytes) -> bytes:
-    return b"\r\n" if b"\r\n" in content else b"\n"
-
-
-def _replace(record: Path, content: bytes, work: Path) -> None:
+def _replace(record: Path, content: bytes, beside: Path) -> None:
     """Put a new file in its place: the old one may be an installer's cache by another name."""
-    beside = work / f"RECORD-{os.getpid()}"
     with beside.open("wb") as file:
         file.write(content)
         file.flush()
