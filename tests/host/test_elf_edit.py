@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axletree.binary.elf.edit import ElfChange
+from axletree.binary.elf.facts import read_elf
 from axletree.binary.elf.layout import PT_LOAD, read_image
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
@@ -205,6 +206,17 @@ def test_static_programs_are_refused(tmp_path: Path) -> None:
         with pytest.raises(IntegrityError, match=message):
             edit_elf(program, ElfChange(rpath=("$ORIGIN",)))
         assert program.read_bytes() == before
+
+
+def test_a_static_program_is_told_from_a_library(tmp_path: Path) -> None:
+    base = compile_library(tmp_path / "libbase.so", "-nostdlib", source="int one(void) { return 1; }\n")
+    program = compile_program(tmp_path / "program", compile_library(tmp_path / "liba.so", "-lm"))
+    static = tmp_path / "static"
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }")
+    run("gcc", "-static-pie", tmp_path / "main.c", "-o", static)
+    told = {path.name: read_elf(path.read_bytes()).static_program for path in (base, program, static)}
+    assert told == {"libbase.so": False, "program": False, "static": True}
+    assert "Flags: PIE" in run("readelf", "-dW", static)
 
 
 @pytest.mark.parametrize("name", ["libtorch_python.so", "libc10.so", "torch_shm_manager"])

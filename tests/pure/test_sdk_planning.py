@@ -251,6 +251,17 @@ def test_a_link_to_a_program_becomes_a_launcher(sdk: Sdk) -> None:
     assert across.launches == "../../../_gizmo_core/bin/gizmocc"
 
 
+def test_a_static_program_is_no_library(sdk: Sdk) -> None:
+    static = library(None, static_program=True, runpath=("/build/lib",))
+    sdk.file("core", "bin/static", static)
+    sdk.link("core", "bin/name", "static")
+    plan = sdk.plan()
+    core = items(plan, "gizmo-core")
+    assert (core["bin/name"].role, core["bin/name"].launches) == ("launcher", "static")
+    assert core["bin/static"].change is None
+    assert "bin/static" not in {each.path for each in plan.packages[0].shipped.libraries}
+
+
 def test_other_links_become_copies_and_links_to_folders_stay_out(sdk: Sdk) -> None:
     sdk.link("core", "share/a.bc", "../lib/bitcode/a.bc")
     sdk.link("core", "code", "lib/bitcode")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 14, 15, 29
 _DT_TEXTREL, _DT_FLAGS, _DF_TEXTREL = 22, 30, 4
+_DT_FLAGS_1, _DF_1_PIE = 0x6FFFFFFB, 0x08000000
 _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
 _DT_VERDEF, _DT_VERDEFNUM, _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
 _SHT_DYNSYM = 11
@@ -100,6 +101,11 @@ def read_dynamic(reader: Reader, layout: Layout, values: dict[int, list[int]] | 
 def has_text_relocations(dynamic: Dynamic) -> bool:
     """Whether relocations change segments that are not writable (``DT_TEXTREL``, or its flag in ``DT_FLAGS``)."""
     return _DT_TEXTREL in dynamic.values or bool((dynamic.first(_DT_FLAGS) or 0) & _DF_TEXTREL)
+
+
+def says_program(dynamic: Dynamic) -> bool:
+    """Whether it says that it is a position-independent program (``DF_1_PIE``); older linkers do not say so."""
+    return bool((dynamic.first(_DT_FLAGS_1) or 0) & _DF_1_PIE)
 
 
 def read_string(reader: Reader, dynamic: Dynamic, offset: int) -> str:

@@ -22,6 +22,7 @@ from axletree.binary.elf.dynamic import (
     read_dynamic_values,
     read_string,
     read_strings,
+    says_program,
     versions_defined,
     versions_needed,
 )
@@ -104,7 +105,7 @@ class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bits: Literal[32, 64]
     order: Literal["little", "big"]
     kind: Literal["relocatable", "executable", "shared", "core", "other"]
-    """``e_type``; a position-independent executable says ``shared`` and has an interpreter."""
+    """``e_type``; a position-independent program says ``shared`` and has an interpreter, or is ``static_program``."""
     machine: int
     """``e_machine``."""
     dynamic: bool = False
@@ -122,6 +123,8 @@ class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``unmarked``: no PT_GNU_STACK header, which glibc takes as executable."""
     interpreter: str | None = None
     """PT_INTERP: who loads it when it is started as a program."""
+    static_program: bool = False
+    """Position-independent and linked statically: ``shared`` and without an interpreter, but no library."""
     symbol_table: int = 0
     """Bytes of ``.symtab`` and its string table, which no loader reads."""
     debug: int = 0
@@ -228,6 +231,7 @@ def _add_dynamic(facts: ElfFacts, reader: Reader, layout: Layout, dynamic: Dynam
     return msgspec.structs.replace(
         facts,
         dynamic=True,
+        static_program=facts.interpreter is None and says_program(dynamic) and not dynamic.values.get(DT_NEEDED),
         soname=None if soname is None else read_string(reader, dynamic, soname),
         needed=read_strings(reader, dynamic, DT_NEEDED),
         rpath=_search_path(reader, dynamic, DT_RPATH),

@@ -91,7 +91,7 @@ def plan_search_paths(
     users: dict[str, set[str]] = {}
     opened: set[str] = set()
     for path, facts in sorted(files.items()):
-        if not facts.dynamic or installed_path(path) != path:
+        if not facts.dynamic or facts.static_program or installed_path(path) != path:
             continue
         opens = opened_names(path, facts, dlopens or {})
         targets: dict[str, tuple[str, ...]] = {}

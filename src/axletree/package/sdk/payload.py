@@ -38,12 +38,14 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_library(facts: ElfFacts | None) -> bool:
     """Whether a file is a shared library that others may need."""
-    return facts is not None and facts.kind == "shared" and (facts.interpreter is None or facts.soname is not None)
+    return facts is not None and facts.kind == "shared" and not is_program(facts)
 
 
 def is_program(facts: ElfFacts | None) -> bool:
-    """Whether a file is a program that can be started."""
-    return facts is not None and (facts.kind == "executable" or (facts.interpreter is not None and not facts.soname))
+    """Whether a file is a program that can be started; a library that says who it is when started is none."""
+    if facts is None or facts.kind not in {"executable", "shared"}:
+        return False
+    return facts.kind == "executable" or facts.static_program or (facts.interpreter is not None and not facts.soname)
 
 
 class LibraryPlaces:
