@@ -55,14 +55,11 @@ def expand(sdk: Sdk, *, quiet: bool = True, link_mode: str | None = None) -> Pat
         ValueError: there is no such link mode.
     """
     asked = link_mode or sdk.setting("LINK_MODE")
-    found = find_tree(sdk)
-    if found and found[1] and not os.path.lexists(found[0].work):
-        mark = read_mark(found[0].root)
-        if not asked or (mark and asked in {"auto", mark.mode}):
-            return found[0].root
+    if (place := done_already(sdk, asked)) is not None:
+        return place.root
+    require_devel(sdk)
     from ._devel_update import update
 
-    require_devel(sdk)
     return update(sdk, asked=asked, quiet=quiet)
 
 
@@ -104,6 +101,15 @@ def state(sdk: Sdk) -> State:
     return find_state(sdk)
 
 
+def done_already(sdk: Sdk, asked: str) -> Place | None:
+    """Where a tree lies for which nothing is to be done, in the link mode that is asked for; else None."""
+    found = find_tree(sdk)
+    if found is None or not found[1] or os.path.lexists(found[0].work):
+        return None
+    mark = read_mark(found[0].root)
+    return found[0] if not asked or (mark and asked in {mark.asked, mark.mode}) else None
+
+
 def require_devel(sdk: Sdk) -> None:
     """See that the devel package is installed.
 
@@ -117,21 +123,16 @@ def require_devel(sdk: Sdk) -> None:
         raise ModuleNotFoundError(f"{package.dist} is not installed: {sdk.install_hint([package])}")
 
 
-def places(sdk: Sdk) -> tuple[Place, Place | None]:
-    """The place beside the devel package, which is installed, and the one in the user's cache.
+def place_for_new(sdk: Sdk) -> Place:
+    """Where a tree is made that is not there yet: beside the devel package, else in the user's cache.
 
-    There is none in the cache where the user has none.
+    Raises:
+        SdkError: the user has no cache, or the payload is missing.
     """
-    package, module = sdk.devel_package(), sdk.devel_module()
-    if package is None or module is None:
-        raise SdkError("the devel package is not installed")
-    beside = site_place(sdk, package.folder)
-    try:
-        if not cache_home(sdk).is_dir() and is_writable(beside):
-            return beside, None
-        return beside, _cache(sdk, beside)
-    except (OSError, SdkError):
-        return beside, None
+    require_devel(sdk)
+    package = sdk.devel_package()
+    beside = site_place(sdk, package.folder if package else "")
+    return beside if is_writable(sdk, beside) else _cache(sdk, beside)
 
 
 def find_tree(sdk: Sdk) -> tuple[Place, bool] | None:
@@ -139,12 +140,15 @@ def find_tree(sdk: Sdk) -> tuple[Place, bool] | None:
     package, module = sdk.devel_package(), sdk.devel_module()
     if package is None or module is None:
         return None
-    beside = site_place(sdk, package.folder)
-    found = fits(sdk, beside)
+    place = site_place(sdk, package.folder)
+    found = fits(sdk, place)
     if found is None and cache_home_exists(sdk):
-        beside = _cache(sdk, beside)
-        found = fits(sdk, beside)
-    return None if found is None else (beside, found)
+        try:
+            place = _cache(sdk, place)
+        except SdkError:  # without the payload no tree in the cache can be known as its own
+            return None
+        found = fits(sdk, place)
+    return None if found is None else (place, found)
 
 
 def cache_home_exists(sdk: Sdk) -> bool:
@@ -175,11 +179,15 @@ def fits(sdk: Sdk, place: Place) -> bool | None:
         return None
     from ._devel_plan import payload_facts, stamps
 
-    payload, size, mtime = payload_facts(module)
-    same = (mark.size, mark.mtime) == (size, mtime)
+    try:
+        payload, size, mtime = payload_facts(module)
+        same = (mark.size, mark.mtime) == (size, mtime)
+        known = payload_digest(module.parent, package.dist, mark.version, payload) if not same else ""
+    except SdkError:  # somebody removed it; the tree is whole all the same
+        same, known = True, ""
     if same and mark.packages == stamps(sdk):
         return True
-    if not same and mark.digest != (payload_digest(module.parent, package.dist, mark.version, payload) or None):
+    if not same and (not known or mark.digest != known):
         return None
     from ._devel_update import differences
 

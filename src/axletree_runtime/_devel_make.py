@@ -8,7 +8,7 @@ import stat
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ._devel_links import MAKERS, hardlink, is_same_file
+from ._devel_links import MAKERS, copy_file, hardlink, is_same_file
 from ._devel_payload import read_files
 from ._devel_plan import is_program
 from ._sdk import SdkError
@@ -55,7 +55,13 @@ class Tree:
 
     def differences(self) -> list[str]:
         """Paths at which the tree is not what it is to be, by kinds, sizes, times and inodes."""
-        return [path for path, wanted in self.wanted.items() if not self.is_right(path, wanted)]
+        folders = [path for path, wanted in self.wanted.items() if wanted.kind == "folder"]
+        wrong = [path for path in folders if not self.is_right(path, self.wanted[path])]
+        below = tuple(f"{path}/" for path in wrong)  # behind a link that replaced a folder nothing is right
+        for path, wanted in self.wanted.items():
+            if wanted.kind != "folder" and (path.startswith(below) or not self.is_right(path, wanted)):
+                wrong.append(path)
+        return wrong
 
     def is_right(self, path: str, wanted: Wanted) -> bool:
         """Whether there is the right thing at a path."""
@@ -74,8 +80,10 @@ class Tree:
             source = os.stat(wanted.source if wanted.kind == "mirror" else self.at(wanted.source))
         except OSError:
             return False
-        if self.mode == "hardlink" or wanted.kind == "alias":
-            return os.path.samestat(facts, source)
+        if os.path.samestat(facts, source):
+            return True
+        if self.mode == "hardlink" or (self.mode == "symlink" and wanted.kind == "alias"):
+            return False
         return (facts.st_size, int(facts.st_mtime)) == (source.st_size, int(source.st_mtime))
 
     def link_text(self, path: str, wanted: Wanted) -> str | None:
@@ -222,9 +230,19 @@ class Tree:
             real = os.path.normpath(os.path.join(os.path.dirname(self.at(path)), text))
             os.symlink(text, place, target_is_directory=os.path.isdir(real))
         elif wanted.kind == "alias":
-            hardlink(self.at(wanted.source), place)
+            _link_or_copy(self.at(wanted.source), place)
         else:
             MAKERS["copy" if self.mode == "symlink" else self.mode](wanted.source, place)
+
+
+def _link_or_copy(source: str, place: str) -> None:
+    """Another name for a file of the tree; where its file system has no hard links, another file."""
+    try:
+        hardlink(source, place)
+    except OSError:
+        if os.path.lexists(place):
+            os.unlink(place)
+        copy_file(source, place)
 
 
 def same_content(one: str, other: str) -> bool:

@@ -45,9 +45,13 @@ def site_place(sdk: Sdk, folder: str) -> Place:
     return Place(site, site / folder)
 
 
-def is_writable(place: Place) -> bool:
+def is_writable(sdk: Sdk, place: Place) -> bool:
     """Whether this process may make a tree in a site directory, and tell RECORD of it."""
-    return os.access(place.site, os.W_OK | os.X_OK)
+    package = sdk.devel_package()
+    if package is None or not os.access(place.site, os.W_OK | os.X_OK):
+        return False
+    record = find_record(place.site, package.dist, sdk.shipped(package).version)
+    return record is None or os.access(record.parent, os.W_OK | os.X_OK)
 
 
 def cache_place(sdk: Sdk, site: Path, folder: str, version: str, payload: str) -> Place:
@@ -95,6 +99,9 @@ def payload_digest(site: Path, dist: str, version: str, payload: Path) -> str:
 
 def link_folders(place: Place, folders: dict[str, Path]) -> None:
     """Put links to the platform folders beside a tree in the cache."""
+    for each in place.site.iterdir():
+        if each.is_symlink() and each.name not in folders:
+            each.unlink()
     for name, folder in folders.items():
         link = place.site / name
         if link.is_symlink() and os.readlink(link) == str(folder):

@@ -64,18 +64,19 @@ def stamps(sdk: Sdk) -> dict[str, list[int]]:
     return found
 
 
-def plan_tree(sdk: Sdk, members: Iterable[Member], folders: Mapping[str, Path]) -> Plan:
+def plan_tree(sdk: Sdk, members: Iterable[Member], folders: Mapping[str, Path], *, symlinks: bool = True) -> Plan:
     """What the tree of a payload is to hold.
 
     Args:
         sdk: the SDK.
         members: the payload's listing.
         folders: platform folder of each installed package -> where the tree finds it.
+        symlinks: whether symbolic links can be made. Without them a link to a folder becomes one with the same files.
 
     Raises:
         SdkError: an installed package lacks files that the tree is to have, or is of another version.
     """
-    return _Planner(sdk, tuple(members), folders).plan()
+    return _Planner(sdk, tuple(members), folders, symlinks=symlinks).plan()
 
 
 def gpu_packages(sdk: Sdk, packages: Iterable[SdkPackage]) -> list[SdkPackage]:
@@ -86,11 +87,12 @@ def gpu_packages(sdk: Sdk, packages: Iterable[SdkPackage]) -> list[SdkPackage]:
 
 
 class _Planner:
-    def __init__(self, sdk: Sdk, members: tuple[Member, ...], folders: Mapping[str, Path]) -> None:
+    def __init__(self, sdk: Sdk, members: tuple[Member, ...], folders: Mapping[str, Path], *, symlinks: bool) -> None:
         self.sdk = sdk
         self.members = members
         self.folders = folders
         self.installed = {package: folders[package.folder] for package in sdk.installed()}
+        self.named = {package.folder: package for package in sdk.file.packages}
         devel = sdk.devel_package()
         if devel is None:
             raise SdkError(f"{sdk.file.sdk} has no devel package")
@@ -101,6 +103,8 @@ class _Planner:
         self.links = Links(devel.folder, members)
         self.wanted: dict[str, Wanted] = {}
         self.notes: list[str] = []
+        self.symlinks = symlinks
+        self.used: dict[str, SdkPackage] = {}
         self.absent: dict[str, int] = {}
         self.damaged: list[str] = []
 
@@ -114,7 +118,7 @@ class _Planner:
         self.add_gpu_files()
         self.check()
         links = Links(self.devel.folder, names)
-        for member in names:
+        for member in names if self.symlinks else sorted(names, key=lambda each: self.is_folder(each, links)):
             self.add_name(member, links)
         if "__init__.py" not in self.wanted:  # who imports it learns where it lies
             self.wanted["__init__.py"] = Wanted("file", member=Member("__init__.py", "file"))
@@ -134,6 +138,8 @@ class _Planner:
         if top == self.devel.folder:
             return False
         folder = self.folders.get(top)
+        if folder is not None:
+            self.used[top] = self.named[top]
         if folder is None:
             self.absent[top] = self.absent.get(top, 0) + 1
         elif (folder / path).is_file():
@@ -154,22 +160,19 @@ class _Planner:
 
     def check(self) -> None:
         """Refuse what can't become a whole tree, and say what is left out."""
-        named = {each.folder: each for each in self.sdk.file.packages}
+        others = [(each.dist, self.sdk.shipped(each).version) for each in self.used.values()]
+        for dist, version in others:
+            if not same_version(version, self.version):
+                cure = self.sdk.install_hint([*self.used.values(), self.devel])
+                raise SdkError(f"{dist} is {version}, but {self.devel.dist} {self.version}: {cure}")
         if self.damaged:
-            owner = next(
-                each for each in self.installed if self.damaged[0].startswith(f"{self.installed[each]}{os.sep}")
-            )
-            version = self.sdk.shipped(owner).version
-            cure = f"install {owner.dist} {self.version} again"
-            if version != self.version:
-                cure = f"{owner.dist} is {version}, {self.devel.dist} {self.version}: install the same version of both"
             shown = ", ".join(self.damaged[:_SHOWN])
             more = f" and {len(self.damaged) - _SHOWN} more" if len(self.damaged) > _SHOWN else ""
-            raise SdkError(f"missing for the devel tree: {shown}{more}; {cure}")
+            dists = ", ".join(dist for dist, _ in others)
+            raise SdkError(f"missing for the devel tree: {shown}{more}; install the package again (one of {dists})")
         for folder, count in self.absent.items():
-            dist = named[folder].dist
-            hint = self.sdk.install_hint([named[folder]])
-            self.notes.append(f"{dist} is not installed, so {count} of its files are left out ({hint})")
+            hint = self.sdk.install_hint([self.named[folder]])
+            self.notes.append(f"{self.named[folder].dist} is missing, so {count} of its files are left out: {hint}")
 
     def add_name(self, member: Member, links: Links) -> None:
         """Another name of what is in the tree; what leads to nothing now is left out."""
@@ -177,10 +180,26 @@ class _Planner:
         target = self.wanted.get(path) if path else Wanted("folder")
         if top != self.devel.folder or target is None:
             return
-        if target.kind == "folder" or any(glob_matches(glob, member.path) for glob in self.globs):
+        if self.symlinks and (target.kind == "folder" or any(glob_matches(each, member.path) for each in self.globs)):
             self.add(member.path, Wanted("link", path, member.link))
+        elif target.kind == "folder":
+            self.add_folder(member.path, f"{path}/")
         else:
             self.add(member.path, Wanted("alias", path, member.link))
+
+    def is_folder(self, member: Member, links: Links) -> bool:
+        """Whether a link leads to a folder."""
+        target = self.wanted.get(links.follow(member.path).partition("/")[2])
+        return target is not None and target.kind == "folder"
+
+    def add_folder(self, path: str, source: str) -> None:
+        """What stands for a link to a folder: one with the same files, unless it is one of its own folders."""
+        if f"{path}/".startswith(source):
+            return
+        for inside, wanted in list(self.wanted.items()):
+            if inside.startswith(source) and wanted.kind != "folder":
+                real = wanted.source if wanted.kind == "alias" else inside
+                self.add(f"{path}/{inside[len(source) :]}", Wanted("alias", real))
 
 
 def glob_matches(glob: str, path: str) -> bool:

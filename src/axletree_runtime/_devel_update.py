@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _devel, _devel_payload, _journal, _record
-from ._devel_links import MODES, choose_mode
+from ._devel_links import MODES, can_symlink, choose_mode
 from ._devel_lock import locked
 from ._devel_make import Tree, same_content
-from ._devel_places import Place, cache_places, is_writable, link_folders, payload_digest, remove_cache
+from ._devel_places import Place, cache_places, link_folders, payload_digest, remove_cache
 from ._devel_plan import payload_facts, plan_tree, stamps
 from ._sdk import SdkError
 
@@ -44,7 +44,7 @@ def differences(sdk: Sdk, place: Place, mark: Mark) -> list[str]:
     if members is None:
         return [_journal.MEMBERS]
     try:
-        plan = plan_tree(sdk, members.payload, folders_of(sdk, place))
+        plan = plan_tree(sdk, members.payload, folders_of(sdk, place), symlinks=mark.symlinks)
     except SdkError:
         return [""]
     tree = Tree(place.root, plan.wanted, mark.mode, work=place.work, site=place.site)
@@ -62,12 +62,9 @@ def folders_of(sdk: Sdk, place: Place) -> dict[str, Path]:
 def _run(sdk: Sdk, *, asked: str, quiet: bool, thorough: bool) -> tuple[Path, tuple[str, ...]]:
     if asked and asked not in MODES:
         raise ValueError(f"link mode {asked!r} is none of {', '.join(MODES)}")
-    beside, cache = _devel.places(sdk)
     found = _devel.find_tree(sdk)
-    place = found[0] if found and found[0].cache else beside if is_writable(beside) else cache
-    if place is None:
-        raise SdkError(f"{beside.site} is read-only, and this user has no cache: set XDG_CACHE_HOME")
-    if found and not found[0].cache and place.cache:
+    place = _devel.place_for_new(sdk)
+    if found and not found[0].cache and place.cache and not asked:
         return found[0].root, ()  # it is right, though its mark can't be renewed
     module = sdk.devel_module()
     try:
@@ -76,6 +73,8 @@ def _run(sdk: Sdk, *, asked: str, quiet: bool, thorough: bool) -> tuple[Path, tu
         lock = place.site if place.cache or module is None else module
         note = "" if quiet else f"{sdk.file.command}: another process expands the devel package: waiting for it"
         with locked(lock, place.work / "lock", note):
+            if not thorough and (other := _devel.done_already(sdk, asked)) is not None:
+                return other.root, ()  # by whom this one waited for
             done = _Update(sdk, place, asked, quiet=quiet, thorough=thorough).run()
     except OSError as error:
         where = error.filename2 or error.filename or place.root
@@ -104,6 +103,7 @@ class _Update:
         self.asked = asked
         self.quiet = quiet
         self.thorough = thorough
+        self.symlinks = True
         self.done: list[str] = []
         package, module = sdk.devel_package(), sdk.devel_module()
         if package is None or module is None:
@@ -118,6 +118,7 @@ class _Update:
         place = self.place
         place.work.mkdir(exist_ok=True)
         self.clear_work()
+        self.symlinks = can_symlink(place.work)
         if place.cache:
             link_folders(place, {package.folder: folder for package, folder in self.sdk.installed().items()})
         else:
@@ -153,7 +154,7 @@ class _Update:
         )
 
     def plan(self, members: tuple[_devel_payload.Member, ...]) -> Plan:
-        plan = plan_tree(self.sdk, members, folders_of(self.sdk, self.place))
+        plan = plan_tree(self.sdk, members, folders_of(self.sdk, self.place), symlinks=self.symlinks)
         if not self.quiet:
             for note in plan.notes:
                 self.say(note)
@@ -178,6 +179,7 @@ class _Update:
             digest=source.digest,
             mode=mode,
             asked=asked,
+            symlinks=self.symlinks,
             packages=stamps(self.sdk),
         )
 
@@ -295,7 +297,7 @@ class _Update:
         target = saved / path if path else saved
         target.parent.mkdir(parents=True, exist_ok=True)
         what.rename(target)
-        self.say(f"{root / path if path else root} was not made by it: moved to {target}")
+        self.say(f"{root / path if path else root} is not of the SDK: moved to {target}")
         self.done.append(f"moved to {target}: {path or root}")
 
     def remove_older(self) -> None:

@@ -39,6 +39,9 @@ class Mark:
     mode: str
     """How files of the other packages were put into it: hardlink, symlink, copy, reflink."""
     asked: str = "auto"
+    """The mode that was asked for."""
+    symlinks: bool = True
+    """Whether symbolic links could be made."""
     packages: dict[str, list[int]] = field(default_factory=dict)
     """Platform folder -> inode, time and size of its ``_sdk.json``: another one after each installation."""
     schema: int = SCHEMA
