@@ -11,6 +11,7 @@ from axletree.core.errors import IntegrityError
 from axletree.package.sdk.describe import first_place, preload_order, shortname
 from axletree.package.sdk.entries import Component, Entry
 from axletree.package.sdk.links import SdkTree
+from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.manifest import Manifest, parse_manifest
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
 from axletree.package.sdk.shipped import ShippedLibrary
@@ -390,6 +391,42 @@ def test_artifacts_for_single_targets_may_bring_the_same_path(sdk: Sdk) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("path", "dists"),
+    [
+        ("share/db/gfx90678.kdb", {"gizmo-libraries-gfx9-0", "gizmo-device-gfx906"}),
+        ("share/db/gfx1030_36.db.txt", {"gizmo-device-gfx1030"}),
+        ("share/db/gfx90a68.kdb", {"gizmo-libraries"}),
+        ("lib/kernels/Kernels_gfx1201.co", {"gizmo-libraries"}),
+    ],
+)
+def test_what_is_named_for_a_gpu_is_somewhere(sdk: Sdk, path: str, dists: set[str]) -> None:
+    sdk.file("libraries", path)
+    plan = sdk.plan()
+    found = {each.shipped.dist for each in plan.packages if path in {item.path for item in each.items}}
+    assert found == dists
+    noted = [f"{path}: for GPUs that get no package, so it is in gizmo-libraries"]
+    assert list(plan.notes) == (noted if dists == {"gizmo-libraries"} else [])
+
+
+def test_what_artifacts_bring_for_gpus_without_a_package_is_for_all_once(sdk: Sdk) -> None:
+    sdk.file("libraries", "lib/db/tuning.txt", target="gfx94X-dcgpu", artifact="blas")
+    plan = sdk.plan()
+    assert "lib/db/tuning.txt" in items(plan, "gizmo-libraries")
+    sdk.file("libraries", "lib/db/tuning.txt", target="gfx120X-all", artifact="blas")
+    with pytest.raises(IntegrityError, match="comes from blas for gfx120X-all and from blas for gfx94X-dcgpu"):
+        sdk.plan()
+
+
+@pytest.mark.parametrize("path", ["__init__.py", "_sdk.json"])
+@pytest.mark.parametrize("package", ["core", "devel"])
+def test_names_that_packages_have_themselves_are_refused(sdk: Sdk, path: str, package: str) -> None:
+    sdk.file(package, path)
+    with pytest.raises(IntegrityError, match=r"is a name that the (devel )?package has at its root itself") as caught:
+        sdk.plan()
+    assert "[[drop]]" in str(caught.value)
+
+
 def test_two_targets_of_a_family_can_t_bring_the_same_path(sdk: Sdk) -> None:
     sdk.file("libraries", "lib/db/tuning.txt", target="gfx900", artifact="blas")
     sdk.file("libraries", "lib/db/tuning.txt", target="gfx906", artifact="blas")
@@ -496,6 +533,22 @@ def test_libraries_are_listed_with_what_they_need_of_the_sdk(sdk: Sdk) -> None:
     plugin = libraries["lib/plugins/libgizmo.so"]
     assert (plugin.shortname, plugin.standalone) == ("libgizmo.so.1", False)
     assert libraries["lib/libmaybe2.so.1"].optional
+
+
+def test_files_for_other_machines_are_data() -> None:
+    native = {f"lib/lib{number}.so": library(f"lib{number}.so") for number in range(3)}
+    others = {
+        "lib/libclang_rt.asan-i386.so": ElfFacts(bits=32, order="little", kind="shared", machine=3, dynamic=True),
+        "target/agent": ElfFacts(bits=64, order="little", kind="executable", machine=183, dynamic=True),
+        "lib/kernels_gfx90a.hsaco": ElfFacts(bits=64, order="little", kind="shared", machine=224, dynamic=True),
+    }
+    found = host_files({**others, **native}, {path: path for path in (*native, *others)})
+    assert (found.machine, found.facts) == ("x86_64", native)
+    assert [note.partition(",")[0] for note in found.notes] == [
+        "target/agent: for aarch64",
+        "lib/libclang_rt.asan-i386.so: for i686",
+    ]
+    assert host_files({"a.hsaco": others["lib/kernels_gfx90a.hsaco"]}, {"a.hsaco": "a.hsaco"}).facts == {}
 
 
 @pytest.mark.parametrize(

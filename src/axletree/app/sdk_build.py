@@ -23,6 +23,7 @@ from axletree.package.libraries.policy import promised_libraries
 from axletree.package.sdk.claims import assign, require_owned
 from axletree.package.sdk.devel_tar import tar_chunks, tar_size
 from axletree.package.sdk.devices import built_for
+from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
 from axletree.package.sdk.selector import selector_members, selector_metadata
 from axletree.package.sdk.targets import select_targets
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.host.archive import WheelFile
-    from axletree.host.sdk.facts import SdkFacts
     from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.machines import HostFiles
     from axletree.package.sdk.manifest import Manifest
     from axletree.package.sdk.plan import DevelItem, PackagePlan, SdkPlan
     from axletree.package.sdk.shipped import PackageFile, SdkFile
@@ -124,7 +125,8 @@ def build_sdk(
     version = _version(manifest, request)
     ownership = require_owned(assign(entries, manifest))
     facts = read_sdk_facts(entries)
-    known = _known(manifest, entries, ownership.packages, facts, request.families)
+    host = host_files(facts.elfs, {entry.source: entry.path for entry in entries})
+    known = _known(manifest, entries, ownership.packages, facts.code, host, request.families)
     plan = plan_sdk(manifest, known, version=version)
     sdk = describe_sdk(manifest, known, plan, version=version)
     contents = Contents(environ)
@@ -155,7 +157,7 @@ def build_sdk(
         targets=known.selection.targets,
         families=known.selection.families,
         dropped=len(ownership.dropped),
-        notes=(*facts.unread, *plan.notes, *contents.notes),
+        notes=(*facts.unread, *host.notes, *plan.notes, *contents.notes),
     )
 
 
@@ -173,19 +175,18 @@ def _known(
     manifest: Manifest,
     entries: Sequence[Entry],
     owned: dict[str, tuple[Entry, ...]],
-    facts: SdkFacts,
+    code: dict[str, tuple[str, ...]],
+    host: HostFiles,
     families: tuple[str, ...],
 ) -> Known:
-    code = facts.code
     selection = select_targets(built_for(entries, code), manifest.targets, read_gpu_targets(), families=families)
-    machine = single_machine({path: elf for path, elf in facts.elfs.items() if elf.dynamic and elf.bits == 64})
     return Known(
         entries=tuple(entries),
         owned=owned,
-        facts=facts.elfs,
+        facts=host.facts,
         code=code,
         selection=selection,
-        promised=promised_libraries(facts.elfs, read_policies(), machine),
+        promised=promised_libraries(host.facts, read_policies(), host.machine),
     )
 
 
@@ -278,7 +279,7 @@ def _elfs(known: Known, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
 
 def _platform(shipped: PackageFile, elfs: dict[str, ElfFacts]) -> str:
     """The lowest manylinux tag that its files allow; where hosts must bring more than that promises, plain Linux."""
-    own = {path: facts for path, facts in elfs.items() if facts.dynamic and facts.bits == 64 and facts.architecture}
+    own = {path: facts for path, facts in elfs.items() if facts.dynamic}
     tag = platform_tag(own, read_policies())
     machine = single_machine(own)
     return f"linux_{machine}" if shipped.system and machine is not None else tag

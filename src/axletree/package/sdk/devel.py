@@ -10,6 +10,7 @@ import msgspec
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.sdk.entries import Entry
 from axletree.package.sdk.links import SdkTree, folders_of, relative
+from axletree.package.sdk.payload import RESERVED
 from axletree.package.sdk.plan import DevelItem
 
 if TYPE_CHECKING:
@@ -82,6 +83,10 @@ class _Devel:
         return target is not None and self.libraries.of(target) == entry.path
 
     def add(self, item: DevelItem) -> None:
+        if item.path in RESERVED:
+            self.problems.append(
+                Problem(file=item.path, message="is a name that the devel package has at its root itself")
+            )
         other = self.found.setdefault(item.path, item)
         if other != item:
             self.problems.append(Problem(file=item.path, message="is wanted twice in the devel package"))

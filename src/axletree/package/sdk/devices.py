@@ -9,6 +9,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.units import some_of
 from axletree.package.gpu.arch import parse_code
 from axletree.package.sdk.entries import GENERIC
 from axletree.package.sdk.plan import Item
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from axletree.package.sdk.manifest import Package
     from axletree.package.sdk.targets import Selection
 
-_TARGET = re.compile(r"(?<![a-z0-9])gfx\d{1,3}[0-9a-f]{2}(?![0-9a-f])")
+_TARGET = re.compile(r"(?<![a-z0-9])gfx([0-9a-f]{3,})")
+_UNITS = (2, 3)
+"""Digits that MIOpen puts behind a target for the number of compute units: ``gfx90a68.kdb``."""
+_SHOWN = 3
 _DATA = re.compile(r"\.(?:co|dat|hsaco|kdb|kpack|db|txt|bc|yaml|json|fdb|model|tn)$|\.kdb\.bz2$|\.db\.txt$")
 """Kinds of files that libraries keep kernels, and what they know of GPUs, in."""
 
@@ -44,6 +48,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True):
     neutral: tuple[Item, ...]
     devices: tuple[DevicePackage, ...]
     """Families first."""
+    notes: tuple[str, ...] = ()
 
 
 def folder_of(dist: str) -> str:
@@ -66,14 +71,15 @@ def split_devices(
         selection: which families and targets get packages.
 
     Raises:
-        IntegrityError: two files of one path are for the same GPU.
+        IntegrityError: two files of one path are for the same GPU, or for all.
     """
     served = [(item, targets_of(item, code, selection)) for item in items]
     neutral = tuple(item for item, serves in served if not serves)
+    strangers = [item.path for item in neutral if item.entry.target != GENERIC or _names_targets(item)]
     named = [(package.family, name, tuple(members)) for name, members in selection.families.items()]
     named += [(package.device, name, (name,)) for name in selection.targets]
     devices: list[DevicePackage] = []
-    problems: list[Problem] = []
+    problems = list(_disputes("all GPUs", neutral))
     for template, name, members in named:
         filled = (template or f"{package.dist}-{{}}").replace("{family}", name).replace("{target}", name)
         filled = filled.replace("{}", name)
@@ -97,7 +103,9 @@ def split_devices(
     if problems:
         hint = "artifacts for single targets that bring one file make no package for a family: set families = false"
         raise IntegrityError(*problems, hint=hint)
-    return Split(neutral=neutral, devices=tuple(each for each in devices if each.items))
+    told = some_of(sorted(strangers), _SHOWN)
+    notes = (f"{told}: for GPUs that get no package, so it is in {package.dist}",) if strangers else ()
+    return Split(neutral=neutral, devices=tuple(each for each in devices if each.items), notes=notes)
 
 
 def _disputes(name: str, items: Sequence[Item]) -> Iterator[Problem]:
@@ -110,14 +118,30 @@ def _disputes(name: str, items: Sequence[Item]) -> Iterator[Problem]:
 
 
 def targets_of(item: Item, code: Mapping[str, Sequence[str]], selection: Selection) -> frozenset[str]:
-    """The GPU targets that a file is for, by the code in it, its artifact, or its name; empty: for all."""
+    """The GPU targets with packages that a file is for, by the code in it, its artifact, or its name; empty: for all.
+
+    What is for targets without packages only is for all as well: it has to be somewhere.
+    """
     archs = code.get(item.entry.source)
     if archs:
-        return processors(archs)
-    if item.entry.target != GENERIC:
+        found = processors(archs)
+    elif item.entry.target != GENERIC:
         plain = item.entry.target.partition(":")[0]
-        return frozenset(selection.choices.get(plain, (plain,)))
-    return frozenset(_TARGET.findall(item.path)) if _DATA.search(item.path) else frozenset()
+        found = frozenset(selection.choices.get(plain, (plain,)))
+    else:
+        found = frozenset(_built(digits, selection.targets) for digits in _names_targets(item))
+    return found & frozenset(selection.targets)
+
+
+def _names_targets(item: Item) -> list[str]:
+    """Digits of the targets that the name of a data file says, with what is behind them."""
+    return _TARGET.findall(item.path) if _DATA.search(item.path) else []
+
+
+def _built(digits: str, targets: Iterable[str]) -> str:
+    """The target that digits in a file's name mean."""
+    name = f"gfx{digits}"
+    return next((each for each in targets if name.startswith(each) and len(name) - len(each) in {0, *_UNITS}), name)
 
 
 def processors(archs: Iterable[str]) -> frozenset[str]:

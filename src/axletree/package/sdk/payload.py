@@ -15,6 +15,7 @@ import msgspec
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.sdk.links import relative
 from axletree.package.sdk.plan import Item
+from axletree.package.sdk.shipped import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 
 _DANGLING = "a link that leads nowhere is broken for users: add what it leads to, or a [[drop]] that names it"
-_TWICE = "keep one of them: exclude the other from the claim, or name it in a [[drop]]"
+_TWICE = "keep one of the two: exclude the other from the claim, or name it in a [[drop]]"
+RESERVED = frozenset({"__init__.py", FILE})
+"""What is at the root of a platform folder, and of the expanded devel package, beside the SDK's files."""
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +158,9 @@ class _Folder:
         items: dict[str, Item] = {}
         for entry in sorted(entries, key=lambda entry: entry.path):
             for item in self.items(entry):
+                if item.path in RESERVED:
+                    message = "is a name that the package has at its root itself"
+                    self.problems.append(Problem(file=item.path, key=item.entry.artifact, message=message, hint=_TWICE))
                 other = items.setdefault(item.path, item)
                 if other is not item:
                     message = f"{other.entry.path} and {item.entry.path} both want to be {item.path}"

@@ -92,7 +92,8 @@ class _Planner:
         devel, about = self.devel(payloads, splits)
         if self.problems:
             raise IntegrityError(*self.problems)
-        notes = tuple(note for payload in payloads.values() for note in payload.notes)
+        noted = (*(payload.notes for payload in payloads.values()), *(split.notes for split in splits.values()))
+        notes = tuple(note for each in noted for note in each)
         return SdkPlan(
             packages=tuple(packages),
             devel=devel,
