@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
-from axletree.package.tar import BLOCK, END, byte_sum, padding, tar_header
 from axletree.package.conda.untar import TarEntry, read_tar
+from axletree.package.tar import BLOCK, END, byte_sum, padding, tar_header
 
 NAME = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0/\\"), min_size=1, max_size=120).filter(
     lambda name: name not in {".", ".."}
