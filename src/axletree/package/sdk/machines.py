@@ -42,7 +42,7 @@ def host_files(facts: Mapping[str, ElfFacts], paths: Mapping[str, str]) -> HostF
     why = f"and the SDK is for {machine}, so they are packed as they are"
     strangers: dict[str, list[str]] = {}
     for source, each in facts.items():
-        if each.architecture not in {None, machine} and machine is not None:
+        if machine is not None and each.architecture not in {None, machine} and each.kind in {"executable", "shared"}:
             strangers.setdefault(each.architecture or "", []).append(paths[source])
     return HostFiles(
         machine=machine,
