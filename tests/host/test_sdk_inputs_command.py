@@ -66,13 +66,21 @@ def test_laid_out_as_archives_fetched_and_laid_out_again(folder: Path) -> None:
     assert json.loads(info) == {"dist_amdgpu_targets": "gfx90a"}
 
 
-def test_families_one_at_a_time(folder: Path) -> None:
+def test_families_together_or_one_at_a_time(folder: Path) -> None:
     make_artifact(folder / "in", "rand_lib_gfx900", {"lib/rand.so": b"z"})
-    done = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--out", "out")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "brought by rand_lib_gfx900 and by rand_lib_gfx90a, with different content" in done.stderr
+    both = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--out", "both")
+    assert both.returncode == 0
+    read = {
+        name: (folder / f"both/rand_lib_{name}/rand/stage/lib/rand.so").read_bytes() for name in ("gfx900", "gfx90a")
+    }
+    assert read == {"gfx900": b"z", "gfx90a": b"y"}
     done = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--target", "gfx900", "--out", "out")
+    assert done.returncode == 0
     assert sorted(place.name for place in (folder / "out").iterdir()) == ["base_lib_generic", "rand_lib_gfx900"]
+    make_artifact(folder / "in", "more_lib_gfx900", {"lib/rand.so": b"x"})
+    done = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--out", "twice")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "brought by more_lib_gfx900 and by rand_lib_gfx900, with different content" in done.stderr
 
 
 def test_stage_folders(folder: Path) -> None:

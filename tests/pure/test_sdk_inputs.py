@@ -113,6 +113,37 @@ def test_conflicts_name_both_and_are_told_together() -> None:
     assert told["l"] == "is a link in a_lib_generic, and a folder in b_lib_generic"
 
 
+def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -> None:
+    def same(one: Entry, other: Entry) -> bool:
+        return one.path == other.path == "licence"
+
+    targets = ("gfx900", "gfx1100", "gfx94X-dcgpu")
+    given = [entry(path, f"blas-{target}", target=target) for path in ("lib", "licence") for target in targets]
+    given += [entry("link", "blas", target=target, kind="link", link="lib", size=0, source="") for target in targets]
+    notes: list[str] = []
+    merged = merge_entries(given, same=same, note=notes.append)
+    assert [(found.path, found.target) for found in merged] == [
+        *(("lib", "gfx1100"), ("lib", "gfx900"), ("lib", "gfx94X-dcgpu")),
+        *(("licence", "generic"), ("link", "generic")),
+    ]
+    assert [note.partition(",")[0].partition(" both bring ")[2] for note in notes] == [
+        "licence",
+        "licence",
+        "link",
+        "link",
+    ]
+
+
+@pytest.mark.parametrize("target", ["generic", "gfx900", "gfx900:xnack+"])
+@pytest.mark.parametrize("first", ["a", "c"])
+def test_files_for_the_same_gpus_may_not_differ(target: str, first: str) -> None:
+    given = [entry("lib", first, target="gfx900"), entry("lib", "b", target=target)]
+    with pytest.raises(IntegrityError, match=r"lib: is brought by [ab]_lib_g\S+ and by [bc]_lib_g"):
+        merge_entries(given, same=lambda *_: False, note=lambda _: None)
+    (one,) = merge_entries(given, same=lambda *_: True, note=lambda _: None)
+    assert one.target == ("generic" if target == "generic" else "gfx900" if first == "a" else target)
+
+
 def test_equal_links_and_folders_are_no_conflict() -> None:
     given = [entry("z", name, kind="link", link="x", source="", size=0) for name in ("a", "b")]
     given += [entry("d", name, kind="folder", source="", size=0) for name in ("a", "b")]

@@ -1,13 +1,18 @@
-"""Files of several inputs as one tree: each path once, or an error that names who brought it twice."""
+"""Files of several inputs as one tree: each path once for a GPU, or an error that names who brought it twice."""
 
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_left
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import is_safe_path, paths_above_others
 from axletree.core.units import some_of
+from axletree.package.sdk.artifact_name import base_target
+from axletree.package.sdk.entries import GENERIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,13 +21,15 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _MOST_PROBLEMS = 20
-_HINT = "leave one of the two inputs out; of code for several GPU families, read one family at a time"
+_HINT = "leave one of the two inputs out"
 
 
 def merge_entries(
     entries: Iterable[Entry], *, same: Callable[[Entry, Entry], bool], note: Callable[[str], None]
 ) -> tuple[Entry, ...]:
-    """Entries sorted by path, each path once.
+    """Entries sorted by path and target, each path once, or once for each GPU target.
+
+    What artifacts for several targets bring alike is for all GPUs.
 
     Args:
         entries: of all inputs.
@@ -31,34 +38,76 @@ def merge_entries(
             stays.
 
     Raises:
-        IntegrityError: a path with different content, or one that is a file here and a folder there. Names the first
-            twenty with who brought them.
+        IntegrityError: a path with different content for the same GPUs, or one that is a file here and a folder there.
+            Names the first twenty with who brought them.
     """
-    found: dict[str, Entry] = {}
-    twice: dict[tuple[str, str], list[str]] = {}
-    problems: list[Problem] = []
+    merging = _Merging(same)
     for entry in sorted(entries, key=_rank):
-        first = found.setdefault(entry.path, entry)
-        if first is entry or first.kind == entry.kind == "folder":
-            continue
-        if _agree(first, entry, same):
-            twice.setdefault((origin(first), origin(entry)), []).append(entry.path)
-        else:
-            message = f"is brought by {origin(first)} and by {origin(entry)}, with different content"
-            problems.append(Problem(file=entry.path, message=message))
+        merging.add(entry)
+    merging.unite()
+    found, problems = merging.found, merging.problems
     above = set(paths_above_others(found))
-    for path in sorted(path for path in above if found[path].kind != "folder"):
-        below = next(entry for entry in sorted(found.values(), key=_rank) if entry.path.startswith(f"{path}/"))
-        kind = "a file" if found[path].kind == "file" else "a link"
-        message = f"is {kind} in {origin(found[path])}, and a folder in {origin(below)}"
+    paths = sorted(found)
+    for path in sorted(path for path in above if found[path][0].kind != "folder"):
+        first = found[path][0]
+        below = found[paths[bisect_left(paths, f"{path}/")]][0]
+        message = f"is a {first.kind} in {origin(first)}, and a folder in {origin(below)}"
         problems.append(Problem(file=path, message=message))
     if problems:
         more = len(problems) - _MOST_PROBLEMS
         told = [Problem(message=f"and {more:,} more")] if more > 0 else []
         raise IntegrityError(*problems[:_MOST_PROBLEMS], *told, hint=_HINT)
-    for (one, other), paths in sorted(twice.items()):
-        note(f"{one} and {other} both bring {some_of(sorted(paths), _SHOWN)}, with the same content: taken once")
-    return tuple(found[path] for path in sorted(found) if path not in above)
+    for (one, other), twice in sorted(merging.twice.items()):
+        note(f"{one} and {other} both bring {some_of(sorted(twice), _SHOWN)}, with the same content: taken once")
+    return tuple(
+        entry for path in paths if path not in above for entry in sorted(found[path], key=lambda entry: entry.target)
+    )
+
+
+class _Merging:
+    """A tree in the making."""
+
+    def __init__(self, same: Callable[[Entry, Entry], bool]) -> None:
+        self.same = same
+        self.found: dict[str, list[Entry]] = {}
+        self.twice: dict[tuple[str, str], list[str]] = {}
+        self.problems: list[Problem] = []
+
+    def add(self, entry: Entry) -> None:
+        """Take an entry in beside those of its path that are for other GPUs."""
+        there = self.found.setdefault(entry.path, [])
+        first = next((each for each in there if _for_same(each, entry)), None)
+        if first is None:
+            there.append(entry)
+        elif self.agree(first, entry):
+            self.note(first, entry)
+            if entry.target == GENERIC:
+                there[:] = [msgspec.structs.replace(first, target=GENERIC)]
+        else:
+            message = f"is brought by {origin(first)} and by {origin(entry)}, with different content"
+            self.problems.append(Problem(file=entry.path, message=message))
+
+    def unite(self) -> None:
+        """Make one of what all targets have alike."""
+        for path, (first, *others) in self.found.items():
+            if others and all(self.agree(first, other) for other in others):
+                for other in others:
+                    self.note(first, other)
+                self.found[path] = [msgspec.structs.replace(first, target=GENERIC)]
+
+    def note(self, first: Entry, other: Entry) -> None:
+        if first.kind != "folder":
+            self.twice.setdefault((origin(first), origin(other)), []).append(first.path)
+
+    def agree(self, one: Entry, other: Entry) -> bool:
+        if (one.kind, one.link, one.size, one.executable) != (other.kind, other.link, other.size, other.executable):
+            return False
+        return one.kind != "file" or one.source == other.source or self.same(one, other)
+
+
+def _for_same(one: Entry, other: Entry) -> bool:
+    """Whether two entries are for the same GPUs, so that only one of them can be right."""
+    return GENERIC in {one.target, other.target} or base_target(one.target) == base_target(other.target)
 
 
 def origin(entry: Entry) -> str:
@@ -86,9 +135,3 @@ def is_text(name: str) -> bool:
 
 def _rank(entry: Entry) -> tuple[str, str, str, str, str]:
     return entry.path, entry.artifact, entry.component, entry.target, entry.source
-
-
-def _agree(one: Entry, other: Entry, same: Callable[[Entry, Entry], bool]) -> bool:
-    if (one.kind, one.link, one.size, one.executable) != (other.kind, other.link, other.size, other.executable):
-        return False
-    return one.kind != "file" or one.source == other.source or same(one, other)
