@@ -27,6 +27,7 @@ _FATBIN_ENTRY = struct.Struct("<H2xIQ 12xI 8xQ")
 _EXACT, _FAMILY = 0x100000, 0x200000
 _KINDS = {1: "compute_", 2: "sm_"}
 _PAGE = 4096
+_LONGEST_ID = 160
 _MOST = 1 << 16
 _TABLE = 1 << 16
 """Bytes in which the table of a compressed bundle ends, surely."""
@@ -95,6 +96,8 @@ def _table(data: bytes) -> tuple[set[str], int]:
     for _ in range(count):
         offset, length, letters = struct.unpack_from("<QQQ", data, at)
         at += 24
+        if not 0 < letters <= _LONGEST_ID or at + letters > len(data):
+            raise ValueError("the table of a bundle is damaged")
         found = _AMD.match(data[at : at + letters].decode("latin-1"))
         if found and length:
             targets.add(found[1])

@@ -94,7 +94,10 @@ def _load(bench: Bench, package: SdkPackage, library: Library) -> Outcome:
         if library.optional:
             return skipped(f"{library.path} is optional, and not there")
         return failed(f"{path} is not there", bench.again(package.dist))
-    elf = read_elf(path)
+    try:
+        elf = read_elf(path)
+    except ValueError as error:
+        return failed(str(error), bench.again(package.dist))
     if elf is not None and (elf.bits == 64) != (sys.maxsize > 1 << 32):
         return skipped(f"it is for programs of {elf.bits} bits, and this Python is no such")
     said, ran = bench.python(_LOAD, str(path))

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ._sdk import Sdk
 
 
+GROUPS = ("install", "closure", "load", "gpu", "command", "preload", "version", "devel", "cmake")
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} ({self.prog} --help says more)\n")
@@ -123,12 +126,13 @@ def select(cases: Sequence[Case], expressions: Iterable[str], sdk: Sdk) -> list[
         ValueError: a part of an expression means none.
     """
     terms = [term for text in expressions for term in (part.strip() for part in text.split(",")) if term]
+    dists = [name for each in sdk.file.packages for name in (each.dist, each.package)]
     wanted: list[list[Case]] = []
     unwanted: list[list[Case]] = []
     for term in terms:
         found = [case for case in cases if _means(term.lstrip("!").strip(), case, sdk)]
-        if not found:
-            known = sorted({word for case in cases for word in (case.group, case.dist, case.name)})
+        if not found and term.lstrip("!").strip() not in (*GROUPS, *dists):
+            known = sorted({*GROUPS, *dists, *(case.name for case in cases)})
             near = difflib.get_close_matches(term.lstrip("!"), known, n=3)
             hint = f" (near: {', '.join(near)})" if near else ""
             raise ValueError(f"--select {term}: no such test, group or package{hint}; --list prints all")
