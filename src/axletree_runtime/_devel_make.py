@@ -14,7 +14,7 @@ from ._devel_plan import is_program
 from ._sdk import SdkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from ._devel_plan import Wanted
@@ -29,7 +29,15 @@ class Tree:
     """A devel tree on disk, and what it is to be."""
 
     def __init__(
-        self, root: Path, wanted: dict[str, Wanted], mode: str, *, work: Path, site: Path, name: str = ""
+        self,
+        root: Path,
+        wanted: dict[str, Wanted],
+        mode: str,
+        *,
+        work: Path,
+        site: Path,
+        name: str = "",
+        before: Mapping[str, list[Any] | str] | None = None,
     ) -> None:
         """Take a folder.
 
@@ -40,6 +48,7 @@ class Tree:
             work: folder for single files that are being made.
             site: the folder that the tree will lie in: where relative links start from.
             name: what the tree will be called there; default: as it is.
+            before: what the tree was made of, where it is there already.
         """
         self.root = _long(str(root))
         self.wanted = wanted
@@ -47,6 +56,7 @@ class Tree:
         self.work = _long(str(work))
         self.site = site
         self.name = name or root.name
+        self.before = before or {}
         self._number = 0
 
     def at(self, path: str) -> str:
@@ -55,12 +65,12 @@ class Tree:
 
     def differences(self) -> list[str]:
         """Paths at which the tree is not what it is to be, by kinds, sizes, times and inodes."""
-        folders = [path for path, wanted in self.wanted.items() if wanted.kind == "folder"]
-        wrong = [path for path in folders if not self.is_right(path, self.wanted[path])]
-        below = tuple(f"{path}/" for path in wrong)  # behind a link that replaced a folder nothing is right
-        for path, wanted in self.wanted.items():
-            if wanted.kind != "folder" and (path.startswith(below) or not self.is_right(path, wanted)):
+        wrong: list[str] = []
+        below: tuple[str, ...] = ()  # what is behind a link that replaced a folder is not in the tree
+        for path, wanted in sorted(self.wanted.items(), key=lambda each: each[1].kind != "folder"):
+            if (below and path.startswith(below)) or not self.is_right(path, wanted):
                 wrong.append(path)
+                below += (f"{path}/",) if wanted.kind == "folder" else ()
         return wrong
 
     def is_right(self, path: str, wanted: Wanted) -> bool:
@@ -80,11 +90,20 @@ class Tree:
             source = os.stat(wanted.source if wanted.kind == "mirror" else self.at(wanted.source))
         except OSError:
             return False
-        if os.path.samestat(facts, source):
-            return True
-        if self.mode == "hardlink" or (self.mode == "symlink" and wanted.kind == "alias"):
-            return False
-        return (facts.st_size, int(facts.st_mtime)) == (source.st_size, int(source.st_mtime))
+        one = os.path.samestat(facts, source)
+        if one or self.mode == "hardlink":
+            return one == (self.mode == "hardlink" or wanted.kind == "alias")
+        same = (facts.st_size, int(facts.st_mtime)) == (source.st_size, int(source.st_mtime))
+        return same and (wanted.kind == "alias" or self.before.get(path) == _facts(facts, wanted.folder))
+
+    def differences_with_names(self, wrong: Iterable[str]) -> list[str]:
+        """Paths that are wrong, and the further names of those that are hard links."""
+        found = dict.fromkeys(wrong)
+        if self.mode != "symlink":
+            found.update(
+                dict.fromkeys(p for p, each in self.wanted.items() if each.kind == "alias" and each.source in found)
+            )
+        return list(found)
 
     def link_text(self, path: str, wanted: Wanted) -> str | None:
         """What the symbolic link at a path says; None where there is to be none."""
@@ -175,7 +194,7 @@ class Tree:
                 found.append(path)
         return found
 
-    def expected(self, path: str) -> list[int] | str:
+    def expected(self, path: str) -> list[Any] | str:
         """What :meth:`made` will say of a path once it is made."""
         wanted = self.wanted[path]
         text = self.link_text(path, wanted)
@@ -185,18 +204,17 @@ class Tree:
             wanted = self.wanted[wanted.source]
         if wanted.member is not None and wanted.kind == "file":
             return [wanted.member.size, wanted.member.mtime]
-        facts = os.stat(wanted.source)
-        return [facts.st_size, int(facts.st_mtime)]
+        return _facts(os.stat(wanted.source), wanted.folder)
 
-    def made(self) -> dict[str, list[int] | str]:
+    def made(self) -> dict[str, list[Any] | str]:
         """What lies at the paths: size and time of files, texts of links."""
-        found: dict[str, list[int] | str] = {}
+        found: dict[str, list[Any] | str] = {}
         for path, wanted in self.wanted.items():
             if wanted.kind == "folder":
                 continue
             facts = os.lstat(self.at(path))
             link = stat.S_ISLNK(facts.st_mode)
-            found[path] = os.readlink(self.at(path)) if link else [facts.st_size, int(facts.st_mtime)]
+            found[path] = os.readlink(self.at(path)) if link else _facts(facts, wanted.folder)
         return found
 
     def _fill_files(self, files: set[str], payload: Path, aside: Callable[[str], None] | None) -> None:
@@ -233,6 +251,10 @@ class Tree:
             _link_or_copy(self.at(wanted.source), place)
         else:
             MAKERS["copy" if self.mode == "symlink" else self.mode](wanted.source, place)
+
+
+def _facts(facts: os.stat_result, folder: str) -> list[Any]:
+    return [facts.st_size, int(facts.st_mtime), *([folder] if folder else [])]
 
 
 def _link_or_copy(source: str, place: str) -> None:

@@ -40,6 +40,8 @@ class Wanted(NamedTuple):
     text: str = ""
     """What a symbolic link says."""
     member: Member | None = None
+    folder: str = ""
+    """Of a mirror the platform folder."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class _Planner:
         if folder is None:
             self.absent[top] = self.absent.get(top, 0) + 1
         elif (folder / path).is_file():
-            self.add(member.path, Wanted("mirror", os.path.join(folder, *path.split("/")), member=member))
+            self.add(member.path, Wanted("mirror", os.path.join(folder, *path.split("/")), member=member, folder=top))
         else:
             self.damaged.append(f"{folder / path}")
         return True
@@ -156,7 +158,7 @@ class _Planner:
                 continue
             for path, source in _files(self.installed[package]):
                 if path not in self.wanted:
-                    self.add(path, Wanted("mirror", source))
+                    self.add(path, Wanted("mirror", source, folder=package.folder))
 
     def check(self) -> None:
         """Refuse what can't become a whole tree, and say what is left out."""

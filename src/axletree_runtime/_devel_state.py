@@ -17,6 +17,7 @@ from ._devel_update import RECORD, differences, foreign_files
 from ._sdk import SdkError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ._journal import Mark
@@ -81,8 +82,8 @@ def find_state(sdk: Sdk) -> State:
         problems.append(f"{root} is left of {package.dist}, which is not installed: {command} deinit removes it")
     elif there and mark is None:
         problems.append(f"{root} is no devel tree of this SDK: {command} init moves it aside")
-    elif there and mark is not None and found is None:
-        problems.append(_fault(sdk, place, mark))
+    elif there and mark is not None:
+        problems += _faults(sdk, place, mark, counts=found is not None)
     if mark is not None and mark.mode == "hardlink" and is_overlay(beside.site):
         problems.append(
             f"{root} has hard links on overlayfs, where they become copies: {command} init --link-mode symlink"
@@ -153,15 +154,18 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
     return done
 
 
-def _fault(sdk: Sdk, place: Place, mark: Mark) -> str:
-    """Why a tree does not count."""
+def _faults(sdk: Sdk, place: Place, mark: Mark, *, counts: bool) -> Iterator[str]:
+    """What is wrong with a tree, whether it counts or not."""
     package = sdk.devel_package()
     version = sdk.shipped(package).version if package else ""
     command = sdk.file.command
     if mark.version != version:
-        return f"{place.root} is of version {mark.version}, installed is {version}: {command} init"
+        yield f"{place.root} is of version {mark.version}, installed is {version}: {command} init"
+        return
     wrong = differences(sdk, place, mark)
-    if not wrong:
-        return f"{place.root} was made of another payload: {command} init"
-    shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
-    return f"{place.root} does not fit the installed packages at {shown}: {command} init"
+    if wrong:
+        shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
+        cure = "repair" if counts else "init"
+        yield f"{place.root} is not as the installed packages want it at {shown}: {command} {cure}"
+    elif not counts:
+        yield f"{place.root} was made of another payload: {command} init"

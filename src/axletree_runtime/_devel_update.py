@@ -8,7 +8,7 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _devel, _devel_payload, _journal, _record
 from ._devel_links import MODES, can_symlink, choose_mode
@@ -47,7 +47,7 @@ def differences(sdk: Sdk, place: Place, mark: Mark) -> list[str]:
         plan = plan_tree(sdk, members.payload, folders_of(sdk, place), symlinks=mark.symlinks)
     except SdkError:
         return [""]
-    tree = Tree(place.root, plan.wanted, mark.mode, work=place.work, site=place.site)
+    tree = Tree(place.root, plan.wanted, mark.mode, work=place.work, site=place.site, before=members.made)
     return [*tree.differences(), *sorted(members.made.keys() - plan.wanted.keys())]
 
 
@@ -115,32 +115,46 @@ class _Update:
         self.module_site = module.parent
 
     def run(self) -> tuple[str, ...]:
+        self.place.work.mkdir(exist_ok=True)
+        try:
+            self.clear_work()
+            self.bring_in_line()
+        finally:
+            self.finish()
+        return tuple(self.done)
+
+    def bring_in_line(self) -> None:
         place = self.place
-        place.work.mkdir(exist_ok=True)
-        self.clear_work()
         self.symlinks = can_symlink(place.work)
         if place.cache:
             link_folders(place, {package.folder: folder for package, folder in self.sdk.installed().items()})
-        else:
-            self.tell_record(add=[place.root.name, place.work.name])
+        self.tell_record(add=[place.root.name, place.work.name])
         mark, members = _journal.read_mark(place.root), _journal.read_members(place.root)
         if mark is not None and members is not None and self.is_same_payload(mark):
             self.change(mark, members)
         else:
             self.make()
+
+    def finish(self) -> None:
+        """Leave nothing but the tree, if there is one."""
+        place = self.place
         self.clear_work()
-        shutil.rmtree(place.work)
+        if os.path.lexists(place.root):
+            shutil.rmtree(place.work)
+            self.tell_record(remove=[place.work.name])
+        else:
+            self.tell_record(remove=[place.root.name, place.work.name])
+            shutil.rmtree(place.work)
         if place.cache:
             self.remove_older()
-        else:
-            self.tell_record(remove=[place.work.name])
-        return tuple(self.done)
 
     def tell_record(self, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         record = _record.find_record(self.module_site, self.source.package.dist, self.source.about.version)
         root = self.place.root
+        if self.place.cache:
+            return
         if record is not None:
-            beside = root / RECORD if _journal.read_mark(root) else self.place.work / RECORD
+            beside = (root if root.is_dir() else self.place.work) / RECORD
             _record.set_rows(record, add=add, remove=remove, beside=beside)
         elif add and not self.quiet:
             self.say(f"{self.source.package.dist} has no RECORD: {self.sdk.file.command} deinit removes the tree")
@@ -210,10 +224,11 @@ class _Update:
         asked = self.asked or mark.asked
         mode = self.mode(plan, asked)
         new = self.mark(mode, asked)
-        tree = Tree(place.root, plan.wanted, mode, work=place.work, site=place.site)
+        tree = Tree(place.root, plan.wanted, mode, work=place.work, site=place.site, before=members.made)
         wrong = tree.differences()
         if self.thorough:
-            wrong = list(dict.fromkeys([*wrong, *tree.other_content(self.source.path)]))
+            wrong += tree.other_content(self.source.path)
+        wrong = tree.differences_with_names(wrong)
         gone = sorted(members.made.keys() - plan.wanted.keys())
         if wrong or gone:
             tree.check_space(wrong)
@@ -265,12 +280,10 @@ class _Update:
         root = self.place.root
         if not os.path.lexists(root):
             return
-        if _journal.read_mark(root) is not None and not root.is_symlink():
+        ours = root.is_dir() and not root.is_symlink() and (_journal.read_mark(root) or not foreign_files(root))
+        if ours:
             root.rename(self.place.work / "old")
-            return
-        try:
-            root.rmdir()
-        except OSError:
+        else:
             self.keep(root, "")
 
     def clear_work(self) -> None:
@@ -311,7 +324,7 @@ class _Update:
         sys.stderr.write(f"{self.sdk.file.command}: {text}\n")
 
 
-def is_as_made(place: str, made: list[int] | str | None) -> bool:
+def is_as_made(place: str, made: list[Any] | str | None) -> bool:
     """Whether there is what was made, as far as size, time and text tell."""
     try:
         facts = os.lstat(place)
@@ -319,7 +332,7 @@ def is_as_made(place: str, made: list[int] | str | None) -> bool:
         return False
     if isinstance(made, str):
         return stat.S_ISLNK(facts.st_mode) and os.readlink(place) == made
-    return made is not None and stat.S_ISREG(facts.st_mode) and [facts.st_size, int(facts.st_mtime)] == made
+    return made is not None and stat.S_ISREG(facts.st_mode) and [facts.st_size, int(facts.st_mtime)] == made[:2]
 
 
 def foreign_files(root: Path) -> list[str]:

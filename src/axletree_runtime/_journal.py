@@ -52,8 +52,8 @@ class Members:
     """The payload's listing, and what lies in the tree."""
 
     payload: tuple[Member, ...]
-    made: dict[str, list[int] | str]
-    """Path -> size and time (seconds) of a file, or the text of a link."""
+    made: dict[str, list[Any] | str]
+    """Path -> size and time (seconds) of a file and the platform folder that it was taken from, or text of a link."""
 
 
 def read_mark(root: Path) -> Mark | None:
