@@ -119,19 +119,21 @@ def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -
 
     targets = ("gfx900", "gfx1100", "gfx94X-dcgpu")
     given = [entry(path, f"blas-{target}", target=target) for path in ("lib", "licence") for target in targets]
-    given += [entry("link", "blas", target=target, kind="link", link="lib", size=0, source="") for target in targets]
+    links = {"link": "licence", "link2": "link", "own": "lib", "own2": "own"}
+    given += [
+        entry(path, "blas", target=target, kind="link", link=link, size=0, source="")
+        for path, link in links.items()
+        for target in targets
+    ]
     notes: list[str] = []
     merged = merge_entries(given, same=same, note=notes.append)
     assert [(found.path, found.target) for found in merged] == [
-        *(("lib", "gfx1100"), ("lib", "gfx900"), ("lib", "gfx94X-dcgpu")),
-        *(("licence", "generic"), ("link", "generic")),
+        *(("lib", target) for target in sorted(targets)),
+        *(("licence", "generic"), ("link", "generic"), ("link2", "generic")),
+        *((path, target) for path in ("own", "own2") for target in sorted(targets)),
     ]
-    assert [note.partition(",")[0].partition(" both bring ")[2] for note in notes] == [
-        "licence",
-        "licence",
-        "link",
-        "link",
-    ]
+    told = {note.partition(" both bring ")[2] for note in notes}
+    assert told == {f"{what}, with the same content: taken once" for what in ("licence", "link, link2")}
 
 
 @pytest.mark.parametrize("target", ["generic", "gfx900", "gfx900:xnack+"])

@@ -427,6 +427,22 @@ def test_names_that_packages_have_themselves_are_refused(sdk: Sdk, path: str, pa
     assert "[[drop]]" in str(caught.value)
 
 
+def test_devel_has_the_links_to_libraries_of_artifacts_for_single_gpus(sdk: Sdk) -> None:
+    for target in ("gfx900", "gfx1030"):
+        blas = library("libblas.so.4", "libc.so.6")
+        sdk.file("libraries", "lib/libblas.so.4.1", blas, target=target, artifact="blas", code=(target,))
+        for path, link in (("lib/libblas.so.4", "libblas.so.4.1"), ("lib/libblas.so", "libblas.so.4")):
+            sdk.add(
+                "libraries", Entry(path=path, kind="link", artifact="blas", component="lib", link=link, target=target)
+            )
+    plan = sdk.plan()
+    for target in ("gfx900", "gfx1030"):
+        found = items(plan, f"gizmo-device-{target}")["lib/libblas.so.4"]
+        assert (found.entry.target, found.thin) == (target, (target,))
+    devel = {item.path: item.link for item in plan.devel if "blas" in item.path}
+    assert devel == {"lib/libblas.so": "libblas.so.4", "lib/libblas.so.4.1": "libblas.so.4"}
+
+
 def test_two_targets_of_a_family_can_t_bring_the_same_path(sdk: Sdk) -> None:
     sdk.file("libraries", "lib/db/tuning.txt", target="gfx900", artifact="blas")
     sdk.file("libraries", "lib/db/tuning.txt", target="gfx906", artifact="blas")

@@ -33,7 +33,7 @@ def list_devel(
 
     Args:
         added: entries that the devel package owns.
-        mirrored: platform folder -> the entries and the payload of its package, without what is for single GPUs.
+        mirrored: platform folder -> the entries of its package, and its payload without what is for single GPUs.
         devices: paths of files that only packages for GPUs have: whoever expands the payload adds those that are there.
         tree: the whole SDK.
         libraries: where libraries of that tree lie.

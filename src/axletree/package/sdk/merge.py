@@ -70,6 +70,7 @@ class _Merging:
     def __init__(self, same: Callable[[Entry, Entry], bool]) -> None:
         self.same = same
         self.found: dict[str, list[Entry]] = {}
+        self.known: dict[str, bool] = {}
         self.twice: dict[tuple[str, str], list[str]] = {}
         self.problems: list[Problem] = []
 
@@ -88,12 +89,26 @@ class _Merging:
             self.problems.append(Problem(file=entry.path, message=message))
 
     def unite(self) -> None:
-        """Make one of what all targets have alike."""
+        """Make one of what all targets have alike. Links are alike where they lead to what is."""
         for path, (first, *others) in self.found.items():
-            if others and all(self.agree(first, other) for other in others):
+            if others and self.alike(path):
                 for other in others:
                     self.note(first, other)
-                self.found[path] = [msgspec.structs.replace(first, target=GENERIC)]
+        for path in [path for path, alike in self.known.items() if alike and len(self.found[path]) > 1]:
+            self.found[path] = [msgspec.structs.replace(self.found[path][0], target=GENERIC)]
+
+    def alike(self, path: str) -> bool:
+        """Whether all GPUs have the same at a path."""
+        if path not in self.found:
+            return True  # a folder, or nothing for any of them
+        if path not in self.known:
+            self.known[path] = False  # of links in a circle
+            first, *others = self.found[path]
+            same = first.target == GENERIC or (bool(others) and all(self.agree(first, other) for other in others))
+            if same and first.kind == "link" and others:
+                same = self.alike(posixpath.normpath(posixpath.join(posixpath.dirname(path), first.link)))
+            self.known[path] = same
+        return self.known[path]
 
     def note(self, first: Entry, other: Entry) -> None:
         if first.kind != "folder":

@@ -231,14 +231,16 @@ class _Planner:
         if package is None:
             return (), None
         mirrored = {
-            self.folders[each.name]: (self.owned(each.name, GENERIC), payloads[each.name])
+            self.folders[each.name]: (_first_of_each_path(self.known.owned[each.name]), payloads[each.name])
             for each in self.runtime
             if each.kind != "tests"
         }
         devices = {item.path for split in splits.values() for device in split.devices for item in device.items}
         root = self.folders[package.name]
         added = _first_of_each_path(self.known.owned.get(package.name, ()))
-        items = list_devel(added, mirrored, devices, self.tree, self.libraries, root=root)
+        tree = SdkTree(_first_of_each_path(self.known.entries))
+        libraries = LibraryPlaces(tree, self.known.facts, self.asked)
+        items = list_devel(added, mirrored, devices, tree, libraries, root=root)
         files = {
             item.path: self.known.facts[item.entry.source]
             for item in items
