@@ -183,8 +183,10 @@ def _programs(sdk: Sdk, host: Host) -> Iterator[Finding]:
     own = {sdk.site.resolve(), *(each.resolve() for each in _script_folders(sdk))}
     shadowing: dict[Path, list[str]] = {}
     for name in names:
-        found = host.program(name) or _on_path(host, name)
-        if found is not None and not any(place in (found.parent.resolve(), *found.resolve().parents) for place in own):
+        found = _on_path(host, name)
+        if found is None or any(place in (found.parent.resolve(), *found.resolve().parents) for place in own):
+            continue
+        if not _is_console_script(sdk, found):
             shadowing.setdefault(found.parent, []).append(name)
     for folder, programs in shadowing.items():
         text = f"{', '.join(programs)} on PATH {'is that' if len(programs) == 1 else 'are those'} of {folder}"
@@ -199,6 +201,14 @@ def _on_path(host: Host, name: str) -> Path | None:
         if folder and path.is_file() and os.access(path, os.X_OK):
             return path
     return None
+
+
+def _is_console_script(sdk: Sdk, path: Path) -> bool:
+    """Whether a file is a console script of the SDK, wherever it was put."""
+    with path.open("rb") as file:
+        text = file.read(4096)
+    modules = [sdk.file.module, *(each.module for each in sdk.file.packages)]
+    return text[:2] == b"#!" and any(f"{module}.".encode() in text for module in modules)
 
 
 def _script_folders(sdk: Sdk) -> list[Path]:
