@@ -9,17 +9,20 @@ import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
 
+from axletree.binary.zip.directory import STORED
 from axletree.core.errors import HostError, IntegrityError
 from axletree.host import archive
 from axletree.host.archive import WheelFile, map_file, write_wheel_file
 from axletree.host.wheels import open_wheel
 from axletree.package.wheel import writer
+from axletree.package.wheel.record import encode_hash
 from axletree.package.wheel.repack import packed_members
-from axletree.package.wheel.writer import Member
+from axletree.package.wheel.writer import Member, Packed
 from support.wheels import demo_info, demo_metadata, demo_name
 
 if TYPE_CHECKING:
@@ -122,6 +125,36 @@ def test_nothing_is_left_when_what_was_written_is_not_what_was_meant(
     monkeypatch.setattr(archive, "write_wheel", flips_a_bit)
     with pytest.raises(IntegrityError):
         write(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("level", [0, 5])
+def test_a_damaged_block_of_a_large_member_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int
+) -> None:
+    real = writer.write_wheel
+    noise = random.Random(1).randbytes(9 << 20)
+
+    def flips_a_bit(sink, *args, **options):  # type: ignore[no-untyped-def]
+        written = real(sink, *args, **options)
+        sink.seek(6 << 20)
+        sink.write(bytes([noise[6 << 20] ^ 1, *noise[1:64]]))
+        return written
+
+    monkeypatch.setattr(archive, "write_wheel", flips_a_bit)
+    members = [Member(path="demo/noise", data=lambda: iter([noise]), size=len(noise))]
+    options = {"metadata": demo_metadata(), "wheel_info": demo_info(), "level": level}
+    with pytest.raises(IntegrityError, match="CRC"):
+        write_wheel_file(tmp_path, demo_name(), members, **options)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_hash_that_another_archive_said_is_not_believed(tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(9 << 20)
+    packed = Packed(data=noise, method=STORED, crc=zlib.crc32(noise), size=len(noise), hash=encode_hash(bytes(32)))
+    options = {"metadata": demo_metadata(), "wheel_info": demo_info()}
+    with pytest.raises(IntegrityError, match="does not read back"):
+        write_wheel_file(tmp_path, demo_name(), [Member(path="demo/noise", data=packed)], **options)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,6 +9,7 @@ import msgspec
 from axletree.binary.edits import Edit, EditedSource, iter_source
 from axletree.binary.elf.edit import plan_edit
 from axletree.binary.elf.verify import verify_edit
+from axletree.binary.zip.deflate import BLOCK
 from axletree.host.sdk.launcher import aim, compile_launcher
 from axletree.host.sources import FileSource
 from axletree.package.gpu.arch import parse_gpu
@@ -43,7 +44,7 @@ class FileContent(msgspec.Struct, frozen=True, kw_only=True):
         """
         with FileSource(self.source) as source:
             thin = self.thinning.source(source) if self.thinning is not None else source
-            yield from iter_source(EditedSource(thin, self.edits) if self.edits else thin)
+            yield from iter_source(EditedSource(thin, self.edits) if self.edits else thin, chunk=BLOCK)
 
 
 class Bytes(msgspec.Struct, frozen=True, kw_only=True):

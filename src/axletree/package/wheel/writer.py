@@ -91,6 +91,9 @@ class WrittenWheel(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the archive."""
     metadata: bytes
     """Its METADATA file, which an index serves beside the wheel (PEP 658)."""
+    copied: frozenset[str] = frozenset()
+    """Members that came compressed: their hashes are what somebody said. Those of the others, like their CRC, were
+    taken of what was compressed."""
 
 
 class _Digest:
@@ -166,7 +169,8 @@ def write_wheel(
     _fill(archive, ordered, level=level, threads=threads)
     record = (*archive.record, RecordEntry(path=f"{folder}/RECORD"))
     _fill(archive, [Member(path=f"{folder}/RECORD", data=render_record(record))], level=level, threads=1)
-    return WrittenWheel(record=record, size=archive.close(), metadata=text)
+    copied = frozenset(member.path for member in ordered if isinstance(member.data, Packed))
+    return WrittenWheel(record=record, size=archive.close(), metadata=text, copied=copied)
 
 
 def write_zip(
