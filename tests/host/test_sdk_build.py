@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import stat
@@ -341,8 +342,43 @@ def test_what_hosts_must_bring_makes_it_a_plain_linux_wheel(
 
 
 def test_the_platform_can_be_told(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIZMO_WHEEL_PLATFORM_TAG", "manylinux_2_99_x86_64")
+    tag = f"manylinux_2_99_{platform.machine()}"
+    monkeypatch.setenv("GIZMO_WHEEL_PLATFORM_TAG", tag)
     out = tmp_path / "told"
     assert build(tree, out) == 0
-    assert wheels(out)["gizmo_core"].stem.endswith("manylinux_2_99_x86_64")
+    assert wheels(out)["gizmo_core"].stem.endswith(tag)
     assert wheels(out)["gizmo"].stem.endswith("any")
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "told"),
+    [
+        ("--platform-tag", "../../away", "'../../away': is no platform tag of Linux"),
+        ("--platform-tag", "win_amd64", "'win_amd64': is no platform tag of Linux"),
+        ("--platform-tag", "manylinux_9", "'manylinux_9': is no platform tag of Linux"),
+        ("--platform-tag", "linux_riscv64", "is for riscv64, and the SDK is for "),
+        ("--version", "", "'': is no version that installers order (PEP 440)"),
+        ("--version", "7.1.x", "'7.1.x': is no version that installers order (PEP 440)"),
+        ("--family", "gfx12", "gfx12: stands for no GPU target that was built"),
+    ],
+)
+def test_wishes_that_can_t_be_met(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, text: str, told: str
+) -> None:
+    assert build(tree, tmp_path / "out", option, text) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_install_hints_name_extras_that_there_are(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local = ("--version", "2.5.dev0+ABC-1", "--level", "0")
+    assert build(tree, tmp_path / "out", *local) == 0
+    assert "'gizmo[libraries,devel]==2.5.dev0+abc.1'" in capsys.readouterr().out
+    core, rest = MANIFEST.split('[[package]]\nname = "libraries"')
+    left = '["lib/libkernels.*", "lib/libfront.*", "include/**", "lib/cmake/**"]'
+    drop = f'[[drop]]\nfiles = {left}\nwhy = "a test"\n\n[targets]'
+    manifest = core + rest[rest.index("[[drop]]") :].replace("[targets]", drop)
+    assert build(tree, tmp_path / "core", *local, manifest=manifest) == 0
+    assert "'gizmo==2.5.dev0+abc.1'" in capsys.readouterr().out

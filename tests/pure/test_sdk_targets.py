@@ -140,6 +140,18 @@ def test_what_debians_rocsparse_gives() -> None:
     assert chosen.hierarchy["gfx1201"] == ("gfx12_0", "gfx12")  # known, though not built
 
 
+def test_targets_with_different_files_under_one_path_make_a_family_only_if_it_is_asked_for() -> None:
+    built = ["gfx1100", "gfx1101", "gfx1150", "gfx1151", "gfx110X-all"]
+    rivals = [frozenset({"gfx1100", "gfx1101"}), frozenset({"gfx1100", "gfx1150"})]
+    chosen = select_targets(built, AMD, TABLE, rivals=rivals)
+    assert chosen.families == {"gfx115x": ("gfx1150", "gfx1151")}
+    assert chosen.apart == ("gfx110X-all", "gfx110x")
+    assert chosen.choices["gfx110X-all"] == ("gfx1100", "gfx1101")  # both of its packages
+    asked = select_targets(built, AMD, TABLE, families=["gfx11"], rivals=rivals)
+    assert list(asked.families) == ["gfx11", "gfx115x"]
+    assert not select_targets(built, AMD, TABLE, rivals=[frozenset({"gfx110X-all", "gfx115x"})]).apart
+
+
 def test_artifacts_for_groups_and_wishes_come_first() -> None:
     built = ["gfx110X-all", "gfx1100", "gfx1101", "gfx1150", "gfx1151"]
     chosen = select_targets(built, AMD, TABLE, families=["gfx11"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,10 +20,11 @@ from axletree.host.gpu_targets import read_gpu_targets
 from axletree.host.policies import read_policies
 from axletree.host.sdk.content import Contents
 from axletree.host.sdk.facts import read_sdk_facts
+from axletree.package.libraries.platforms import parse_platform
 from axletree.package.libraries.policy import promised_libraries
 from axletree.package.sdk.claims import assign, require_owned
 from axletree.package.sdk.devel_tar import tar_chunks, tar_size
-from axletree.package.sdk.devices import built_for
+from axletree.package.sdk.devices import built_for, rivals
 from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
 from axletree.package.sdk.selector import selector_members, selector_metadata
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
     from axletree.package.sdk.plan import DevelItem, PackagePlan, SdkPlan
     from axletree.package.sdk.shipped import PackageFile, SdkFile
     from axletree.package.wheel.metadata import Metadata
+
+
+_TAG = re.compile(r"[a-z0-9_]+")
 
 
 class SdkRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +93,8 @@ class SdkReport(msgspec.Struct, frozen=True, kw_only=True):
     wheels: tuple[SdkWheel, ...]
     targets: tuple[str, ...]
     families: dict[str, tuple[str, ...]]
+    extras: tuple[str, ...]
+    """Of the selector, which ask for its packages: ``libraries``, ``devel``."""
     dropped: int
     """Entries of the input that go nowhere, by the manifest."""
     notes: tuple[str, ...]
@@ -117,7 +124,7 @@ def build_sdk(
         environ: may name a compiler (``CC``) and a platform tag (``PREFIX_WHEEL_PLATFORM_TAG``).
 
     Raises:
-        UsageError: no version, or none that PEP 440 knows.
+        UsageError: no version, or none that PEP 440 knows; no platform tag, or one for other machines.
         IntegrityError: files that nobody owns or two own, links that lead nowhere, libraries that nobody brings.
         PublishError: other files of these names are in the root.
         HostError: a file can't be read or written, or no C compiler is there.
@@ -130,7 +137,8 @@ def build_sdk(
     plan = plan_sdk(manifest, known, version=version)
     sdk = describe_sdk(manifest, known, plan, version=version)
     contents = Contents(environ)
-    platform = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG")
+    platform = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG") or None
+    _check_platform(platform, host.machine)
     with staging(out) as folder:
         wheels = [
             *(_runtime_wheel(manifest, each, known, contents, platform) for each in plan.packages),
@@ -156,19 +164,37 @@ def build_sdk(
         wheels=tuple(_report(wheel, file) for (wheel, _), file in zip(written, staged, strict=True)),
         targets=known.selection.targets,
         families=known.selection.families,
+        extras=tuple(dict.fromkeys(each.extra for each in sdk.packages if each.extra and each.kind != "device")),
         dropped=len(ownership.dropped),
-        notes=(*facts.unread, *host.notes, *plan.notes, *contents.notes),
+        notes=(*facts.unread, *host.notes, *_apart(known), *plan.notes, *contents.notes),
     )
 
 
+def _apart(known: Known) -> Iterator[str]:
+    if known.selection.apart:
+        names = " and ".join(known.selection.apart)
+        yield f"no package for family {names}: artifacts for its GPUs bring different files under one path"
+
+
 def _version(manifest: Manifest, request: SdkRequest) -> str:
-    text = request.version or manifest.sdk.version
+    text = manifest.sdk.version if request.version is None else request.version
     if text is None:
         raise UsageError("the manifest has no version", hint="give one with --version")
     try:
         return str(Version(text))
     except InvalidVersion:
-        raise UsageError(Problem(key=text, message="is no version that installers order (PEP 440)")) from None
+        raise UsageError(Problem(key=repr(text), message="is no version that installers order (PEP 440)")) from None
+
+
+def _check_platform(tag: str | None, machine: str | None) -> None:
+    policies = read_policies()
+    for each in tag.split(".") if tag is not None else ():
+        found = parse_platform(each, policies)
+        if not _TAG.fullmatch(each) or not found.linux or not found.machine:
+            hint = "such as manylinux_2_28_x86_64, or linux_x86_64"
+            raise UsageError(Problem(key=repr(tag), message="is no platform tag of Linux", hint=hint))
+        if machine is not None and found.machine != machine:
+            raise UsageError(Problem(key=repr(tag), message=f"is for {found.machine}, and the SDK is for {machine}"))
 
 
 def _known(
@@ -179,7 +205,10 @@ def _known(
     host: HostFiles,
     families: tuple[str, ...],
 ) -> Known:
-    selection = select_targets(built_for(entries, code), manifest.targets, read_gpu_targets(), families=families)
+    libraries = (entry for each in manifest.package if each.kind == "libraries" for entry in owned[each.name])
+    selection = select_targets(
+        built_for(entries, code), manifest.targets, read_gpu_targets(), families=families, rivals=rivals(libraries)
+    )
     return Known(
         entries=tuple(entries),
         owned=owned,

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.sdk_build import SdkRequest, build_sdk
+from axletree.app.sdk_build import SdkReport, SdkRequest, build_sdk
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.sdk_explain import input_options
@@ -86,17 +86,22 @@ def build_command(
         return
     for note in read.notes:
         click.echo(f"note: {printable(note)}", err=True)
-    root = out.absolute()
     click.echo(
         built_text(
             report.wheels,
             out=str(out),
             dropped=report.dropped,
             notes=report.notes,
-            install=[
-                f"  pip install --find-links {root} '{report.sdk}[libraries,devel]=={report.version}'",
-                f"  or from its index: --index-url {(root / 'simple').as_uri()}",
-            ],
+            install=_install_hints(report, out.absolute()),
             width=min(shutil.get_terminal_size().columns, _WIDEST),
         )
     )
+
+
+def _install_hints(report: SdkReport, root: Path) -> list[str]:
+    extras = [extra for extra in ("libraries", "devel") if extra in report.extras] or report.extras
+    asked = f"[{','.join(extras)}]" if extras else ""
+    return [
+        f"  pip install --find-links {root} '{report.sdk}{asked}=={report.version}'",
+        f"  or from its index: --index-url {(root / 'simple').as_uri()}",
+    ]

@@ -101,7 +101,7 @@ def split_devices(
             )
         )
     if problems:
-        hint = "artifacts for single targets that bring one file make no package for a family: set families = false"
+        hint = "files of one path make no package for a family: ask for none of these GPUs, or drop the file"
         raise IntegrityError(*problems, hint=hint)
     told = some_of(sorted(strangers), _SHOWN)
     notes = (f"{told}: for GPUs that get no package, so it is in {package.dist}",) if strangers else ()
@@ -157,3 +157,12 @@ def built_for(entries: Iterable[Entry], code: Mapping[str, Sequence[str]]) -> tu
     """All targets and families that anything in the tree was built for, sorted."""
     found = {target for archs in code.values() for target in processors(archs)}
     return tuple(sorted(found | {entry.target for entry in entries if entry.target != GENERIC}))
+
+
+def rivals(entries: Iterable[Entry]) -> frozenset[frozenset[str]]:
+    """Targets and families whose artifacts bring different files under one path."""
+    found: dict[str, set[str]] = {}
+    for entry in entries:
+        if entry.target != GENERIC and entry.kind == "file":
+            found.setdefault(entry.path, set()).add(entry.target)
+    return frozenset(frozenset(targets) for targets in found.values() if len(targets) > 1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -20,7 +21,7 @@ from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.recipe.faults import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.package.sdk.manifest import Targets
 
@@ -40,6 +41,9 @@ _KINDS: dict[str, frozenset[Kind]] = {
 }
 _X_NAMES = 11
 """The major number whose sub-families end with ``x`` (``gfx115x``); those of others are ``gfx10_3``."""
+
+
+_NOT_BUILT = "stands for no GPU target that was built"
 
 
 class GpuTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,6 +88,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Each known target, built or not -> sub-family, family."""
     default: str = ""
     """What is installed where nothing else is known: a family or a target; empty where there is no GPU code."""
+    apart: tuple[str, ...] = ()
+    """Families that get no package, since their targets have different files under one path."""
 
 
 def decode_targets(data: bytes, *, file: str) -> TargetTable:
@@ -205,14 +211,19 @@ def is_family(name: str) -> bool:
 
 
 def select_targets(
-    built: Iterable[str], section: Targets, table: TargetTable, *, families: Iterable[str] = ()
+    built: Iterable[str],
+    section: Targets,
+    table: TargetTable,
+    *,
+    families: Iterable[str] = (),
+    rivals: Iterable[frozenset[str]] = (),
 ) -> Selection:
     """Decide which packages for GPUs there are.
 
     Each sub-family gets one if more than one of its targets was built; so does each of the manifest's groups, each
     group that artifacts were made for, and each that is asked for, a family (``gfx9``) too. Where two would hold the
     same targets, the one that is further ahead in this order stays: asked for, of the input, of the manifest,
-    sub-family.
+    sub-family. A family whose targets have different files under one path gets a package only if it is asked for.
 
     Args:
         built: what GPU code and artifacts are for, features included: ``gfx90a:xnack-``, ``gfx110X-all``. Names of
@@ -220,6 +231,7 @@ def select_targets(
         section: of the manifest.
         table: of AMD's targets.
         families: that shall get a package beside the others.
+        rivals: targets and families of which artifacts bring different files under one path.
 
     Raises:
         UsageError: a family that is asked for, or the manifest's default, stands for no target that was built.
@@ -236,26 +248,42 @@ def select_targets(
     def inside(name: str) -> tuple[str, ...]:
         return members(name, targets, table, groups)
 
-    problems = [
-        Problem(key=name, message="stands for no GPU target that was built", hint=_known_hint(name, targets, groups))
-        for name in (*asked, *((section.default,) if section.default and targets else ()))
-        if not inside(name)
-    ]
+    wishes = (*asked, section.default) if section.default and targets else asked
+    hint = partial(_known_hint, targets=targets, groups=groups)
+    problems = [Problem(key=name, message=_NOT_BUILT, hint=hint(name)) for name in wishes if not inside(name)]
     if problems:
         raise UsageError(*problems)
-    chosen: dict[str, tuple[str, ...]] = {}
-    for name in candidates:
-        holds = inside(name)
-        if len(holds) > 1 and holds not in chosen.values():
-            chosen[name] = holds
+    sides = [[inside(name) for name in group] for group in rivals]
+    chosen, apart = _choose({name: inside(name) for name in candidates}, asked, sides)
     every = dict.fromkeys([*targets, *chosen, *ofinput, *groups, *_names_of(targets)])
     return Selection(
         targets=targets,
         families=dict(sorted(chosen.items(), key=lambda item: (*map(order_of, item[1][:1]), item[0]))),
         choices={name: holds for name in every if (holds := inside(name))},
         hierarchy=_hierarchies(targets, section, table),
-        default=section.default if targets and section.default else _default(targets, chosen),
+        default=section.default if targets and section.default not in {"", *apart} else _default(targets, chosen),
+        apart=apart,
     )
+
+
+def _choose(
+    candidates: Mapping[str, tuple[str, ...]], asked: Iterable[str], sides: Iterable[Sequence[Iterable[str]]]
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """Families that get a package, and those that get none for the files of their targets."""
+    chosen: dict[str, tuple[str, ...]] = {}
+    apart: list[str] = []
+    for name, holds in candidates.items():
+        if len(holds) > 1 and holds not in chosen.values():
+            if name in asked or not any(_apart(holds, group) for group in sides):
+                chosen[name] = holds
+            else:
+                apart.append(name)
+    return chosen, tuple(apart)
+
+
+def _apart(holds: Iterable[str], sides: Iterable[Iterable[str]]) -> bool:
+    """Whether targets are on more than one of the sides that have different files under one path."""
+    return sum(not {*side}.isdisjoint(holds) for side in sides) > 1
 
 
 def _in_group(target: str, name: str, table: TargetTable) -> bool:
