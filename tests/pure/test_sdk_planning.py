@@ -252,6 +252,16 @@ def test_a_link_to_a_program_becomes_a_launcher(sdk: Sdk) -> None:
     assert across.launches == "../../../_gizmo_core/bin/gizmocc"
 
 
+def test_a_link_to_a_script_among_programs_becomes_a_launcher_too(sdk: Sdk) -> None:
+    script = Entry(path="libexec/tool/tool.py", artifact="a", component="lib", source="tool.py", executable=True)
+    sdk.add("core", script)
+    sdk.link("core", "bin/tool", "../libexec/tool/tool.py")
+    sdk.link("core", "share/tool.py", "../libexec/tool/tool.py")
+    core = items(sdk.plan(), "gizmo-core")
+    assert (core["bin/tool"].role, core["bin/tool"].launches) == ("launcher", "../libexec/tool/tool.py")
+    assert (core["share/tool.py"].role, core["share/tool.py"].entry) == ("file", script)
+
+
 def test_a_static_program_is_no_library(sdk: Sdk) -> None:
     static = library(None, static_program=True, runpath=("/build/lib",))
     sdk.file("core", "bin/static", static)
@@ -441,6 +451,18 @@ def test_devel_has_the_links_to_libraries_of_artifacts_for_single_gpus(sdk: Sdk)
         assert (found.entry.target, found.thin) == (target, (target,))
     devel = {item.path: item.link for item in plan.devel if "blas" in item.path}
     assert devel == {"lib/libblas.so": "libblas.so.4", "lib/libblas.so.4.1": "libblas.so.4"}
+
+
+def test_a_library_that_others_need_is_there_for_gpus_that_it_has_no_code_for(sdk: Sdk) -> None:
+    sdk.file("libraries", "lib/libsmall.so.1", library("libsmall.so.1", "libc.so.6"), code=("gfx900",))
+    sdk.file("libraries", "lib/libalone.so.1", library("libalone.so.1", "libc.so.6"), code=("gfx900",))
+    users = {"code": ("gfx900", "gfx906", "gfx1030")}
+    sdk.file("libraries", "lib/libuser.so.1", library("libuser.so.1", "libsmall.so.1", "libc.so.6"), **users)
+    plan = sdk.plan()
+    for device in ("gizmo-device-gfx900", "gizmo-device-gfx1030", "gizmo-libraries-gfx9-0"):
+        found = items(plan, device)
+        assert rpath(found["lib/libuser.so.1"]) == ("$ORIGIN",)
+        assert ("lib/libsmall.so.1" in found, "lib/libalone.so.1" in found) == (True, device != "gizmo-device-gfx1030")
 
 
 def test_two_targets_of_a_family_can_t_bring_the_same_path(sdk: Sdk) -> None:

@@ -173,6 +173,10 @@ class _Folder:
         elif entry.kind == "link":
             yield from self.link(entry)
 
+    def is_script(self, entry: Entry, target: Entry) -> bool:
+        """Whether a link is the name of a script among programs: scripts look for their parts where they really lie."""
+        return target.executable and target.source not in self.facts and "bin" in entry.path.split("/")[:-1]
+
     def link(self, entry: Entry) -> Iterator[Item]:
         real = self.tree.real(entry.path)
         if real is None:
@@ -184,7 +188,7 @@ class _Folder:
             return
         if self.libraries.under_soname(target):
             return
-        if not is_program(self.facts.get(target.source)):
+        if not is_program(self.facts.get(target.source)) and not self.is_script(entry, target):
             yield Item(path=entry.path, entry=target)
         elif real in self.places:
             folder, place = self.places[real]
