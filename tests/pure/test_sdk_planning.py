@@ -456,8 +456,8 @@ def test_devel_has_the_links_to_libraries_of_artifacts_for_single_gpus(sdk: Sdk)
 def test_a_library_that_others_need_is_there_for_gpus_that_it_has_no_code_for(sdk: Sdk) -> None:
     sdk.file("libraries", "lib/libsmall.so.1", library("libsmall.so.1", "libc.so.6"), code=("gfx900",))
     sdk.file("libraries", "lib/libalone.so.1", library("libalone.so.1", "libc.so.6"), code=("gfx900",))
-    users = {"code": ("gfx900", "gfx906", "gfx1030")}
-    sdk.file("libraries", "lib/libuser.so.1", library("libuser.so.1", "libsmall.so.1", "libc.so.6"), **users)
+    user = library("libuser.so.1", "libsmall.so.1", "libc.so.6")
+    sdk.file("libraries", "lib/libuser.so.1", user, code=("gfx900", "gfx906", "gfx1030"))
     plan = sdk.plan()
     for device in ("gizmo-device-gfx900", "gizmo-device-gfx1030", "gizmo-libraries-gfx9-0"):
         found = items(plan, device)

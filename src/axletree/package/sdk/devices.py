@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from axletree.package.sdk.entries import GENERIC
 from axletree.package.sdk.plan import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.manifest import Package
@@ -61,6 +62,8 @@ def split_devices(
     items: Sequence[Item],
     code: Mapping[str, Sequence[str]],
     selection: Selection,
+    *,
+    asked: Collection[str] = (),
 ) -> Split:
     """Take what holds GPU code out of a package.
 
@@ -69,11 +72,13 @@ def split_devices(
         items: its files; of those that artifacts for single targets bring several may have one path.
         code: where its content lies -> architectures of the GPU code in a file.
         selection: which families and targets get packages.
+        asked: SONAMEs that files of the SDK need: such a library is in all packages for GPUs, also in those for GPUs
+            that it has no code for, since nothing that needs it could be loaded without it.
 
     Raises:
         IntegrityError: two files of one path are for the same GPU, or for all.
     """
-    served = [(item, targets_of(item, code, selection)) for item in items]
+    served = [(item, targets_of(item, code, selection, asked)) for item in items]
     neutral = tuple(item for item, serves in served if not serves)
     strangers = [item.path for item in neutral if item.entry.target != GENERIC or _names_targets(item)]
     named = [(package.family, name, tuple(members)) for name, members in selection.families.items()]
@@ -117,14 +122,17 @@ def _disputes(name: str, items: Sequence[Item]) -> Iterator[Problem]:
             yield Problem(file=item.path, key=name, message=message + item.entry.target)
 
 
-def targets_of(item: Item, code: Mapping[str, Sequence[str]], selection: Selection) -> frozenset[str]:
+def targets_of(
+    item: Item, code: Mapping[str, Sequence[str]], selection: Selection, asked: Collection[str] = ()
+) -> frozenset[str]:
     """The GPU targets with packages that a file is for, by the code in it, its artifact, or its name; empty: for all.
 
     What is for targets without packages only is for all as well: it has to be somewhere.
     """
     archs = code.get(item.entry.source)
     if archs:
-        found = processors(archs)
+        needed = item.entry.target == GENERIC and posixpath.basename(item.path) in asked
+        found = frozenset(selection.targets) if needed else processors(archs)
     elif item.entry.target != GENERIC:
         plain = item.entry.target.partition(":")[0]
         found = frozenset(selection.choices.get(plain, (plain,)))

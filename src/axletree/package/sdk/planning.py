@@ -124,7 +124,7 @@ class _Planner:
     def split(self, package: Package, payload: Payload, targeted: Sequence[Item]) -> Split:
         if package.kind == "libraries":
             items = (*payload.items, *targeted)
-            return split_devices(package, items, self.known.code, self.known.selection)
+            return split_devices(package, items, self.known.code, self.known.selection, asked=self.asked)
         if targeted:
             message = f"is for {targeted[0].entry.target} only, but package {package.name} is for all GPUs"
             hint = f"claim it in a package of kind libraries, or give {package.name} that kind"
