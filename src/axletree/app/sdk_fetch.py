@@ -9,7 +9,7 @@ import msgspec
 
 from axletree.core.errors import UsageError
 from axletree.host.sdk.store import fetch_artifacts
-from axletree.package.sdk.artifact_name import is_target
+from axletree.package.sdk.artifact_name import may_be_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def fetch(request: FetchRequest, out: Path, *, note: Callable[[str], None]) -> F
     """
     if not _GROUP.fullmatch(request.group):
         raise UsageError(f"{request.group[:100]!r} is no artifact group", hint="such as gfx94X-dcgpu")
-    wrong = [name for name in request.targets if not is_target(name)]
+    wrong = [name for name in request.targets if not may_be_target(name)]
     if wrong:
         raise UsageError(f"{wrong[0]!r} is no GPU and no family of GPUs", hint="such as gfx94X-dcgpu, or gfx1100")
     return fetch_artifacts(

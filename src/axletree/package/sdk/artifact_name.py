@@ -57,7 +57,7 @@ def parse_artifact_name(text: str) -> ArtifactName:
     found = next((known for known in COMPONENTS if known == component), None)
     if found is None:
         raise _wrong(text, f"has the component {component!r}, known are {', '.join(COMPONENTS)}")
-    if not is_target(target):
+    if not may_be_target(target):
         raise _wrong(text, f"has the target {target!r}, which is neither 'generic' nor a GPU nor a family of GPUs")
     return ArtifactName(name, found, target)
 
@@ -67,8 +67,11 @@ def archive_stem(filename: str) -> str | None:
     return next((filename.removesuffix(suffix) for suffix in SUFFIXES if filename.endswith(suffix)), None)
 
 
-def is_target(text: str) -> bool:
-    """Whether a text is a target: ``generic``, ``gfx942``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``, ``sm90``."""
+def may_be_target(text: str) -> bool:
+    """Whether a text is of the form of an artifact's target: ``generic``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``, ``sm90``.
+
+    Names of one GPU are told by :func:`~axletree.package.sdk.targets.is_target`.
+    """
     return _TARGET.fullmatch(text) is not None
 
 

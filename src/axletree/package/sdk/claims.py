@@ -209,20 +209,20 @@ def require_owned(ownership: Ownership) -> Ownership:
 
 def _rules(manifest: Manifest) -> tuple[list[_Rule], list[_Rule], list[_Rule]]:
     drops = [
-        _Rule(ref=ClaimRef(package=None, number=number, text=describe(drop)), claim=drop, why=drop.why)
+        _Rule(ref=ClaimRef(package=None, number=number, text=_text_of(drop)), claim=drop, why=drop.why)
         for number, drop in enumerate(manifest.drop, 1)
     ]
     runtime: list[_Rule] = []
     devel: list[_Rule] = []
     for package in manifest.package:
         (devel if package.kind == "devel" else runtime).extend(
-            _Rule(ref=ClaimRef(package=package.name, number=number, text=describe(claim)), claim=claim)
+            _Rule(ref=ClaimRef(package=package.name, number=number, text=_text_of(claim)), claim=claim)
             for number, claim in enumerate(package.claim, 1)
         )
     return drops, runtime, devel
 
 
-def describe(claim: Claim) -> str:
+def _text_of(claim: Claim) -> str:
     """A claim in few words: ``lib and run of amd-llvm and 3 more, lib/** but not **/cmake/**``."""
     artifacts = "all artifacts" if claim.artifacts == ("*",) else _few(claim.artifacts)
     text = f"{_few(claim.components, 6)} of {artifacts}"

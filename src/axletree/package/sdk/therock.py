@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import UsageError
-from axletree.package.sdk.artifact_name import is_target
+from axletree.package.sdk.artifact_name import may_be_target
 from axletree.package.sdk.entries import GENERIC
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def therock_records(targets: Sequence[str]) -> dict[str, bytes]:
     Raises:
         UsageError: one is no GPU.
     """
-    wrong = [target for target in targets if target == GENERIC or not is_target(target)]
+    wrong = [target for target in targets if target == GENERIC or not may_be_target(target)]
     if wrong:
         raise UsageError(f"{wrong[0]!r} is no GPU target", hint="such as gfx90a")
     found = {
