@@ -79,6 +79,9 @@ def _command(bench: Bench, package: SdkPackage, command: Command) -> Outcome:
             return failed(f"{path} is not there", bench.again(package.dist))
         if os.name == "posix" and not os.access(path, os.X_OK):
             return failed(f"{path} is not executable", bench.again(package.dist))
+    devel = bench.sdk.devel_package()
+    if command.args and command.devel and devel is not None and devel not in bench.present:
+        return skipped(f"it wants the whole SDK, and {devel.dist} is not installed", bench.sdk.install_hint([devel]))
     if not command.args:
         return PASSED if folder is not None else skipped("the manifest does not say how to call it")
     ran = bench.spawn([*_words(bench, package, command), *command.args])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from support.inputs import debian_root
+from support.inputs import debian_archives, debian_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,23 @@ _SDK_PACKAGES = (
     *("pciutils", "libpci3", "libnuma1", "libelf1", "libdrm2", "libdrm-amdgpu1", "libz3-4", "libedit2", "libbsd0"),
     *("libmd0", "libtinfo6", "libxml2", "libicu72", "liblzma5", "libzstd1", "zlib1g", "libffi8"),
 )
+
+_SDK_ARCHIVES = (
+    *("hipcc", "libamdhip64-5", "libamdhip64-dev", "rocm-device-libs", "libamd-comgr2", "libamd-comgr-dev"),
+    *("libhsa-runtime64-1", "libhsa-runtime-dev", "libhsakmt1", "libhiprtc-builtins5", "rocminfo", "rocm-smi"),
+    *("librocrand1", "librocrand-dev", "libhiprand1", "libhiprand-dev", "rocm-cmake", "librocm-smi64-1"),
+    *("librocm-smi-dev", "clang-15", "llvm-15", "lld-15", "clang-tools-15", "libclang-common-15-dev"),
+    *("libclang1-15", "libclang-cpp15", "libllvm15"),
+    *("llvm-15-runtime", "llvm-15-linker-tools", "libfile-which-perl", "liburi-encode-perl", "pciutils", "libpci3"),
+)
+_SPARSE_ARCHIVES = ("librocsparse0", "librocsparse-dev", "libhipsparse0", "libhipsparse-dev", "librocprim-dev")
+
+
+def rocm_archives(*, sparse: bool = False) -> Path:
+    """ROCm 5.2 as Debian publishes it: compiler, runtime, random numbers; with rocSPARSE's 1.3 GB only if asked for."""
+    if sparse:
+        return debian_archives("rocm-sparse-5.2", "bookworm", (*_SDK_ARCHIVES, *_SPARSE_ARCHIVES))
+    return debian_archives("rocm-5.2", "bookworm", _SDK_ARCHIVES)
 
 
 def rocm_root() -> Path:
