@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +16,9 @@ from axletree.package.sdk.links import SdkTree
 from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.manifest import Manifest, parse_manifest
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
-from axletree.package.sdk.shipped import ShippedLibrary
+from axletree.package.sdk.shipped import PackageFile, ShippedCommand, ShippedLibrary
 from axletree.package.sdk.targets import Selection
+from axletree.package.sdk.wheels import function_name, package_members
 
 if TYPE_CHECKING:
     from axletree.package.sdk.plan import SdkPlan
@@ -559,6 +562,32 @@ def test_commands_are_those_that_the_payload_has(sdk: Sdk) -> None:
         ("g++", "bin/g++", True, "1.0"),
         ("gizmocc", "bin/gizmocc", True, "1.0"),
     ]
+
+
+def test_programs_whose_names_no_script_can_have_get_none(sdk: Sdk) -> None:
+    for name in ("gizmo=1", "gizmo[x]", "gizmo me", "gizmo:x", "gizmo.py"):
+        sdk.file("core", f"bin/{name}", program())
+    commands = sdk.plan().packages[0].shipped.commands
+    assert [each.name for each in commands] == ["g++", "gizmo.py", "gizmocc"]
+
+
+@pytest.mark.parametrize("name", ["amdclang++", "2to3", "import", "os", "sys", "Path", "_run", "a.b-c"])
+def test_scripts_are_python_whatever_their_names_are(name: str) -> None:
+    command = ShippedCommand(name=name, path=f"bin/{name}")
+    about = PackageFile(
+        sdk="g", package="core", kind="core", dist="g-core", version="1", folder="_g_core", commands=(command,)
+    )
+    made = {member.path: member.data for member in package_members(about, runtime="g_sdk")}
+    code = made["g_core/_cli.py"]
+    assert isinstance(code, bytes)
+    space: dict[str, Any] = {"__file__": "/site/g_core/_cli.py"}
+    exec(compile(code, "_cli.py", "exec"), space)
+    called: list[tuple[str, str]] = []
+    function = space[function_name(name)]
+    space["_run"] = lambda *told: called.append(told)
+    function()
+    assert called == [(name, f"bin/{name}")]
+    assert (space["os"], space["sys"]) == (os, sys)
 
 
 def test_libraries_are_listed_with_what_they_need_of_the_sdk(sdk: Sdk) -> None:

@@ -68,7 +68,7 @@ def archive_stem(filename: str) -> str | None:
 
 
 def may_be_target(text: str) -> bool:
-    """Whether a text is of the form of an artifact's target: ``generic``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``, ``sm90``.
+    """Whether a text has the form of an artifact's target: ``generic``, ``gfx90a:xnack+``, ``gfx94X-dcgpu``, ``sm90``.
 
     Names of one GPU are told by :func:`~axletree.package.sdk.targets.is_target`.
     """

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _SONAME = re.compile(r"(?:lib)?(?P<name>.+?)\.so(?:\..*)?")
 
 
+_SCRIPT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.+-]*")
+"""Names that a console script can have: installers refuse a wheel with others, such as ``a=b`` or ``a[b]``."""
+
+
 def shortname(soname: str) -> str:
     """What programs call a library: ``amdhip64`` of ``libamdhip64.so.5``."""
     found = _SONAME.fullmatch(soname)
@@ -71,7 +75,7 @@ def list_commands(
     for path in sorted(programs, key=lambda path: (path.count("/"), path)):
         rule = next((each for matches, each in rules if matches(path)), None)
         name = posixpath.basename(path)
-        if rule is not None and name not in taken and name not in found:
+        if rule is not None and _SCRIPT.fullmatch(name) and name not in taken and name not in found:
             found[name] = ShippedCommand(
                 name=name,
                 path=path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -99,10 +100,14 @@ def module_members(module: str, shipped: PackageFile) -> tuple[Member, ...]:
     )
 
 
+_TAKEN = frozenset({"os", "sys", "Path", "_run", "_FOLDER"})
+"""Names that the module of console scripts has beside its functions."""
+
+
 def function_name(command: str) -> str:
     """The function that a console script calls: ``amdclangpp`` for ``amdclang++``."""
     name = re.sub(r"\W", "_", command.replace("+", "p"))
-    return name if name.isidentifier() else f"_{name}"
+    return name if name.isidentifier() and not iskeyword(name) and name not in _TAKEN else f"_{name}"
 
 
 def _script_members(module: str, shipped: PackageFile, runtime: str) -> tuple[Member, ...]:
