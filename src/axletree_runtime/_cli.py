@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ._detect import is_on, split_list
 from ._environment import SHELLS, build_environment, render
 from ._sdk import SdkError, find_root, this_sdk, write_text
+from ._selection import stale_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         sdk = this_sdk()
+        stale = stale_selection(sdk)
+        if stale:
+            _note(sdk, f"warning: {stale}")
         if words[:1] in (["test"], ["doctor"]):  # they have options of their own
             return _other_main(words[0])(words[1:], sdk)
         options = _parser(sdk).parse_args(words)

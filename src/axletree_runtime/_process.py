@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ._detect import is_on
 from ._preload import preload
+from ._selection import stale_selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +30,7 @@ def initialize(
     """Check the SDK's version, then load libraries; see ``initialize_process`` of the package."""
     if check_version is not None:
         _check_version(sdk, check_version, fail=fail_on_version_mismatch)
+    _check_selection(sdk)
     preload(sdk, preload_shortnames, rtld_global=rtld_global)
     if env_override:
         _preload_from_environment(sdk, rtld_global=rtld_global)
@@ -48,6 +51,14 @@ def _check_version(sdk: Sdk, wanted: str | re.Pattern[str], *, fail: bool) -> No
     if fail:
         raise RuntimeError(text)
     warnings.warn(text, stacklevel=4)
+
+
+@lru_cache(maxsize=1)
+def _check_selection(sdk: Sdk) -> None:
+    """Warn, once, if the packages that were chosen when this was installed are not for the GPUs that are wanted now."""
+    text = stale_selection(sdk)
+    if text:
+        warnings.warn(f"{sdk.file.dist} {sdk.file.version}: {text}", stacklevel=4)
 
 
 def _preload_from_environment(sdk: Sdk, *, rtld_global: bool) -> None:

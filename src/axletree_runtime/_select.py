@@ -56,7 +56,7 @@ def select(sdk: Sdk, extras: Sequence[str], *, named: Sequence[str] = ()) -> Sel
         if not packages:
             chosen.append(extra)
             continue
-        for each, reason in _choose(sdk, packages, wanted):
+        for each, reason in choose_packages(sdk, packages, wanted):
             chosen.append(each.extra)
             reasons.append(reason)
     extras = tuple(dict.fromkeys(chosen))
@@ -87,7 +87,7 @@ def _for_gpus(sdk: Sdk, extra: str) -> list[SdkPackage]:
     return [each for each in gpus if each.package in groups]
 
 
-def _choose(sdk: Sdk, packages: list[SdkPackage], wanted: Wanted) -> list[tuple[SdkPackage, str]]:
+def choose_packages(sdk: Sdk, packages: list[SdkPackage], wanted: Wanted) -> list[tuple[SdkPackage, str]]:
     """The package of each group for all that is wanted; where there is none, as few as serve it together."""
     groups: dict[str, list[SdkPackage]] = {}
     for each in packages:
