@@ -175,13 +175,15 @@ def _init(sdk: Sdk, options: argparse.Namespace) -> None:
 def _repair(sdk: Sdk, _options: argparse.Namespace) -> None:
     from ._devel import repair
 
-    repair(sdk)
+    for each in repair(sdk) or ("all is well",):
+        _say(each)
 
 
 def _deinit(sdk: Sdk, _options: argparse.Namespace) -> None:
     from ._devel import deinit
 
-    deinit(sdk)
+    for each in deinit(sdk) or ("there is no devel tree",):
+        _say(each)
 
 
 def _targets(sdk: Sdk, _options: argparse.Namespace) -> None:

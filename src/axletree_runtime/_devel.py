@@ -185,7 +185,7 @@ def fits(sdk: Sdk, place: Place) -> bool | None:
         known = payload_digest(module.parent, package.dist, mark.version, payload) if not same else ""
     except SdkError:  # somebody removed it; the tree is whole all the same
         same, known = True, ""
-    if same and mark.packages == stamps(sdk):
+    if same and mark.settled and mark.packages == stamps(sdk):
         return True
     if not same and (not known or mark.digest != known):
         return None

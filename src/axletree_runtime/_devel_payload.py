@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = ("_devel.tar", "_devel.tar.xz")
-OWN = frozenset({"_devel.json", "_devel_members.json", "_devel_record"})
+OWN = frozenset({"_devel.json", "_devel_members.json", "_devel_new"})
 """Files that the expansion itself keeps in the tree."""
 _BLOCK = 512
 _CHUNK = 1 << 20

@@ -13,7 +13,7 @@ from . import _devel, _journal, _record
 from ._devel_links import is_overlay
 from ._devel_lock import locked
 from ._devel_places import Place, cache_places, remove_cache, site_place
-from ._devel_update import RECORD, differences, foreign_files
+from ._devel_update import NEW, differences, foreign_files
 from ._sdk import SdkError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
     """Remove the tree beside its package: first out of sight, then what is in it, last the rows that cover both."""
     done: list[str] = []
     root, work = place.root, place.work
-    names, beside = (root.name, work.name), work / RECORD
+    names, beside = (root.name, work.name), work / NEW
     if os.path.lexists(root):
         if root.is_symlink() or (_journal.read_mark(root) is None and any(root.iterdir())):
             raise SdkError(f"{root} is no devel tree of this SDK: remove it yourself")

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ._journal import Mark, Members
     from ._sdk import PackageFile, Sdk, SdkPackage
 
-RECORD = "_devel_record"
+NEW = "_devel_new"
+"""A file that is about to replace one of those that the expansion keeps, or RECORD."""
 
 
 def update(sdk: Sdk, *, asked: str, quiet: bool) -> Path:
@@ -116,6 +117,8 @@ class _Update:
 
     def run(self) -> tuple[str, ...]:
         self.place.work.mkdir(exist_ok=True)
+        if self.has_tree():
+            (self.place.root / NEW).unlink(missing_ok=True)
         try:
             self.clear_work()
             self.bring_in_line()
@@ -139,14 +142,21 @@ class _Update:
         """Leave nothing but the tree, if there is one."""
         place = self.place
         self.clear_work()
-        if os.path.lexists(place.root):
+        if self.has_tree():
             shutil.rmtree(place.work)
             self.tell_record(remove=[place.work.name])
+            mark = _journal.read_mark(place.root)
+            if mark is not None:
+                _journal.write_mark(place.root, replace(mark, settled=True), place.root / NEW)
         else:
             self.tell_record(remove=[place.root.name, place.work.name])
             shutil.rmtree(place.work)
         if place.cache:
             self.remove_older()
+
+    def has_tree(self) -> bool:
+        """Whether there is a tree of this SDK, not something that others put in its place."""
+        return not self.place.root.is_symlink() and _journal.read_mark(self.place.root) is not None
 
     def tell_record(self, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         record = _record.find_record(self.module_site, self.source.package.dist, self.source.about.version)
@@ -154,7 +164,7 @@ class _Update:
         if self.place.cache:
             return
         if record is not None:
-            beside = (root if root.is_dir() else self.place.work) / RECORD
+            beside = (root if self.has_tree() else self.place.work) / NEW
             _record.set_rows(record, add=add, remove=remove, beside=beside)
         elif add and not self.quiet:
             self.say(f"{self.source.package.dist} has no RECORD: {self.sdk.file.command} deinit removes the tree")
@@ -211,8 +221,8 @@ class _Update:
         tree = Tree(new, plan.wanted, mode, work=place.work, site=place.site, name=place.root.name)
         tree.check_space(plan.wanted)
         tree.fill(plan.wanted, source.path)
-        _journal.write_members(new, _journal.Members(members, tree.made()), place.work)
-        _journal.write_mark(new, mark, place.work)
+        _journal.write_members(new, _journal.Members(members, tree.made()), place.work / NEW)
+        _journal.write_mark(new, mark, place.work / NEW)
         self.put_away()
         new.rename(place.root)
         self.done.append(f"made {place.root} ({len(plan.wanted)} members, {mode})")
@@ -236,15 +246,14 @@ class _Update:
                 **{path: tree.expected(path) for path in wrong if plan.wanted[path].kind != "folder"},
                 **members.made,
             }
-            _journal.write_members(place.root, _journal.Members(members.payload, both), place.work)
+            _journal.write_members(place.root, _journal.Members(members.payload, both), place.work / NEW)
             tree.fill(wrong, self.source.path, aside=lambda path: self.put_aside(tree, path, members))
             for path in gone:
                 self.remove(tree, path, members)
         made = tree.made()
         if made != members.made:
-            _journal.write_members(place.root, _journal.Members(members.payload, made), place.work)
-        if new != mark:
-            _journal.write_mark(place.root, new, place.work)
+            _journal.write_members(place.root, _journal.Members(members.payload, made), place.work / NEW)
+        _journal.write_mark(place.root, new, place.work / NEW)
         self.done += [f"put right: {path}" for path in wrong] + [f"removed: {path}" for path in gone]
 
     def put_aside(self, tree: Tree, path: str, members: Members) -> None:
@@ -280,8 +289,7 @@ class _Update:
         root = self.place.root
         if not os.path.lexists(root):
             return
-        ours = root.is_dir() and not root.is_symlink() and (_journal.read_mark(root) or not foreign_files(root))
-        if ours:
+        if self.has_tree() or (root.is_dir() and not root.is_symlink() and not foreign_files(root)):
             root.rename(self.place.work / "old")
         else:
             self.keep(root, "")

@@ -9,7 +9,6 @@ members.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,8 @@ class Mark:
     """The mode that was asked for."""
     symlinks: bool = True
     """Whether symbolic links could be made."""
+    settled: bool = False
+    """Whether all that belongs to making it was done, too: RECORD says no more than it has to."""
     packages: dict[str, list[int]] = field(default_factory=dict)
     """Platform folder -> inode, time and size of its ``_sdk.json``: another one after each installation."""
     schema: int = SCHEMA
@@ -67,9 +68,9 @@ def read_mark(root: Path) -> Mark | None:
         return None
 
 
-def write_mark(root: Path, mark: Mark, work: Path) -> None:
-    """Write it anew, or not at all."""
-    _write(root / MARK, asdict(mark), work)
+def write_mark(root: Path, mark: Mark, beside: Path) -> None:
+    """Write it anew, or not at all; ``beside`` is where it is before it is renamed."""
+    _write(root / MARK, asdict(mark), beside)
 
 
 def read_members(root: Path) -> Members | None:
@@ -81,9 +82,9 @@ def read_members(root: Path) -> Members | None:
         return None
 
 
-def write_members(root: Path, members: Members, work: Path) -> None:
-    """Write it anew, or not at all."""
-    _write(root / MEMBERS, {"payload": members.payload, "made": members.made}, work)
+def write_members(root: Path, members: Members, beside: Path) -> None:
+    """Write it anew, or not at all; ``beside`` is where it is before it is renamed."""
+    _write(root / MEMBERS, {"payload": members.payload, "made": members.made}, beside)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -94,7 +95,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     return raw if isinstance(raw, dict) else None
 
 
-def _write(path: Path, content: dict[str, Any], work: Path) -> None:
-    beside = work / f"{path.name}-{os.getpid()}"
+def _write(path: Path, content: dict[str, Any], beside: Path) -> None:
     beside.write_text(json.dumps(content, separators=(",", ":"), sort_keys=True), encoding="utf-8")
     beside.replace(path)
