@@ -33,6 +33,8 @@ _WANTED = re.compile(
     r"cannot find -l(?::)?([\w.+-]+)|unable to find library -l([\w.+-]+)|^(\S+): cannot open shared object"
 )
 
+_ERROR = re.compile(r"\berror:|undefined reference|: not found|No such file|\berror while loading|cannot execute")
+
 
 def cmake_cases(bench: Bench) -> Iterator[Case]:
     """The test, where the SDK has a CMake package."""
@@ -121,6 +123,14 @@ def _problem(bench: Bench, what: str, ran: Ran) -> Outcome:
     )
     if lacking:
         return bench.lacks(lacking, "with their files for development")
-    errors = [line.strip() for line in text.splitlines() if re.search(r"\berror\b", line, re.IGNORECASE)]
-    after = " ".join(text[text.find(errors[0]) :].split())[:300] if errors else ran.tail
-    return failed(f"{what}: it {ran.end}: {after}", f"{bench.sdk.file.command} repair")
+    return failed(f"{what}: it {ran.end}: {_cause(text) or ran.tail}", f"{bench.sdk.file.command} repair")
+
+
+def _cause(text: str) -> str:
+    """What compilers and linkers say is wrong, else CMake; it prints the former inside its own error."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if _ERROR.search(line) and not line.startswith("CMake Error")]
+    if told:
+        return " | ".join(dict.fromkeys(told[:3]))
+    at = next((number for number, line in enumerate(lines) if line.startswith("CMake Error")), len(lines))
+    return " ".join(lines[at : at + 4])
