@@ -68,7 +68,7 @@ print(s.place, s.mode, s.current, s.problems)'
     root = Path(said[0])
     (base,) = (tmp_path / "cache/rocm-sdk").iterdir()
     assert root == base / ROOT
-    assert said == [str(root), str(root), "cache symlink True ()"]
+    assert said == [str(root), str(root), "all is well", "cache symlink True ()"]
     assert snapshot(site.folder) == before
     assert (root / "include/hip/hip_runtime.h").is_file()
     assert (root / "lib/libamdhip64.so").samefile(site.folder / "_rocm_sdk_core/lib/libamdhip64.so.7")
