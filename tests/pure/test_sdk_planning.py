@@ -426,6 +426,8 @@ def test_what_artifacts_bring_for_gpus_without_a_package_is_for_all_once(sdk: Sd
     sdk.file("libraries", "lib/db/tuning.txt", target="gfx94X-dcgpu", artifact="blas")
     plan = sdk.plan()
     assert "lib/db/tuning.txt" in items(plan, "gizmo-libraries")
+    (mirrored,) = (item for item in plan.devel if item.path == "lib/db/tuning.txt")
+    assert mirrored.link == "../../../_gizmo_libraries/lib/db/tuning.txt"
     sdk.file("libraries", "lib/db/tuning.txt", target="gfx120X-all", artifact="blas")
     with pytest.raises(IntegrityError, match="comes from blas for gfx120X-all and from blas for gfx94X-dcgpu"):
         sdk.plan()

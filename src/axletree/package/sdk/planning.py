@@ -230,6 +230,11 @@ class _Planner:
         package = next((each for each in self.manifest.package if each.kind == "devel"), None)
         if package is None:
             return (), None
+        # with what artifacts bring for GPUs without a package, which is for all
+        payloads = {
+            name: msgspec.structs.replace(payload, items=tuple(dict.fromkeys((*payload.items, *splits[name].neutral))))
+            for name, payload in payloads.items()
+        }
         mirrored = {
             self.folders[each.name]: (_first_of_each_path(self.known.owned[each.name]), payloads[each.name])
             for each in self.runtime
