@@ -150,7 +150,8 @@ def _search_path(sdk: Sdk, host: Host) -> Iterator[Finding]:
             foreign = [place.name for place in places if _is_foreign(place, ours)]
             if foreign:
                 names = f"{', '.join(sorted(foreign)[:3])}{f' and {len(foreign) - 3} more' if len(foreign) > 3 else ''}"
-                what = f"{variable} has {given}, where {names} is another than the SDK's"
+                kind = "is another than" if len(foreign) == 1 else "are others than"
+                what = f"{variable} has {given}, where {names} {kind} the SDK's"
                 yield Finding("warning", "shadowed", f"{what}: programs may load both", f"unset {variable}")
 
 

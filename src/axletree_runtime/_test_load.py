@@ -150,10 +150,11 @@ def _explained(bench: Bench, path: Path, text: str, ran: Ran) -> Outcome:
         return failed(f"the process {ran.end or 'said nothing'} while it loaded {path.name}: {ran.tail}")
     found = _LACKS.search(text)
     lacking = Path(found[1] or found[2]).name if found else ""
-    dist = next((each.dist for each in known_libraries(bench) if each.library.soname == lacking), "")
-    if dist:
-        hint = bench.again(dist)
-        return failed(f"{path.name} finds no {lacking}, which {dist} has: its search path does not lead there", hint)
+    known = next((each for each in known_libraries(bench) if each.library.soname == lacking), None)
+    if known is not None:
+        why = "its search path does not lead there" if known.path.is_file() else f"{known.path} is not there"
+        hint = bench.again(known.dist)
+        return failed(f"{path.name} finds no {lacking}, which {known.dist} has: {why}", hint)
     ours, system = find_gaps(bench, path)
     if ours:
         names, packages = ", ".join(ours), [owners[0] for owners in ours.values()]

@@ -79,7 +79,16 @@ def build(archives: Path, out: Path) -> Path:
 def install(dist: Path, folder: Path, *requirements: str) -> Installed:
     """As users do: an environment with nothing in it, and pip with the wheels as its only source."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "-q", "--no-index"]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        folder / "bin/python",
+        "install",
+        "-q",
+        "--no-index",
+    ]
     done = subprocess.run([*pip, "--find-links", dist, *requirements], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return Installed(folder)
@@ -165,9 +174,7 @@ def test_fault_l_it_loads_without_a_search_path_and_fails_when_a_library_goes(ro
         aside.rename(place)
     bad = {each["name"]: each["text"] for each in json.loads(done.stdout)["results"] if each["status"] == "failed"}
     assert done.returncode == 1
-    assert set(bad) == {
-        *("load/rocm-sdk-core/hsa-runtime64", "load/rocm-sdk-core/amdhip64", "closure/rocm-sdk-core/search paths")
-    }
+    assert set(bad) == {"load/rocm-sdk-core/hsa-runtime64", "load/rocm-sdk-core/amdhip64"}
     assert "finds no libhsa-runtime64.so.1, which rocm-sdk-core has" in bad["load/rocm-sdk-core/amdhip64"]
 
 
@@ -175,7 +182,16 @@ def test_what_the_devel_package_made_goes_with_it(dist: Path, tmp_path: Path) ->
     rocm = install(dist, tmp_path / "venv", "rocm[devel]")
     before = {path.name for path in rocm.site.iterdir()}
     rocm.answer("rocm-sdk", "init", "--quiet")
-    pip = [sys.executable, "-m", "pip", "--python", rocm.folder / "bin/python", "uninstall", "-q", "--yes"]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        rocm.folder / "bin/python",
+        "uninstall",
+        "-q",
+        "--yes",
+    ]
     subprocess.run([*pip, "rocm-sdk-devel"], check=True)
     assert {path.name for path in rocm.site.iterdir()} == before - {"rocm_sdk_devel", "rocm_sdk_devel-5.2.3.dist-info"}
     found = report(rocm, "--select", "!content,!preload")  # a part of the SDK passes
