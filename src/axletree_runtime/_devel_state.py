@@ -138,7 +138,7 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
         others = foreign_files(root)
         if others:
             shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
-            sys.stderr.write(f"{sdk.file.command}: with files in it that others made: {shown}\n")
+            sys.stderr.write(f"{sdk.file.command}: what others made in the tree goes with it: {shown}\n")
     work.mkdir(exist_ok=True)
     if record is not None:
         _record.set_rows(record, add=names, beside=beside)
