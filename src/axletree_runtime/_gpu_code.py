@@ -6,6 +6,7 @@ in ``.nv_fatbin``.
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import re
 import struct
@@ -115,7 +116,7 @@ def _unpack(data: mmap.mmap, at: int, end: int) -> tuple[set[str] | None, int]:
     size = head.unpack_from(data, at)[2] if version > 1 else end - at
     if method:
         try:
-            from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
+            zstd = importlib.import_module("compression.zstd")
         except ImportError:
             return None, size
         plain = zstd.ZstdDecompressor().decompress(data[at + head.size : at + size], _TABLE)

@@ -34,23 +34,23 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return make_site(tmp_path_factory.mktemp("sdk"))
 
 
-def report(site: Site, *words: str, env: dict[str, str] | None = None) -> dict[str, Any]:
+def report(site: Site, *words: str, **options: Any) -> dict[str, Any]:
     """What the tests say in JSON; nothing else is printed."""
-    done = site.command("test", "--json", *words, env=env)
+    done = site.command("test", "--json", *words, **options)
     assert done.stderr == ""
     found: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == int(found["failed"] > 0)
     return found
 
 
-def others(site: Site, *words: str, env: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
+def others(site: Site, *words: str, **options: Any) -> dict[str, dict[str, Any]]:
     """Results of tests that did not pass, by name."""
-    return {each["name"]: each for each in report(site, *words, env=env)["results"] if each["status"] != "passed"}
+    return {each["name"]: each for each in report(site, *words, **options)["results"] if each["status"] != "passed"}
 
 
-def failed(site: Site, *words: str, env: dict[str, str] | None = None) -> dict[str, str]:
+def failed(site: Site, *words: str, **options: Any) -> dict[str, str]:
     """Names of tests that failed, with what they say; each says what to do or has a text of its own."""
-    found = others(site, *words, env=env)
+    found = others(site, *words, **options)
     assert all("Traceback" not in each["text"] and "\n" not in each["text"] for each in found.values())
     return {name: f"{each['text']}; {each['hint']}" for name, each in found.items() if each["status"] == "failed"}
 
@@ -477,6 +477,14 @@ def test_report_17_gpu_code_for_other_targets_fails(tmp_path: Path, bundles: lis
     site = make_site(tmp_path, only=["core", "device-gfx942"])
     plant_code(site, GFX942, *bundles)
     assert said in failed(site, "--select", "gpu")[f"gpu/{GFX942}/code"]
+
+
+def test_gpu_code_that_this_python_can_not_unpack_is_told(tmp_path: Path) -> None:
+    site = make_site(tmp_path, only=["core", "device-gfx942"])
+    plant_code(site, GFX942, struct.pack("<4sHHIIQ", b"CCOB", 2, 1, 40, 400, 0) + b"(\xb5/\xfd" + b"\0" * 12)
+    found = others(site, "--select", "gpu/*/code", python=interpreter("3.9"))[f"gpu/{GFX942}/code"]
+    assert found["status"] == "skipped"
+    assert "1 of 1 containers are packed with zstd" in found["text"]
 
 
 def test_report_17_files_named_after_other_targets_fail(tmp_path: Path) -> None:

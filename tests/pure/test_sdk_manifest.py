@@ -293,3 +293,26 @@ def test_every_key_has_a_description() -> None:
         if not value.get("description")
     ]
     assert not bare
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "message"),
+    [
+        ('cmake-targets = ["a::b"]', "sdk.cmake-targets", "says how to test a CMake package, but none is named"),
+        ('cmake-program = "int main() {}"', "sdk.cmake-program", "says how to test a CMake package, but none is named"),
+        ('cmake-compiler = "bin/cc"', "sdk.cmake-compiler", "says how to test a CMake package, but none is named"),
+        ('cmake-package = "a)"', "sdk.cmake-package", "'a)' is no name of a CMake package"),
+        (
+            'cmake-package = "a"\ncmake-targets = ["a::b", "$<c>"]',
+            "sdk.cmake-targets[1]",
+            "'$<c>' is no target of a CMake package",
+        ),
+        (
+            'cmake-package = "a"\ncmake-compiler = "/usr/bin/cc"',
+            "sdk.cmake-compiler",
+            "'/usr/bin/cc' is no place in the SDK",
+        ),
+    ],
+)
+def test_how_self_tests_build_a_program(lines: str, key: str, message: str) -> None:
+    assert fault("", "[[package]]", f"{lines}\n\n[[package]]") == (key, message)
