@@ -105,11 +105,15 @@ class Tree:
             )
         return list(found)
 
+    def is_copied(self, path: str, wanted: Wanted) -> bool:
+        """Whether a file of another package takes room of its own: programs do so, too, where libraries are links."""
+        return self.mode == "copy" or (self.mode == "symlink" and is_program(path, _mode(wanted.source)))
+
     def link_text(self, path: str, wanted: Wanted) -> str | None:
         """What the symbolic link at a path says; None where there is to be none."""
         if wanted.kind == "link" or (wanted.kind == "alias" and self.mode == "symlink"):
             return wanted.text
-        if wanted.kind != "mirror" or self.mode != "symlink" or is_program(path, _mode(wanted.source)):
+        if wanted.kind != "mirror" or self.mode != "symlink" or self.is_copied(path, wanted):
             return None
         here = os.path.join(self.site, self.name, os.path.dirname(path))
         if wanted.member is not None and os.path.normpath(os.path.join(here, wanted.member.link)) == wanted.source:
@@ -122,8 +126,8 @@ class Tree:
         for path in paths:
             wanted = self.wanted[path]
             size = wanted.member.size if wanted.kind == "file" and wanted.member else 0
-            if wanted.kind == "mirror" and (self.mode == "copy" or is_program(path, _mode(wanted.source))):
-                size = 0 if self.mode in {"hardlink", "reflink"} else os.stat(wanted.source).st_size
+            if wanted.kind == "mirror" and self.is_copied(path, wanted):
+                size = os.stat(wanted.source).st_size
             total += size + -size % _BLOCK + (_BLOCK if wanted.kind == "folder" else 0)
         return total
 

@@ -14,7 +14,7 @@ from . import _devel, _devel_payload, _journal, _record
 from ._devel_links import MODES, can_symlink, choose_mode
 from ._devel_lock import locked
 from ._devel_make import Tree, same_content
-from ._devel_places import Place, cache_places, link_folders, payload_digest, remove_cache
+from ._devel_places import Place, cache_places, is_writable, link_folders, payload_digest, remove_cache
 from ._devel_plan import payload_facts, plan_tree, stamps
 from ._sdk import SdkError
 
@@ -64,9 +64,13 @@ def _run(sdk: Sdk, *, asked: str, quiet: bool, thorough: bool) -> tuple[Path, tu
     if asked and asked not in MODES:
         raise ValueError(f"link mode {asked!r} is none of {', '.join(MODES)}")
     found = _devel.find_tree(sdk)
-    place = _devel.place_for_new(sdk)
-    if found and not found[0].cache and place.cache and not asked:
-        return found[0].root, ()  # it is right, though its mark can't be renewed
+    place = found[0] if found else _devel.place_for_new(sdk)
+    if not place.cache and not is_writable(sdk, place):
+        if thorough:
+            raise SdkError(f"{place.root} is read-only for this user: repair it as the one who installed it")
+        if not quiet and asked:
+            sys.stderr.write(f"{sdk.file.command}: {place.root} is read-only for this user: it stays as it is\n")
+        return place.root, ()  # it is right, though its mark or link mode can't be changed
     module = sdk.devel_module()
     try:
         if place.cache:

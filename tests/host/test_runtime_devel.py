@@ -407,7 +407,10 @@ def test_deinit_leaves_what_was_there_before(site: Site) -> None:
     assert records(site.folder) == f"{record}{ROOT},,\n"
     (root / "made by a tool").write_text("")
     done = site.command("deinit")
-    assert (done.returncode, done.stderr) == (0, "rocm-sdk: what others made in the tree goes with it: made by a tool\n")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "rocm-sdk: what others made in the tree goes with it: made by a tool\n",
+    )
     assert snapshot(site.folder) == before
     assert site.command("deinit").returncode == 0
 

@@ -137,12 +137,10 @@ def calls(environment: Environment, *words: str) -> int:
 
 
 def of_the_tree(environment: Environment) -> dict[str, object]:
-    """All of the devel package and its tree, RECORD included."""
-    return {
-        path: what
-        for path, what in snapshot(environment.site).items()
-        if "sdk_devel" in path and "_devel." not in path.rpartition("/")[2] and "_devel_members" not in path
-    }
+    """All of the devel package and its tree, RECORD included; without what holds times."""
+    parts = ("_devel.json", "_devel_members.json", "__pycache__")
+    found = snapshot(environment.site)
+    return {path: what for path, what in found.items() if "sdk_devel" in path and not any(map(path.count, parts))}
 
 
 def survive(environment: Environment, wheels: Path, points: int, seed: int, *, uninstall_each: int) -> int:

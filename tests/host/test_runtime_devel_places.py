@@ -114,7 +114,15 @@ def test_a_read_only_site_with_a_tree_needs_no_cache(site: Site, tmp_path: Path)
         content = about.read_bytes()
         about.unlink()
         about.write_bytes(content)
-    assert isolated(READ_ONLY + '"$PY" -m rocm_sdk path --root', site.folder) == [str(root)]
+    path = '"$PY" -m rocm_sdk path --root\n'
+    assert isolated(READ_ONLY + path, site.folder) == [str(root)]
+    # nor for another link mode: whoever asks gets the one tree
+    assert isolated(READ_ONLY + path, site.folder, ROCM_SDK_LINK_MODE="symlink") == [str(root)]
+    said = isolated(READ_ONLY + '"$PY" -m rocm_sdk repair 2>&1 || echo "exit code $?"', site.folder)
+    assert said == [
+        f"rocm-sdk: {root} is read-only for this user: repair it as the one who installed it",
+        "exit code 1",
+    ]
     assert not (tmp_path / "cache").exists()
 
 
