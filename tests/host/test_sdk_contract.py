@@ -99,14 +99,17 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = base / "artifacts"
     hip = compile_library(base / "libamdhip64.so.7")
     rand = hip_library(base / "libhiprand.so.1", bundles(1, ("gfx1100", "gfx1101")), str(hip))
-    runtime = {"lib/libamdhip64.so.7": hip.read_bytes(), "lib/libamdhip64.so": "libamdhip64.so.7"}
+    runtime: dict[str, bytes | str] = {
+        "lib/libamdhip64.so.7": hip.read_bytes(),
+        "lib/libamdhip64.so": "libamdhip64.so.7",
+    }
     make_artifact(folder, "core-hip_lib_generic", runtime, bases=["core/clr/stage"])
     make_artifact(
         folder, "core-hip_dev_generic", {"include/hip/hip_runtime.h": b"", "lib/cmake/hip/hip-config.cmake": b""}
     )
     make_artifact(folder, "amd-llvm_run_generic", {"bin/hipcc": HELPER.encode()})
     (folder / "amd-llvm_run_generic/core/clr/stage/bin/hipcc").chmod(0o755)
-    library = {"lib/libhiprand.so.1": rand.read_bytes(), "lib/libhiprand.so": "libhiprand.so.1"}
+    library: dict[str, bytes | str] = {"lib/libhiprand.so.1": rand.read_bytes(), "lib/libhiprand.so": "libhiprand.so.1"}
     make_artifact(folder, f"rand_lib_{GROUP}", library)
     out = base / "packages"
     command = ["sdk", "build", "rocm", "--artifacts", str(folder), "--out", str(out), "--version", VERSION]
@@ -121,7 +124,8 @@ def site(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the design tells users to install, in an environment of its own: its site directory."""
     folder = tmp_path_factory.mktemp("environment")
     run(sys.executable, "-m", "venv", "--without-pip", folder)
-    pip = [sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "-q", "--no-index", "--pre"]
+    python = str(folder / "bin/python")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--pre"]
     run(*pip, "--find-links", dist, "rocm[libraries,devel]")
     return next(folder.glob("lib/python*/site-packages"))
 
@@ -136,7 +140,7 @@ def answer(site: Path, *words: str) -> str:
 def installed(site: Path, program: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program of the environment on a host without GPUs."""
     env = {"PATH": os.environ["PATH"], "HIP_VISIBLE_DEVICES": "-1", **variables}
-    command = [site.parents[2] / "bin" / program, *words]
+    command = [str(site.parents[2] / "bin" / program), *words]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
