@@ -1,4 +1,4 @@
-"""Put finished wheels into a folder that clients install from: all of them and the index pages, or nothing."""
+"""Put finished wheels and sdists into folders that clients install from: all and the index pages, or nothing."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.errors import HostError, Problem
+from axletree.core.errors import HostError, Problem, PublishError
 from axletree.core.values import Digest
 from axletree.host.archive import digest_file
-from axletree.package.index import IndexFile, merge_files, read_index, render_index
+from axletree.package.index import IndexFile, is_links_page, merge_files, read_index, render_index, render_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 _LOCK = ".axletree.lock"
 _STAGING = ".axletree-staging-"
+_SDIST = ".tar.gz"
+LINKS_PAGE = "index.html"
+"""Name of the page with all files of a root, for ``--find-links``."""
 
 
 class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +38,28 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     sha256: Digest
     metadata: bytes | None = None
-    """METADATA of a wheel; what has none is no wheel, and no page lists it."""
+    """METADATA of a wheel; what has none is no wheel, and no page lists it but an sdist."""
     requires_python: str | None = None
     folder: str = ""
     """Where below the root it goes, if not into the root itself."""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether index pages list it."""
+        return self.metadata is not None or self.path.name.endswith(_SDIST)
+
+
+class Addition(msgspec.Struct, frozen=True, kw_only=True):
+    """What an index root gets."""
+
+    out: Path
+    """The root; what its pages list already stays listed."""
+    staged: Sequence[StagedFile]
+    """New files, in a staging folder on the root's disk."""
+    linked: Sequence[IndexFile] = ()
+    """Files of another root that its pages list as well."""
+    links_page: bool = False
+    """Whether it has a page with all files, ``index.html``, too."""
 
 
 @contextmanager
@@ -62,40 +84,40 @@ def staging(out: Path) -> Iterator[Path]:
 
 
 def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tuple[Path, ...]:
-    """Move staged files into an index root and list the wheels among them on its pages.
-
-    The files come first and the front page last, each whole. One that is there with the same content stays.
-
-    Args:
-        out: the root; what its pages list already stays listed.
-        staged: new files, in a staging folder of this root.
-        durable: bring everything to the disk first, so that a loss of power takes nothing that looks finished.
+    """Move staged files into an index root and list the wheels and sdists among them on its pages.
 
     Returns:
         Where the files are now, in the order of ``staged``.
 
     Raises:
-        PublishError: a file of the same name with other content is there. Nothing was changed then.
-        HostError: the folder can't be written to, or a page or file that is there can't be read.
+        PublishError, HostError: as :func:`add_to_roots`.
     """
-    wheels = [file for file in staged if file.metadata is not None]
+    add_to_roots([Addition(out=out, staged=staged)], durable=durable)
+    return tuple(out / file.folder / file.path.name for file in staged)
+
+
+def add_to_roots(additions: Sequence[Addition], *, durable: bool) -> None:
+    """Move staged files into index roots and list them on their pages.
+
+    The files come first and front pages last, each whole. One that is there with the same content stays.
+
+    Args:
+        additions: what each root gets.
+        durable: bring everything to the disk first, so that a loss of power takes nothing that looks finished.
+
+    Raises:
+        PublishError: a file of the same name with other content is there. Nothing was changed then.
+        HostError: a folder can't be written to, or a page or file that is there can't be read.
+    """
+    texts = [_texts(each) for each in additions]
+    moves = [(file.path, each.out / file.folder / file.path.name) for each in additions for file in each.staged]
+    out = additions[0].out
     try:
-        listed = {line.filename: line for line in _listed(out)}
-        present = [*listed.values(), *_unlisted(out, staged, listed)]
-    except OSError as error:
-        message = f"can't be read: {error.strerror}"
-        raise HostError(Problem(file=str(error.filename or out), message=message)) from error
-    lines = [line for line in merge_files(present, map(_line, staged)) if line.filename.endswith(".whl")]
-    pages = render_index(lines) if wheels else {}
-    texts = {f"{file.path.name}.metadata": file.metadata for file in wheels if file.metadata is not None}
-    texts |= {page: pages[page] for page in sorted(pages, key=lambda page: -page.count("/"))}
-    targets = tuple(out / file.folder / file.path.name for file in staged)
-    moves = [(file.path, target) for file, target in zip(staged, targets, strict=True)]
-    try:
-        for number, (name, data) in enumerate(texts.items()):
-            temporary = wheels[0].path.with_name(f".{number}.text")
-            temporary.write_bytes(data)
-            moves.append((temporary, out / name))
+        for order, (each, pages) in enumerate(zip(additions, texts, strict=True)):
+            for number, (name, data) in enumerate(pages.items()):
+                temporary = each.staged[0].path.with_name(f".{order}.{number}.text")
+                temporary.write_bytes(data)
+                moves.append((temporary, each.out / name))
         if durable:
             for temporary, _ in moves:
                 _sync(temporary)
@@ -107,10 +129,39 @@ def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tu
                 _sync(folder)
     except OSError as error:
         raise _unwritable(out, error) from error
-    return targets
 
 
-def _line(file: StagedFile) -> IndexFile:
+def _texts(addition: Addition) -> dict[str, bytes]:
+    """What a root gets beside the files: metadata of wheels, and all pages, the front page last."""
+    out, listed = addition.out, [file for file in addition.staged if file.is_listed]
+    try:
+        there = {line.filename: line for line in _listed(out)}
+        present = [*there.values(), *_unlisted(out, addition.staged, there)]
+    except OSError as error:
+        message = f"can't be read: {error.strerror}"
+        raise HostError(Problem(file=str(error.filename or out), message=message)) from error
+    merged = merge_files(present, [*map(index_line, addition.staged), *addition.linked])
+    lines = [line for line in merged if line.filename.endswith((".whl", _SDIST))]
+    if not listed:
+        return {}
+    pages = render_index(lines)
+    texts = {f"{file.path.name}.metadata": file.metadata for file in listed if file.metadata is not None}
+    texts |= {page: pages[page] for page in sorted(pages, key=lambda page: -page.count("/"))}
+    if addition.links_page:
+        _check_links_page(out / LINKS_PAGE)
+        texts[LINKS_PAGE] = render_links(lines)
+    return texts
+
+
+def _check_links_page(path: Path) -> None:
+    """Another tool's or the user's page stays."""
+    if path.exists() and not is_links_page(path.read_bytes()):
+        hint = "move it away, or choose another folder with --out"
+        raise PublishError(Problem(file=str(path), message="is another page than the one with all files", hint=hint))
+
+
+def index_line(file: StagedFile) -> IndexFile:
+    """What pages say of a file."""
     return IndexFile(
         filename=file.path.name,
         size=file.size,
@@ -124,7 +175,7 @@ def _listed(out: Path) -> Iterator[IndexFile]:
     """What the pages of a root list, and what still is there."""
     for page in sorted(out.glob("simple/*/index.json")):
         for line in read_index(page.read_bytes(), file=str(page)):
-            if (out / line.filename).exists():
+            if (out / line.path).exists():
                 yield line
 
 
@@ -133,7 +184,7 @@ def _unlisted(out: Path, staged: Iterable[StagedFile], listed: Iterable[str]) ->
     for file in staged:
         path = out / file.folder / file.path.name
         if file.path.name not in listed and path.exists():
-            yield msgspec.structs.replace(_line(file), sha256=digest_file(path))
+            yield msgspec.structs.replace(index_line(file), sha256=digest_file(path))
 
 
 def _sync(path: Path) -> None:

@@ -103,7 +103,7 @@ def _listed_wheels(root: Path) -> dict[str, IndexFile]:
     found: dict[str, IndexFile] = {}
     for page in sorted(root.glob("simple/*/index.json")):
         for file in read_index(page.read_bytes(), file=str(page)):
-            if (root / file.filename).exists():
+            if (root / file.path).exists():
                 found[file.filename] = file
     return found
 

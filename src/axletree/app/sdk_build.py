@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from axletree.app.index_root import StagedFile, add_to_root, staging
+from axletree.app.index_root import StagedFile, staging
+from axletree.app.sdk_selector import SdkSdist, Selector, check_release, place_sdk, sdist_root, stage_sdist
 from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import Problem, UsageError
@@ -27,7 +28,7 @@ from axletree.package.sdk.devel_tar import tar_chunks, tar_size
 from axletree.package.sdk.devices import built_for, rivals
 from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
-from axletree.package.sdk.selector import selector_members, selector_metadata
+from axletree.package.sdk.selector import selector_members, selector_metadata, selector_sdist
 from axletree.package.sdk.targets import select_targets
 from axletree.package.sdk.wheels import REQUIRES_PYTHON, devel_members, metadata, module_of, package_members
 from axletree.package.wheel.info import WheelInfo
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from axletree.package.sdk.machines import HostFiles
     from axletree.package.sdk.manifest import Manifest
     from axletree.package.sdk.plan import DevelItem, PackagePlan, SdkPlan
+    from axletree.package.sdk.selector import SelectorSdist
     from axletree.package.sdk.shipped import PackageFile, SdkFile
     from axletree.package.wheel.metadata import Metadata
 
@@ -65,6 +67,8 @@ class SdkRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Deflate level; 0 stores."""
     epoch: int = EARLIEST
     threads: int = 1
+    selector: Selector = "wheel"
+    """Flavours: the same for everybody, made where it is installed, or each in a root of its own."""
 
 
 class SdkWheel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,6 +99,14 @@ class SdkReport(msgspec.Struct, frozen=True, kw_only=True):
     families: dict[str, tuple[str, ...]]
     extras: tuple[str, ...]
     """Of the selector, which ask for its packages: ``libraries``, ``devel``."""
+    gpu_extras: tuple[str, ...]
+    """Of it, for GPUs that are named: ``libraries-FAMILY``, ``device-TARGET``."""
+    default_family: str
+    """What ``libraries`` means in the wheel, and in the sdist where no GPU is found; empty without GPU code."""
+    prefix: str
+    """Of environment variables."""
+    selector: Selector
+    sdist: SdkSdist | None
     dropped: int
     """Entries of the input that go nowhere, by the manifest."""
     notes: tuple[str, ...]
@@ -145,18 +157,14 @@ def build_sdk(
             *_devel_wheel(manifest, plan, known, contents, platform, request.epoch),
             _selector_wheel(manifest, sdk),
         ]
+        order = check_release(out, sdk, request.selector, [wheel.metadata for wheel in wheels], new=(version,))
+        if request.selector == "sdist":
+            wheels.pop()
         written = [(wheel, _write(folder, wheel, request)) for wheel in wheels]
-        staged = [
-            StagedFile(
-                path=file.path,
-                size=file.size,
-                sha256=file.sha256,
-                metadata=file.written.metadata,
-                requires_python=REQUIRES_PYTHON,
-            )
-            for _, file in written
-        ]
-        add_to_root(out, staged, durable=True)
+        staged = [_staged(file) for _, file in written]
+        made = selector_sdist(manifest, sdk, runtime_modules(), epoch=request.epoch)
+        sdist = stage_sdist(folder, made) if request.selector != "wheel" else None
+        place_sdk(out, request.selector, staged, sdist, dist=sdk.dist)
     return SdkReport(
         sdk=sdk.sdk,
         version=version,
@@ -165,8 +173,13 @@ def build_sdk(
         targets=known.selection.targets,
         families=known.selection.families,
         extras=tuple(dict.fromkeys(each.extra for each in sdk.packages if each.extra and each.kind != "device")),
+        gpu_extras=tuple(each.extra for each in sdk.packages if each.kind == "device"),
+        default_family=sdk.default_family,
+        prefix=sdk.prefix,
+        selector=request.selector,
+        sdist=_sdist_report(made, sdist, out, request.selector) if sdist is not None else None,
         dropped=len(ownership.dropped),
-        notes=(*facts.unread, *host.notes, *_apart(known), *plan.notes, *contents.notes),
+        notes=(*facts.unread, *host.notes, *_apart(known), *plan.notes, *contents.notes, *order),
     )
 
 
@@ -336,6 +349,16 @@ def _write(folder: Path, wheel: _Wheel, request: SdkRequest) -> WheelFile:
     )
 
 
+def _staged(file: WheelFile) -> StagedFile:
+    return StagedFile(
+        path=file.path,
+        size=file.size,
+        sha256=file.sha256,
+        metadata=file.written.metadata,
+        requires_python=REQUIRES_PYTHON,
+    )
+
+
 def _report(wheel: _Wheel, file: StagedFile) -> SdkWheel:
     shipped = wheel.shipped
     return SdkWheel(
@@ -347,4 +370,14 @@ def _report(wheel: _Wheel, file: StagedFile) -> SdkWheel:
         targets=shipped.targets if shipped else (),
         requires=wheel.metadata.requires,
         system=tuple(need.soname for need in shipped.system) if shipped else (),
+    )
+
+
+def _sdist_report(made: SelectorSdist, staged: StagedFile, out: Path, selector: Selector) -> SdkSdist:
+    return SdkSdist(
+        file=(sdist_root(out, selector) / made.file).relative_to(out).as_posix(),
+        size=staged.size,
+        sha256=staged.sha256,
+        files=made.files,
+        installed=made.installed,
     )

@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 import click
 import msgspec
 
 from axletree.app.epoch import source_date_epoch
+from axletree.app.index_root import LINKS_PAGE
 from axletree.app.sdk_build import SdkReport, SdkRequest, build_sdk
 from axletree.app.sdk_input import load_manifest, read_sdk_input
+from axletree.app.sdk_selector import Selector, sdist_root
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.sdk_explain import input_options
 from axletree.view.sdk_build import built_text
+from axletree.view.sdk_install import install_lines
 from axletree.view.tables import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _WIDEST = 120
 
@@ -29,6 +36,13 @@ _WIDEST = 120
 @click.option("--version", metavar="VERSION", help="Of all packages, in place of the manifest's.")
 @click.option("--target", "targets", metavar="GPU", multiple=True, help="Take only artifacts of this GPU. Repeatable.")
 @click.option("--family", "families", metavar="NAME", multiple=True, help="A family to make a package for. Repeatable.")
+@click.option(
+    "--selector",
+    type=click.Choice(get_args(Selector)),
+    default="wheel",
+    show_default=True,
+    help="The same for everybody; built where it is installed (sdist); or both, in two indexes.",
+)
 @click.option("--platform-tag", metavar="TAG", help="Of the wheels; else what their files allow.")
 @click.option(
     "--level", type=click.IntRange(0, 9), default=LEVEL, show_default=True, help="0 stores, 9 gives the least bytes."
@@ -50,6 +64,7 @@ def build_command(
     version: str | None,
     targets: tuple[str, ...],
     families: tuple[str, ...],
+    selector: Selector,
     platform_tag: str | None,
     level: int,
     threads: int,
@@ -78,6 +93,7 @@ def build_command(
         level=level,
         epoch=source_date_epoch(os.environ),
         threads=threads,
+        selector=selector,
     )
     report = build_sdk(described, read.entries, request, out=out, environ=os.environ)
     if as_json:
@@ -92,16 +108,19 @@ def build_command(
             out=str(out),
             dropped=report.dropped,
             notes=report.notes,
-            install=_install_hints(report, out.absolute()),
+            install=list(_install_hints(report, out.absolute())),
             width=min(shutil.get_terminal_size().columns, _WIDEST),
         )
     )
 
 
-def _install_hints(report: SdkReport, root: Path) -> list[str]:
-    extras = [extra for extra in ("libraries", "devel") if extra in report.extras] or report.extras
-    asked = f"[{','.join(extras)}]" if extras else ""
-    return [
-        f"  pip install --find-links {root} '{report.sdk}{asked}=={report.version}'",
-        f"  or from its index: --index-url {(root / 'simple').as_uri()}",
-    ]
+def _install_hints(report: SdkReport, out: Path) -> Iterator[str]:
+    if report.selector != "sdist":
+        yield from install_lines(report, index=(out / "simple").as_uri(), links=str(out))
+    if report.sdist is not None:
+        yield f"the selector as an sdist: {report.sdist.file}"
+        root = sdist_root(out, report.selector)
+        links = (root / LINKS_PAGE).as_uri() if report.selector == "both" else str(out)
+        variable = f"{report.prefix}_TARGET_FAMILY"
+        index = (root / "simple").as_uri()
+        yield from install_lines(report, index=index, links=links, at_install=True, variable=variable)

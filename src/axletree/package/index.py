@@ -1,20 +1,21 @@
 """Static package indexes as values: PEP 503 and 691 pages with the fields of PEP 592, 658, 700 and 714.
 
-The pages lie in ``simple/``, wheels and their ``.metadata`` files in the folder above it, and all links are relative:
+The pages lie in ``simple/``, wheels, sdists and ``.metadata`` files in the folder above it, and all links are relative:
 so a client can be pointed at ``ROOT/simple`` as an index or at ``ROOT`` as a folder of files (``--find-links``), from
-disk or through any web server.
+disk or through any web server. An index may also list files that lie elsewhere, in another root beside it.
 """
 
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Meta
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem, PublishError
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 
 API_VERSION = "1.1"
 _Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+_UP = "../../"
+_LINKS = "Links"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
 
 
 class IndexFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel of an index."""
+    """A wheel or sdist of an index."""
 
     filename: str
+    folder: str = ""
+    """Where it lies, relative to the root, if not in the root itself: ``..``."""
     size: int
     """Bytes."""
     sha256: str
@@ -46,7 +51,12 @@ class IndexFile(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def project(self) -> str:
         """Normalised name of the distribution."""
-        return parse_wheel_name(self.filename).project
+        return distribution_of(self.filename)[0]
+
+    @property
+    def path(self) -> str:
+        """Where it lies, relative to the root."""
+        return posixpath.join(self.folder, self.filename)
 
 
 class _Hashes(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +90,23 @@ class _Project(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[_JsonFile, ...]
 
 
+def distribution_of(filename: str) -> tuple[str, str]:
+    """Normalised name and version of the distribution that a wheel or sdist (PEP 625) is of.
+
+    Raises:
+        IntegrityError: it is named as neither.
+    """
+    if not filename.endswith(".tar.gz"):
+        name = parse_wheel_name(filename)
+        return name.project, name.version
+    try:
+        project, version = parse_sdist_filename(filename)
+    except InvalidSdistFilename as error:
+        hint = "an sdist is named NAME-VERSION.tar.gz"
+        raise IntegrityError(Problem(file=filename, message=f"no name of an sdist: {error}", hint=hint)) from error
+    return project, str(version)
+
+
 def render_index(files: Iterable[IndexFile]) -> dict[str, bytes]:
     """All pages of an index: path relative to its root -> content. The same files give the same bytes.
 
@@ -97,9 +124,22 @@ def render_index(files: Iterable[IndexFile]) -> dict[str, bytes]:
         "simple/index.json": _json({"meta": _Meta(), "projects": [{"name": name} for name in sorted(projects)]}),
     }
     for name, members in projects.items():
-        pages[f"simple/{name}/index.html"] = _page(f"Links for {name}", [_anchor(file) for file in members])
+        pages[f"simple/{name}/index.html"] = _page(
+            f"Links for {name}", [_anchor(file, _link(file)) for file in members]
+        )
         pages[f"simple/{name}/index.json"] = _json(_project(name, members))
     return pages
+
+
+def render_links(files: Iterable[IndexFile]) -> bytes:
+    """One page with all files, to lie in the root: for clients that are pointed at a page (``--find-links``)."""
+    ordered = sorted(files, key=lambda file: (file.project, Version(distribution_of(file.filename)[1]), file.filename))
+    return _page(_LINKS, [_anchor(file, quote(file.path)) for file in ordered])
+
+
+def is_links_page(data: bytes) -> bool:
+    """Whether a page is one of :func:`render_links`."""
+    return data.startswith(_page(_LINKS, []).partition(b"</h1>")[0])
 
 
 def read_index(data: bytes, *, file: str = "index.json") -> tuple[IndexFile, ...]:
@@ -115,6 +155,7 @@ def read_index(data: bytes, *, file: str = "index.json") -> tuple[IndexFile, ...
     return tuple(
         IndexFile(
             filename=item.filename,
+            folder=_folder(item.url),
             size=item.size,
             sha256=item.hashes.sha256,
             requires_python=item.requires_python,
@@ -146,7 +187,7 @@ def merge_files(present: Iterable[IndexFile], new: Iterable[IndexFile]) -> tuple
 
 
 def _project(name: str, files: list[IndexFile]) -> _Project:
-    versions = sorted({parse_wheel_name(file.filename).version for file in files}, key=Version)
+    versions = sorted({distribution_of(file.filename)[1] for file in files}, key=Version)
     return _Project(
         meta=_Meta(), name=canonicalize_name(name), versions=tuple(versions), files=tuple(map(_item, files))
     )
@@ -168,11 +209,16 @@ def _item(file: IndexFile) -> _JsonFile:
 
 
 def _link(file: IndexFile) -> str:
-    return f"../../{quote(file.filename)}"
+    """From a project's page."""
+    return f"{_UP}{quote(file.path)}"
 
 
-def _anchor(file: IndexFile) -> str:
-    attributes = [("href", f"{_link(file)}#sha256={file.sha256}")]
+def _folder(link: str) -> str:
+    return posixpath.dirname(unquote(link.removeprefix(_UP))) if link.startswith(_UP) else ""
+
+
+def _anchor(file: IndexFile, link: str) -> str:
+    attributes = [("href", f"{link}#sha256={file.sha256}")]
     if file.requires_python:
         attributes.append(("data-requires-python", file.requires_python))
     if file.metadata_sha256:

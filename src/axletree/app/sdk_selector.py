@@ -1,0 +1,120 @@
+"""The flavours of an SDK's selector in index roots: a wheel in the root itself, an sdist in one that links the rest."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.app.index_root import Addition, StagedFile, add_to_roots, index_line
+from axletree.core.errors import HostError, Problem
+from axletree.core.values import Digest
+from axletree.package.sdk.release import check_flavour, check_pins, distributions_of, order_notes
+from axletree.package.sdk.wheels import REQUIRES_PYTHON
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from axletree.package.sdk.release import Flavour
+    from axletree.package.sdk.selector import SelectorSdist
+    from axletree.package.sdk.shipped import SdkFile
+    from axletree.package.wheel.metadata import Metadata
+
+Selector = Literal["wheel", "sdist", "both"]
+AT_INSTALL = "at-install"
+"""Folder of the root with the sdist, where the root itself has the wheel."""
+
+
+class SdkSdist(msgspec.Struct, frozen=True, kw_only=True):
+    """The selector as an sdist."""
+
+    file: str
+    """Relative to the output folder."""
+    size: int
+    """Bytes."""
+    sha256: str
+    files: int
+    installed: int
+    """Bytes of its files."""
+
+
+def sdist_root(out: Path, selector: Selector) -> Path:
+    """The root that an sdist goes into."""
+    return out / AT_INSTALL if selector == "both" else out
+
+
+def check_release(
+    out: Path, sdk: SdkFile, selector: Selector, metadata: Iterable[Metadata], *, new: Iterable[str]
+) -> tuple[str, ...]:
+    """What must hold before anything is written, and notes about what will be there.
+
+    Args:
+        out: the root.
+        sdk: what is to be added.
+        selector: its flavours.
+        metadata: of all wheels, the selector's with all extras included.
+        new: versions that are added.
+
+    Raises:
+        IntegrityError: a wheel requires a package that will not be there.
+        PublishError: the root has the other flavour at this version.
+    """
+    there = _names(out)
+    flavours: dict[Path, Flavour] = {out: "sdist" if selector == "sdist" else "wheel"}
+    if selector == "both":
+        flavours[out / AT_INSTALL] = "sdist"
+    for root, flavour in flavours.items():
+        check_flavour(sdk.dist, sdk.version, flavour, _names(root), root=str(root))
+    held = distributions_of(there)
+    check_pins(metadata, held)
+    versions = set(new)
+    return tuple(order_notes({name: held.get(name, set()) | versions for name in {sdk.dist, *held}}))
+
+
+def stage_sdist(folder: Path, made: SelectorSdist) -> StagedFile:
+    """Write an sdist into a staging folder.
+
+    Raises:
+        HostError: it can't be written.
+    """
+    path = folder / made.file
+    try:
+        path.write_bytes(made.data)
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
+    digest = Digest(hashlib.sha256(made.data).hexdigest())
+    return StagedFile(path=path, size=len(made.data), sha256=digest, requires_python=REQUIRES_PYTHON)
+
+
+def place_sdk(out: Path, selector: Selector, wheels: list[StagedFile], sdist: StagedFile | None, *, dist: str) -> None:
+    """Move all packages of an SDK into their roots, and list them.
+
+    Args:
+        out: the root.
+        selector: flavours.
+        wheels: all wheels.
+        sdist: the selector as an sdist; None where that is not wanted.
+        dist: the selector.
+
+    Raises:
+        PublishError: a file of the same name with other content is there. Nothing was changed then.
+        HostError: the folder can't be written to.
+    """
+    if sdist is None or selector == "sdist":
+        add_to_roots([Addition(out=out, staged=[*wheels, *([sdist] if sdist else [])], links_page=True)], durable=True)
+        return
+    lines = (index_line(each) for each in wheels)
+    linked = [msgspec.structs.replace(line, folder="..") for line in lines if line.project != dist]
+    other = Addition(out=out / AT_INSTALL, staged=[sdist], linked=linked, links_page=True)
+    add_to_roots([Addition(out=out, staged=wheels, links_page=True), other], durable=True)
+
+
+def _names(root: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in root.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HostError(Problem(file=str(root), message=f"can't be read: {error.strerror}")) from error
