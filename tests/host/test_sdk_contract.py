@@ -86,7 +86,7 @@ def test_all_names_of_the_design_are_on_the_page() -> None:
         *("`rocm-sdk path --cmake`", "`--root`", "`--bin`", "`rocm-sdk version`", "`_devel.tar`", "`_devel.tar.xz`"),
         *("`ROCM_SDK_TARGET_FAMILY`", "`DEFAULT_TARGET_FAMILY`", "`rocm[libraries,devel]`", "`_rocm_init.py`"),
         *("`preload_shortnames`", "`check_version`", "`fail_on_version_mismatch`", "`find_libraries(*shortnames)`"),
-        "`PYTORCH_EXTRA_INSTALL_REQUIREMENTS`",
+        *("`PYTORCH_EXTRA_INSTALL_REQUIREMENTS`", "`index.html`"),
     ):
         assert name in stated, name
 
@@ -113,6 +113,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_artifact(folder, f"rand_lib_{GROUP}", library)
     out = base / "packages"
     command = ["sdk", "build", "rocm", "--artifacts", str(folder), "--out", str(out), "--version", VERSION]
+    command += ["--selector", "both"]
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 0
@@ -123,11 +124,16 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the design tells users to install, in an environment of its own: its site directory."""
     folder = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
-    python = str(folder / "bin/python")
+    python = str(environment(folder))
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-index", "--pre"]
     run(*pip, "--find-links", dist, "rocm[libraries,devel]")
     return next(folder.glob("lib/python*/site-packages"))
+
+
+def environment(folder: Path) -> Path:
+    """An environment with nothing in it: its Python."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    return folder / "bin" / "python"
 
 
 def answer(site: Path, *words: str) -> str:
@@ -183,6 +189,27 @@ def test_the_command_has_the_words_of_the_design(site: Path) -> None:
     assert (cmake / "hip" / "hip-config.cmake").is_file()
     assert (root / "lib/libhiprand.so").samefile(site / "_rocm_sdk_libraries_gfx110X_all/lib/libhiprand.so.1")
     assert answer(site, "hipcc", "--version") == "HIP version: 7.12 --version"
+
+
+def test_the_sdist_is_evaluated_where_it_is_installed(dist: Path, tmp_path: Path) -> None:
+    page = (dist / "at-install" / "index.html").as_uri()
+    python = environment(tmp_path / "environment")
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index", "--pre"]
+    pip += ["--find-links", page, "rocm[libraries]"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "ROCM_"))}
+    wrong = {**env, "ROCM_SDK_TARGET_FAMILY": "doesnotexist"}
+    done = subprocess.run(pip, env=wrong, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "ROCM_SDK_TARGET_FAMILY=doesnotexist is none of" in done.stderr
+    right = {**env, "ROCM_SDK_TARGET_FAMILY": "gfx1101"}
+    done = subprocess.run(pip, env=right, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    site = next((tmp_path / "environment").glob("lib/python*/site-packages"))
+    assert sorted(path.name for path in site.glob("_rocm_sdk_*")) == [
+        "_rocm_sdk_core",
+        "_rocm_sdk_device_gfx1101",
+        "_rocm_sdk_libraries",
+    ]
 
 
 def test_a_framework_initialises_as_the_design_says(site: Path) -> None:
