@@ -57,7 +57,7 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
     staged: Sequence[StagedFile]
     """New files, in a staging folder on the root's disk."""
     linked: Sequence[IndexFile] = ()
-    """Files of another root that its pages list as well."""
+    """Files that its pages list as well: of another root, or that are there already."""
     links_page: bool = False
     """Whether it has a page with all files, ``index.html``, too."""
 
@@ -92,17 +92,19 @@ def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tu
     Raises:
         PublishError, HostError: as :func:`add_to_roots`.
     """
-    add_to_roots([Addition(out=out, staged=staged)], durable=durable)
+    if staged:
+        add_to_roots([Addition(out=out, staged=staged)], scratch=staged[0].path.parent, durable=durable)
     return tuple(out / file.folder / file.path.name for file in staged)
 
 
-def add_to_roots(additions: Sequence[Addition], *, durable: bool) -> None:
+def add_to_roots(additions: Sequence[Addition], *, scratch: Path, durable: bool) -> None:
     """Move staged files into index roots and list them on their pages.
 
     The files come first and front pages last, each whole. One that is there with the same content stays.
 
     Args:
         additions: what each root gets.
+        scratch: staging folder on their disk.
         durable: bring everything to the disk first, so that a loss of power takes nothing that looks finished.
 
     Raises:
@@ -115,7 +117,7 @@ def add_to_roots(additions: Sequence[Addition], *, durable: bool) -> None:
     try:
         for order, (each, pages) in enumerate(zip(additions, texts, strict=True)):
             for number, (name, data) in enumerate(pages.items()):
-                temporary = each.staged[0].path.with_name(f".{order}.{number}.text")
+                temporary = scratch / f".{order}.{number}.text"
                 temporary.write_bytes(data)
                 moves.append((temporary, each.out / name))
         if durable:
@@ -135,14 +137,14 @@ def _texts(addition: Addition) -> dict[str, bytes]:
     """What a root gets beside the files: metadata of wheels, and all pages, the front page last."""
     out, listed = addition.out, [file for file in addition.staged if file.is_listed]
     try:
-        there = {line.filename: line for line in _listed(out)}
+        there = listed_files(out)
         present = [*there.values(), *_unlisted(out, addition.staged, there)]
     except OSError as error:
         message = f"can't be read: {error.strerror}"
         raise HostError(Problem(file=str(error.filename or out), message=message)) from error
     merged = merge_files(present, [*map(index_line, addition.staged), *addition.linked])
     lines = [line for line in merged if line.filename.endswith((".whl", _SDIST))]
-    if not listed:
+    if not listed and not addition.linked:
         return {}
     pages = render_index(lines)
     texts = {f"{file.path.name}.metadata": file.metadata for file in listed if file.metadata is not None}
@@ -171,12 +173,18 @@ def index_line(file: StagedFile) -> IndexFile:
     )
 
 
-def _listed(out: Path) -> Iterator[IndexFile]:
-    """What the pages of a root list, and what still is there."""
+def listed_files(out: Path) -> dict[str, IndexFile]:
+    """What the pages of a root list and is there: file name -> line.
+
+    Raises:
+        IntegrityError: a page can't be understood.
+        OSError: it can't be read.
+    """
+    found: dict[str, IndexFile] = {}
     for page in sorted(out.glob("simple/*/index.json")):
-        for line in read_index(page.read_bytes(), file=str(page)):
-            if (out / line.path).exists():
-                yield line
+        lines = read_index(page.read_bytes(), file=str(page))
+        found |= {line.filename: line for line in lines if (out / line.path).exists()}
+    return found
 
 
 def _unlisted(out: Path, staged: Iterable[StagedFile], listed: Iterable[str]) -> Iterator[IndexFile]:

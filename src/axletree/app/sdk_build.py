@@ -164,7 +164,7 @@ def build_sdk(
         staged = [_staged(file) for _, file in written]
         made = selector_sdist(manifest, sdk, runtime_modules(), epoch=request.epoch)
         sdist = stage_sdist(folder, made) if request.selector != "wheel" else None
-        place_sdk(out, request.selector, staged, sdist, dist=sdk.dist)
+        place_sdk(out, request.selector, staged, sdist, dist=sdk.dist, scratch=folder)
     return SdkReport(
         sdk=sdk.sdk,
         version=version,

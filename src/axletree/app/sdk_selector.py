@@ -88,7 +88,9 @@ def stage_sdist(folder: Path, made: SelectorSdist) -> StagedFile:
     return StagedFile(path=path, size=len(made.data), sha256=digest, requires_python=REQUIRES_PYTHON)
 
 
-def place_sdk(out: Path, selector: Selector, wheels: list[StagedFile], sdist: StagedFile | None, *, dist: str) -> None:
+def place_sdk(
+    out: Path, selector: Selector, wheels: list[StagedFile], sdist: StagedFile | None, *, dist: str, scratch: Path
+) -> None:
     """Move all packages of an SDK into their roots, and list them.
 
     Args:
@@ -97,18 +99,20 @@ def place_sdk(out: Path, selector: Selector, wheels: list[StagedFile], sdist: St
         wheels: all wheels.
         sdist: the selector as an sdist; None where that is not wanted.
         dist: the selector.
+        scratch: the staging folder.
 
     Raises:
         PublishError: a file of the same name with other content is there. Nothing was changed then.
         HostError: the folder can't be written to.
     """
     if sdist is None or selector == "sdist":
-        add_to_roots([Addition(out=out, staged=[*wheels, *([sdist] if sdist else [])], links_page=True)], durable=True)
+        everything = [*wheels, *([sdist] if sdist else [])]
+        add_to_roots([Addition(out=out, staged=everything, links_page=True)], scratch=scratch, durable=True)
         return
     lines = (index_line(each) for each in wheels)
     linked = [msgspec.structs.replace(line, folder="..") for line in lines if line.project != dist]
     other = Addition(out=out / AT_INSTALL, staged=[sdist], linked=linked, links_page=True)
-    add_to_roots([Addition(out=out, staged=wheels, links_page=True), other], durable=True)
+    add_to_roots([Addition(out=out, staged=wheels, links_page=True), other], scratch=scratch, durable=True)
 
 
 def _names(root: Path) -> list[str]:

@@ -1,0 +1,76 @@
+"""``axletree sdk upload``: an SDK's packages into a store, in the layout of TheRock's runs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+import msgspec
+
+from axletree.app.sdk_fetch import PLATFORMS
+from axletree.app.sdk_upload import UploadRequest, upload_sdk
+from axletree.view.sdk_upload import install_page, uploaded_text
+
+_WIDEST = 120
+
+
+@click.command(name="upload")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    required=True,
+    metavar="DIST",
+    help="Index root that sdk build wrote.",
+)
+@click.option("--to", "store", required=True, metavar="STORE", help="Folder with folders RUN-PLATFORM.")
+@click.option("--run-id", required=True, metavar="ID", help="Of the run that built them.")
+@click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True)
+@click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Such as gfx94X-dcgpu.")
+@click.option("--per-family", is_flag=True, help="An index for each GPU family, which links what is for all GPUs.")
+@click.option("--url", metavar="ADDRESS", help="Under which STORE is served; for the instructions.")
+@click.option("--dry-run", is_flag=True, help="Check everything and say what would be done.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def upload_command(
+    source: Path,
+    store: str,
+    run_id: str,
+    platform: str,
+    group: str,
+    *,
+    per_family: bool,
+    url: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Put the packages of an SDK into STORE/RUN-PLATFORM/python/GROUP, with an index and how to install them.
+
+    Every package is read back, every one that another requires must be there, and all of it appears or nothing. What is
+    there already stays; a file of the same name with other content is an error.
+    """
+    request = UploadRequest(
+        source=source,
+        store=store,
+        run_id=run_id,
+        platform=platform,
+        group=group,
+        per_family=per_family,
+        url=url,
+        dry_run=dry_run,
+    )
+    report = upload_sdk(request, instructions=lambda report: install_page(report.indexes))
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode({"schema": 1, **msgspec.to_builtins(report)}), indent=1))
+        return 0
+    click.echo(
+        uploaded_text(
+            report.files,
+            report.indexes,
+            store=store,
+            dry_run=dry_run,
+            notes=report.notes,
+            width=min(shutil.get_terminal_size().columns, _WIDEST),
+        )
+    )
+    return 0
