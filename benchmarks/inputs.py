@@ -34,6 +34,13 @@ def debian_library(package: str, pattern: str) -> Path:
     return max((path for path in folder.rglob(pattern) if not path.is_symlink()), key=lambda path: path.stat().st_size)
 
 
+def rocm_archives() -> Path:
+    """A folder with Debian's packages of ROCm 5.2, rocSPARSE among them."""
+    from support import rocm  # noqa: PLC0415 (importable only now)
+
+    return _found(lambda: rocm.rocm_archives(sparse=True))
+
+
 def cuobjdump() -> Path | None:
     """NVIDIA's tool out of its wheel, or ``None``."""
     try:

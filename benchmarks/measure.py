@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+_BLOCK = 512
+"""Bytes of what Linux counts as a block, whatever the file system's are."""
+
+
 class Usage(NamedTuple):
     """What a process and its children used."""
 
@@ -23,6 +27,8 @@ class Usage(NamedTuple):
     """Seconds."""
     peak_rss: int
     """Bytes of resident memory of its largest process; never less than what the measuring Python holds."""
+    written: int = 0
+    """Bytes that were given to the kernel to be written to disks, also of files that are gone by now."""
 
     @property
     def memory(self) -> str:
@@ -47,7 +53,12 @@ def measure(work: Callable[[], object] | Sequence[str]) -> Usage:
     wall = time.perf_counter() - started
     if status != 0:
         raise RuntimeError(f"measured work failed ({os.waitstatus_to_exitcode(status)}): {work}")
-    return Usage(cpu=usage.ru_utime + usage.ru_stime, wall=wall, peak_rss=usage.ru_maxrss * 1024)
+    return Usage(
+        cpu=usage.ru_utime + usage.ru_stime,
+        wall=wall,
+        peak_rss=usage.ru_maxrss * 1024,
+        written=usage.ru_oublock * _BLOCK,
+    )
 
 
 def _run_and_exit(work: Callable[[], object]) -> None:
