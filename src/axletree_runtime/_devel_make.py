@@ -241,7 +241,7 @@ class Tree:
         member = self.wanted[path].member
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.open(place, flags, 0o777 if member and member.executable else 0o666)
-        with open(file, "wb", buffering=0) as opened:
+        with open(file, "wb") as opened:  # buffered: an unbuffered file takes less than it is given, and says nothing
             opened.writelines(chunks)
         if member:
             os.utime(place, (member.mtime, member.mtime))

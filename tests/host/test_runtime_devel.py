@@ -515,3 +515,23 @@ def test_room_is_looked_for_before_anything_is_made(site: Site, monkeypatch: pyt
     with pytest.raises(_sdk.SdkError, match="has 1 MB left, the devel tree takes 33 MB"):
         expand(site)
     assert not os.path.lexists(site.folder / ROOT)
+
+
+def test_a_file_that_can_only_be_written_in_part_is_a_failure(tmp_path: Path) -> None:
+    """What a full disk or a quota does: the system takes the beginning of a large piece and refuses the rest."""
+    site = make_site(tmp_path, devel_files={"share/large.bin": bytes(range(256)) * 2000})
+    code = (
+        "import resource, signal, sys\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
+        "from rocm_sdk.__main__ import main\n"
+        "sys.argv[1:] = ['init', '--link-mode', 'symlink']\n"
+        "sys.exit(main())\n"
+    )
+    done = site.python(code)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "the devel tree can't be made" in done.stderr
+    assert "File too large" in done.stderr
+    assert not os.path.lexists(site.folder / ROOT)
+    assert site.command("init").returncode == 0
+    assert (site.folder / ROOT / "share/large.bin").stat().st_size == 512_000
