@@ -167,11 +167,17 @@ def _variables(sdk: Sdk, host: Host) -> Iterator[Finding]:
         root, _ = find_root(sdk)
     except (SdkError, ImportError):
         return
-    for name, wanted in tool_variables(sdk, root).items():
-        text = host.environ.get(name)
-        if text and os.path.isabs(text) and os.path.isabs(wanted) and not _is_same(text, wanted):  # noqa: PTH117
-            what = f"{name}={text} names another place than this SDK, whose compiler and tools look there"
-            yield Finding("warning", "other-sdk", what, f"unset {name}")
+    elsewhere = {
+        name: text
+        for name, wanted in tool_variables(sdk, root).items()
+        if (text := host.environ.get(name))
+        and (os.path.isabs(text) and os.path.isabs(wanted) and not _is_same(text, wanted))  # noqa: PTH117
+    }
+    if elsewhere:  # one finding: they are set together, by the environment of one other SDK
+        name, text = min(elsewhere.items())
+        more = f", and {len(elsewhere) - 1} more variables name" if len(elsewhere) > 1 else " names"
+        what = f"{name}={text}{more} another place than this SDK, whose compiler and tools look there"
+        yield Finding("warning", "other-sdk", what, f"unset {' '.join(sorted(elsewhere))}")
 
 
 def _is_same(one: str, other: str) -> bool:
