@@ -86,7 +86,7 @@ def test_all_names_of_the_design_are_on_the_page() -> None:
         *("`rocm-sdk path --cmake`", "`--root`", "`--bin`", "`rocm-sdk version`", "`_devel.tar`", "`_devel.tar.xz`"),
         *("`ROCM_SDK_TARGET_FAMILY`", "`DEFAULT_TARGET_FAMILY`", "`rocm[libraries,devel]`", "`_rocm_init.py`"),
         *("`preload_shortnames`", "`check_version`", "`fail_on_version_mismatch`", "`find_libraries(*shortnames)`"),
-        *("`PYTORCH_EXTRA_INSTALL_REQUIREMENTS`", "`index.html`"),
+        *("`PYTORCH_EXTRA_INSTALL_REQUIREMENTS`", "`index.html`", "`{run_id}-{platform}/python/{artifact_group}/`"),
     ):
         assert name in stated, name
 
