@@ -9,7 +9,7 @@ from urllib.parse import unquote, urljoin
 import pytest
 
 from axletree.core.errors import IntegrityError, PublishError
-from axletree.package.index import IndexFile, merge_files, read_index, render_index
+from axletree.package.index import IndexFile, is_links_page, merge_files, read_index, render_index, render_links
 
 A = IndexFile(
     filename="torch_scatter-2.1.2+torch.2.13.cpu-cp311-cp311-manylinux_2_34_x86_64.whl",
@@ -142,3 +142,38 @@ def test_times_in_another_form() -> None:
 def test_a_name_that_no_client_takes() -> None:
     with pytest.raises(IntegrityError, match="no name of a wheel"):
         render_index([IndexFile(filename="x.whl", size=1, sha256="d" * 64)])
+
+
+S = IndexFile(filename="gizmo-2.5+label.1.tar.gz", size=7, sha256="e" * 64, requires_python=">=3.9")
+L = IndexFile(
+    filename="gizmo_core-2.5-py3-none-any.whl", folder="..", size=8, sha256="f" * 64, metadata_sha256="0" * 64
+)
+
+
+def test_sdists_and_files_of_another_root() -> None:
+    pages = render_index([S, L])
+    (sdist,) = Anchors(pages["simple/gizmo/index.html"]).found
+    assert sdist["href"] == f"../../gizmo-2.5%2Blabel.1.tar.gz#sha256={'e' * 64}"
+    assert "data-core-metadata" not in sdist
+    (wheel,) = Anchors(pages["simple/gizmo-core/index.html"]).found
+    assert urljoin("/sdk/at-install/simple/gizmo-core/", wheel["href"]) == f"/sdk/{L.filename}#sha256={'f' * 64}"
+    assert json.loads(pages["simple/gizmo/index.json"])["versions"] == ["2.5+label.1"]
+    for file in (S, L):
+        assert read_index(pages[f"simple/{file.project}/index.json"]) == (file,)
+
+
+@pytest.mark.parametrize("name", ["gizmo.tar.gz", "gizmo-2.5-final!.tar.gz", "gizmo-2.5.zip"])
+def test_a_name_that_no_client_accepts(name: str) -> None:
+    with pytest.raises(IntegrityError, match="no name of"):
+        render_index([IndexFile(filename=name, size=1, sha256="a" * 64)])
+
+
+def test_one_page_with_all_files() -> None:
+    page = render_links([B, A, S, L])
+    found = [unquote(str(each["href"]).partition("#")[0]) for each in Anchors(page).found]
+    assert found == [S.filename, f"../{L.filename}", A.filename, B.filename]  # 2.1.2 before 2.1.10
+    assert render_links([L, S, A, B]) == page
+    assert is_links_page(page)
+    assert is_links_page(render_links([]))
+    assert not is_links_page(render_index([A])["simple/index.html"])
+    assert not is_links_page(b"<!DOCTYPE html>\n<html>\n")

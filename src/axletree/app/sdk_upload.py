@@ -127,7 +127,7 @@ def upload_sdk(request: UploadRequest, *, instructions: Callable[[UploadReport],
     store = local_path(request.store)
     if store is None:
         hint = "give a folder, mounted or synchronised with what serves it, and its address as --url"
-        raise UsageError(f"{request.store} is no folder: servers have no common way to take files", hint=hint)
+        raise UsageError(f"{redact(request.store)} is no folder: servers have no common way to take files", hint=hint)
     folder = upload_folder(request.run_id, request.platform, request.group)
     place = store.absolute() / folder
     built, sdists = _read_source(request.source)
@@ -178,7 +178,7 @@ def _check_platform(platform: str, built: Iterable[BuiltFile]) -> None:
 
 def _check_listed(root: Path, files: Iterable[BuiltFile]) -> None:
     """Packages are what the pages beside them say."""
-    listed = listed_files(root)
+    listed = _listing(root)
     problems = [
         Problem(file=str(each.path), message="is not what its index says: it was changed or damaged since it was built")
         for each in files
@@ -186,6 +186,14 @@ def _check_listed(root: Path, files: Iterable[BuiltFile]) -> None:
     ]
     if problems:
         raise IntegrityError(*problems)
+
+
+def _listing(root: Path) -> dict[str, IndexFile]:
+    try:
+        return listed_files(root)
+    except OSError as error:
+        message = f"can't be read: {error.strerror}"
+        raise HostError(Problem(file=str(error.filename or root), message=message)) from error
 
 
 def _upload(
@@ -240,12 +248,15 @@ def _state(root: Path, file: BuiltFile) -> bool:
     target = root / file.path.name
     if not target.exists():
         return False
-    found = digest_file(target)
+    try:
+        found = digest_file(target)
+    except OSError as error:
+        raise HostError(Problem(file=str(target), message=f"can't be read: {error.strerror}")) from error
     if found != file.sha256:
         message = f"is in the store with other content (sha256 {found[:16]}..., now {file.sha256[:16]}...)"
         hint = "choose another --run-id, --artifact-group or version"
         raise PublishError(Problem(file=str(target), message=message, hint=hint))
-    return file.path.name in listed_files(root)
+    return file.path.name in _listing(root)
 
 
 def _place(place: Path, roots: Sequence[_Root], states: dict[str, dict[str, bool]], scratch: Path) -> None:

@@ -44,18 +44,19 @@ class SelectorSdist(NamedTuple):
 
 
 def default_packages(sdk: SdkFile, *, family: str) -> frozenset[str]:
-    """Distributions with the GPU code of a family or target: the smallest for all of it, else one for each target."""
+    """Distributions with the GPU code of a family or target: the smallest for all of it, else for each target of it."""
     wanted = {target for name, targets in sdk.families.items() if _same(name, family) for target in targets}
     groups: dict[str, list[SdkPackage]] = {}
     for each in sdk.packages:
         if each.kind == "device" and not wanted.isdisjoint(each.targets):
             groups.setdefault(each.package, []).append(each)
-    found: list[SdkPackage] = []
+    found: set[str] = set()
     for group in groups.values():
-        whole = [each for each in group if wanted <= set(each.targets)]
-        smallest = min(whole, key=lambda each: (len(each.targets), each.dist), default=None)
-        found += [smallest] if smallest else [each for each in group if len(each.targets) == 1]
-    return frozenset(each.dist for each in found)
+        parts = [wanted] if any(wanted <= {*each.targets} for each in group) else [{target} for target in wanted]
+        for part in parts:
+            fitting = [each for each in group if part <= {*each.targets}]
+            found |= {min(fitting, key=lambda each: (len(each.targets), each.dist)).dist} if fitting else set()
+    return frozenset(found)
 
 
 def _same(name: str, other: str) -> bool:
