@@ -1,4 +1,4 @@
-"""``axletree sdk upload``: TheRock's layout in a folder, verified and whole; what it prints installs with pip and uv."""
+"""``axletree sdk upload``: TheRock's layout in a folder, verified and whole; pip and uv install by what it prints."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def build_sdk(
             *_devel_wheel(manifest, plan, known, contents, platform, request.epoch),
             _selector_wheel(manifest, sdk),
         ]
-        order = check_release(out, sdk, request.selector, [wheel.metadata for wheel in wheels], new=(version,))
+        order = check_release(out, sdk, request.selector, [wheel.metadata for wheel in wheels])
         if request.selector == "sdist":
             wheels.pop()
         written = [(wheel, _write(folder, wheel, request)) for wheel in wheels]

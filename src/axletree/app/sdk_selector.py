@@ -45,9 +45,7 @@ def sdist_root(out: Path, selector: Selector) -> Path:
     return out / AT_INSTALL if selector == "both" else out
 
 
-def check_release(
-    out: Path, sdk: SdkFile, selector: Selector, metadata: Iterable[Metadata], *, new: Iterable[str]
-) -> tuple[str, ...]:
+def check_release(out: Path, sdk: SdkFile, selector: Selector, metadata: Iterable[Metadata]) -> tuple[str, ...]:
     """What must hold before anything is written, and notes about what will be there.
 
     Args:
@@ -55,7 +53,6 @@ def check_release(
         sdk: what is to be added.
         selector: its flavours.
         metadata: of all wheels, the selector's with all extras included.
-        new: versions that are added.
 
     Raises:
         IntegrityError: a wheel requires a package that will not be there.
@@ -69,8 +66,9 @@ def check_release(
         check_flavour(sdk.dist, sdk.version, flavour, _names(root), root=str(root))
     held = distributions_of(there)
     check_pins(metadata, held)
-    versions = set(new)
-    return tuple(order_notes({name: held.get(name, set()) | versions for name in {sdk.dist, *held}}))
+    for dist in (sdk.dist, *(each.dist for each in sdk.packages)):
+        held.setdefault(dist, set()).add(sdk.version)
+    return tuple(order_notes(held))
 
 
 def stage_sdist(folder: Path, made: SelectorSdist) -> StagedFile:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from axletree.app.sdk_fetch import PLATFORMS
-from axletree.app.sdk_upload import UploadRequest, upload_sdk
+from axletree.app.sdk_upload import INSTALL, UploadRequest, upload_sdk
 from axletree.view.sdk_upload import install_page, uploaded_text
 
 _WIDEST = 120
@@ -68,6 +68,7 @@ def upload_command(
             report.files,
             report.indexes,
             store=store,
+            page=f"{report.folder}/{INSTALL}",
             dry_run=dry_run,
             notes=report.notes,
             width=min(shutil.get_terminal_size().columns, _WIDEST),

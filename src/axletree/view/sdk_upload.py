@@ -11,6 +11,9 @@ from axletree.view.tables import plural, printable, render_table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+_MOST = 2
+"""Indexes whose commands are all shown."""
+
 
 class Uploaded(Protocol):
     """A package in the store."""
@@ -45,16 +48,27 @@ class Index(Installable, Protocol):
 
 
 def uploaded_text(
-    files: Sequence[Uploaded], indexes: Sequence[Index], *, store: str, dry_run: bool, notes: Sequence[str], width: int
+    files: Sequence[Uploaded],
+    indexes: Sequence[Index],
+    *,
+    store: str,
+    page: str,
+    dry_run: bool,
+    notes: Sequence[str],
+    width: int,
 ) -> str:
-    """A table of packages, and how to install them."""
+    """A table of packages, and how to install them; of many indexes only where they are, and the page that tells."""
     rows = [(file.path, format_bytes(file.size), file.state) for file in files]
     new = [file for file in files if file.state == "new"]
     what = f"{plural(len(new), 'package')} ({format_bytes(sum(file.size for file in new))})"
     done = f"would put {what} into {store}" if dry_run else f"put {what} into {store}"
     lines = [render_table(("package", "size", "state"), rows, width=width, right=(1,)), done]
     lines += [f"note: {printable(note)}" for note in notes]
-    lines += [line for index in indexes for line in _commands(index)]
+    if len(indexes) > _MOST:
+        lines += [f"{index.default_family}: --index-url {index.url}/simple" for index in indexes]
+        lines.append(f"how to install: {page}")
+    else:
+        lines += [line for index in indexes for line in _commands(index)]
     return "\n".join(lines)
 
 
