@@ -272,8 +272,8 @@ def test_another_copy_of_a_library_where_the_loader_looks_first(site: Site, tmp_
 def test_variables_that_name_another_sdk(site: Site, tmp_path: Path) -> None:
     found = only(look(site, make_host(tmp_path, ROCM_PATH="/opt/rocm")), "other-sdk")
     assert found.next == "unset ROCM_PATH"
-    several = {"ROCM_PATH": "/opt/rocm", "HIP_DEVICE_LIB_PATH": "/opt/rocm/amdgcn/bitcode"}
-    both = only(look(site, make_host(tmp_path / "both", **several)), "other-sdk")
+    host = make_host(tmp_path / "both", ROCM_PATH="/opt/rocm", HIP_DEVICE_LIB_PATH="/opt/rocm/amdgcn/bitcode")
+    both = only(look(site, host), "other-sdk")
     assert both.next == "unset HIP_DEVICE_LIB_PATH ROCM_PATH"
     root = f"{site.folder}/_rocm_sdk_devel"
     assert codes(look(site, make_host(tmp_path / "own", ROCM_PATH=f"{root}/."))) == set()
