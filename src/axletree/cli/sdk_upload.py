@@ -67,8 +67,9 @@ def upload_command(
         uploaded_text(
             report.files,
             report.indexes,
-            store=store,
-            page=f"{report.folder}/{INSTALL}",
+            store=store.rstrip("/"),
+            folder=report.folder,
+            page=INSTALL,
             dry_run=dry_run,
             notes=report.notes,
             width=min(shutil.get_terminal_size().columns, _WIDEST),

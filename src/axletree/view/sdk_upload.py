@@ -52,21 +52,22 @@ def uploaded_text(
     indexes: Sequence[Index],
     *,
     store: str,
+    folder: str,
     page: str,
     dry_run: bool,
     notes: Sequence[str],
     width: int,
 ) -> str:
     """A table of packages, and how to install them; of many indexes only where they are, and the page that tells."""
-    rows = [(file.path, format_bytes(file.size), file.state) for file in files]
+    rows = [(file.path.removeprefix(f"{folder}/"), format_bytes(file.size), file.state) for file in files]
     new = [file for file in files if file.state == "new"]
     what = f"{plural(len(new), 'package')} ({format_bytes(sum(file.size for file in new))})"
-    done = f"would put {what} into {store}" if dry_run else f"put {what} into {store}"
+    done = f"{'would put' if dry_run else 'put'} {what} into {store}/{folder}"
     lines = [render_table(("package", "size", "state"), rows, width=width, right=(1,)), done]
     lines += [f"note: {printable(note)}" for note in notes]
     if len(indexes) > _MOST:
         lines += [f"{index.default_family}: --index-url {index.url}/simple" for index in indexes]
-        lines.append(f"how to install: {page}")
+        lines.append(f"how to install: {store}/{folder}/{page}")
     else:
         lines += [line for index in indexes for line in _commands(index)]
     return "\n".join(lines)
