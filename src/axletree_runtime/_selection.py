@@ -53,6 +53,7 @@ def read_selected(sdk: Sdk) -> Selected | None:
 def stale_selection(sdk: Sdk) -> str:
     """Why what was chosen is wrong here, and the commands that mend it, in one line; empty where it is right."""
     from ._families import wanted_here
+    from ._sdk import SdkError
 
     selected = read_selected(sdk)
     if selected is None:
@@ -62,6 +63,8 @@ def stale_selection(sdk: Sdk) -> str:
         wanted = wanted_here(sdk)
     except ValueError as error:
         return f"{error}; {past}. Unset the variable or name one of those, then: {_cure(sdk)}"
+    except SdkError:  # a damaged package: whoever needs it says so
+        return ""
     missing = _missing(sdk, selected, wanted)
     if not missing:
         return ""

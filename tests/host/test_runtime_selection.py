@@ -77,6 +77,12 @@ def test_a_name_that_is_none_does_not_stop_it(tmp_path: Path) -> None:
     assert said.count("\n") == 1
 
 
+def test_a_damaged_package_is_another_matter(tmp_path: Path) -> None:
+    site = chosen(tmp_path, ["core", "libraries"])
+    (site.folder / "_rocm_sdk_core/_sdk.json").write_text("{")
+    assert told(site, ROCM_SDK_DISABLE_DETECTION="0") == ""
+
+
 def test_uv_has_a_command_of_its_own(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core", "libraries"])
     next(site.folder.glob("rocm-7.1.0.dist-info")).joinpath("INSTALLER").write_text("uv\n")

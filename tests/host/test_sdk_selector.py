@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -326,6 +327,19 @@ def test_the_backend_needs_nothing_but_python(version: str, dist: Path, unpacked
         assert {member.name for member in archive} == again
 
 
+@pytest.mark.parametrize(("pip", "tag"), [("26.3", "chosen_here"), ("27.0", "any"), ("main", "any")])
+def test_a_pip_that_is_not_known_gets_an_ordinary_wheel(pip: str, tag: str, unpacked: Path, tmp_path: Path) -> None:
+    hooks = tmp_path / "pip/_vendor/hooks/run.py"
+    hooks.parent.mkdir(parents=True)
+    (tmp_path / "pip/__init__.py").write_text(f'__version__ = "{pip}"\n')
+    hooks.write_text("from gizmo_sdk import _backend\nprint(_backend.build_wheel('.'))\n")
+    environ = {**os.environ, "PYTHONPATH": str(unpacked)}
+    done = subprocess.run(
+        [sys.executable, hooks], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"gizmo-2.5+label.1-py3-none-{tag}.whl\n"
+
+
 def test_the_backend_chooses_for_several_gpus(unpacked: Path, tmp_path: Path) -> None:
     made = backend(
         sys.executable,
@@ -342,6 +356,23 @@ def test_the_backend_chooses_for_several_gpus(unpacked: Path, tmp_path: Path) ->
     ]
 
 
+def test_the_commands_that_are_printed_install_a_dev_version(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a dist"
+    assert build(tree, out, "--selector", "both", "--version", "2.6.dev0+abc.1") == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    commands = [shlex.split(line) for line in lines if line.startswith(("pip ", "uv "))]
+    assert [words[0] for words in commands] == ["pip", "uv"] * 4
+    for number in (0, 1, 3, 5, 7):  # pip and uv from the index, uv from the folder, and what the sdist has of it
+        client, *words = commands[number]
+        words = [word for word in words if word not in {"pip", "install"}]
+        site = install(client, tmp_path, f"site-{number}", *words)
+        assert installed(site) == EXTRAS["libraries"] | EXTRAS["devel"]
+    others = [line for line in lines if line.startswith("'")]
+    assert others == ["'gizmo[device-gfx1030,devel]==2.6.dev0+abc.1'"] * 2
+
+
 @pytest.mark.parametrize("flavours", [("wheel", "sdist"), ("sdist", "wheel"), ("sdist", "both")])
 def test_a_root_has_one_flavour(
     flavours: tuple[str, str], tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -354,6 +385,15 @@ def test_a_root_has_one_flavour(
     assert "an index must not have both" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert build(tree, out, "--selector", flavours[1], "--version", "2.6") == 0  # another version may be
+
+
+def test_versions_that_pip_orders_otherwise_are_noted(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build(tree, tmp_path / "dist", "--version", "2.5+gizmo7.1") == 0
+    assert "note: gizmo" not in capsys.readouterr().out
+    assert build(tree, tmp_path / "dist", "--version", "2.5+gizmo10.1") == 0
+    assert "note: gizmo-core: pip takes 2.5+gizmo7.1 for newer than 2.5+gizmo10.1" in capsys.readouterr().out
 
 
 def test_an_own_page_of_the_user_stays(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,7 +158,7 @@ def _texts(addition: Addition) -> dict[str, bytes]:
 def _check_links_page(path: Path) -> None:
     """Another tool's or the user's page stays."""
     if path.exists() and not is_links_page(path.read_bytes()):
-        hint = "move it away, or choose another folder with --out"
+        hint = "move it away, or choose another folder"
         raise PublishError(Problem(file=str(path), message="is another page than the one with all files", hint=hint))
 
 
@@ -205,4 +205,4 @@ def _sync(path: Path) -> None:
 
 def _unwritable(out: Path, error: OSError) -> HostError:
     what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-    return HostError(f"cannot write to {out}: {what}", hint="make room there, or choose another folder with --out")
+    return HostError(f"cannot write to {out}: {what}", hint="make room there, or choose another folder")

@@ -179,7 +179,7 @@ def build_sdk(
         selector=request.selector,
         sdist=_sdist_report(made, sdist, out, request.selector) if sdist is not None else None,
         dropped=len(ownership.dropped),
-        notes=(*facts.unread, *host.notes, *_apart(known), *plan.notes, *contents.notes, *order),
+        notes=(*order, *facts.unread, *host.notes, *_apart(known), *plan.notes, *contents.notes),
     )
 
 
