@@ -123,8 +123,9 @@ def add_to_roots(additions: Sequence[Addition], *, scratch: Path, durable: bool)
         if durable:
             for temporary, _ in moves:
                 _sync(temporary)
+        for folder in {target.parent for _, target in moves}:
+            folder.mkdir(parents=True, exist_ok=True)
         for temporary, target in moves:
-            target.parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(target)
         if durable:
             for folder in {target.parent for _, target in moves}:
