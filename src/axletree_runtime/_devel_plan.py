@@ -211,7 +211,8 @@ def glob_matches(glob: str, path: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(glob: str) -> re.Pattern[str]:
-    parts = re.sub(r"(\*\*/)+", "**/", glob).split("/")
+    parts = glob.split("/")
+    parts = [part for at, part in enumerate(parts) if part != "**" or parts[at - 1 : at] != ["**"]]
     if all(part == "**" for part in parts):
         return re.compile(".*", re.DOTALL)
     text = ""

@@ -120,6 +120,9 @@ class _Update:
         self.module_site = module.parent
 
     def run(self) -> tuple[str, ...]:
+        record = self.record()
+        if record is not None:
+            _record.append_row(record, self.place.work.name)
         self.place.work.mkdir(exist_ok=True)
         if self.has_tree():
             (self.place.root / NEW).unlink(missing_ok=True)
@@ -153,8 +156,11 @@ class _Update:
             if mark is not None:
                 _journal.write_mark(place.root, replace(mark, settled=True), place.root / NEW)
         else:
-            self.tell_record(remove=[place.root.name, place.work.name])
+            self.tell_record(remove=[place.root.name])
             shutil.rmtree(place.work)
+            record = self.record()
+            if record is not None:  # by now no folder of ours is there in which another could be made
+                _record.drop_last_row(record, place.work.name)
         if place.cache:
             self.remove_older()
 
@@ -162,9 +168,14 @@ class _Update:
         """Whether there is a tree of this SDK, not something that others put in its place."""
         return not self.place.root.is_symlink() and _journal.read_mark(self.place.root) is not None
 
+    def record(self) -> Path | None:
+        """RECORD of the devel package, where a tree is to have a row in it."""
+        if self.place.cache:
+            return None
+        return _record.find_record(self.module_site, self.source.package.dist, self.source.about.version)
+
     def tell_record(self, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
-        record = _record.find_record(self.module_site, self.source.package.dist, self.source.about.version)
-        root = self.place.root
+        record, root = self.record(), self.place.root
         if self.place.cache:
             return
         if record is not None:

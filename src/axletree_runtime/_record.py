@@ -79,6 +79,32 @@ def set_rows(record: Path, *, add: Iterable[str] = (), remove: Iterable[str] = (
         _replace(record, changed, beside)
 
 
+def append_row(record: Path, name: str) -> None:
+    """Give a folder its row before it is there, by one call that is done or not, whoever is killed.
+
+    A file with other names stays as it is: the row would be in an installer's cache as well.
+    """
+    content = record.read_bytes()
+    if not _is_alone(record) or _row(name) in content.splitlines():
+        return
+    end = b"\r\n" if b"\r\n" in content else b"\n"
+    start = end if content and not content.endswith(b"\n") else b""
+    with record.open("ab", buffering=0) as file:
+        file.write(start + _row(name) + end)
+
+
+def drop_last_row(record: Path, name: str) -> None:
+    """Take the row of a folder that is not there any more, if it is the last one, by one call."""
+    content = record.read_bytes()
+    kept = b"".join(content.splitlines(keepends=True)[:-1])
+    if _is_alone(record) and content[len(kept) :].rstrip(b"\r\n") == _row(name):
+        os.truncate(record, len(kept))
+
+
+def _is_alone(record: Path) -> bool:
+    return not record.is_symlink() and record.stat().st_nlink == 1
+
+
 def _row(name: str) -> bytes:
     return f"{name},,".encode()
 

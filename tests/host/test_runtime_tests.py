@@ -737,7 +737,10 @@ def test_an_interrupt_stops_all_that_runs(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core"])
     mark = tmp_path / "pids"
     change_program(site, f"#!/bin/sh\nsleep 600 &\necho $$ $! >> {mark}\nwait\n")
-    words = [sys.executable, "-m", "rocm_sdk", "test", "--select", "command/rocm-sdk-core/rocminfo"]
+    # Whoever runs the tests in the background has interrupts ignored, and children inherit that.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "from rocm_sdk.__main__ import main; main()"
+    words = [sys.executable, "-c", code, "test", "--select", "command/rocm-sdk-core/rocminfo"]
     env = {**os.environ, "PYTHONPATH": str(site.folder), "ROCM_SDK_DISABLE_DETECTION": "1"}
     started = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (mark.exists() and mark.read_text().endswith("\n")):
