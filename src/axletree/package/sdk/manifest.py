@@ -181,10 +181,6 @@ class Devel(Table, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Globs of links that stay symbolic: of programs that look where they really lie."),
     ] = ()
-    compression: Annotated[
-        Literal["none", "xz"],
-        Meta(description="Of the payload inside the wheel. With `none` the wheel itself compresses it."),
-    ] = "none"
 
 
 class Targets(Table, frozen=True, kw_only=True):
