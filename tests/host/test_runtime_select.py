@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.pylock import Pylock
 
-from axletree.package.sdk.selector import selector_extras
+from axletree.package.sdk.selector import default_packages
+from axletree_runtime._extras import extras_of
 from axletree_runtime._lock import files_of_index
 from axletree_runtime._sdk import SdkError
 from support.index_server import Server, make_wheel, serve
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 UV = Path(sys.executable).with_name("uv")
-EXTRAS = selector_extras(sdk_file(), family="gfx94x")
+EXTRAS = extras_of(sdk_file().packages, default_packages(sdk_file(), family="gfx94x"))
 """What the builder pins for each extra."""
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from axletree.core.errors import IntegrityError, PublishError, UsageError
 from axletree.package.gzip_stored import gzip_stored
 from axletree.package.sdk.release import check_flavour, check_pins, distributions_of, order_notes
-from axletree.package.sdk.selector import default_packages, selector_extras
+from axletree.package.sdk.selector import default_packages
 from axletree.package.sdk.upload import for_folder, gpu_folders, placed_packages, upload_folder
 from axletree.package.wheel.metadata import Metadata, create_metadata
+from axletree_runtime._extras import extras_of
 from support.small_sdk import sdk_file
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def test_no_date_and_no_system_is_in_it() -> None:
 
 def test_extras_are_normalised_and_name_what_exists() -> None:
     sdk = sdk_file()
-    extras = selector_extras(sdk, family="gfx94x")
+    extras = extras_of(sdk.packages, default_packages(sdk, family="gfx94x"))
     known = {each.dist for each in sdk.packages}
     assert {dist for dists in extras.values() for dist in dists} <= known
     assert list(extras) == sorted(extras)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 Way = Literal["include", "link", "run"]
 
@@ -85,11 +85,6 @@ def inversions(expected: Sequence[str], actual: Sequence[str]) -> Iterator[tuple
         for late in actual[number + 1 :]:
             if late in rank and rank.get(early, len(rank)) > rank[late]:
                 yield early, late
-
-
-def first_with(folders: Sequence[str], name: str, holds: Mapping[str, frozenset[str]]) -> str | None:
-    """The first folder that holds a name."""
-    return next((folder for folder in folders if name in holds.get(folder, frozenset())), None)
 
 
 def shadowed(choices: Sequence[Choice]) -> tuple[Choice, ...]:

@@ -12,15 +12,12 @@ from axletree.binary.elf.verify import verify_edit
 from axletree.binary.zip.deflate import BLOCK
 from axletree.host.sdk.launcher import aim, compile_launcher
 from axletree.host.sources import FileSource
-from axletree.package.gpu.arch import parse_gpu
-from axletree.package.gpu.compact import Thinning, check_thinning, plan_thinning, read_library
-from axletree.package.gpu.thin import ThinRules
+from axletree.package.gpu.compact import Thinning, thin_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from axletree.binary.elf.edit import ElfChange
-    from axletree.binary.source import Source
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.plan import DevelItem, Item
 
@@ -98,18 +95,12 @@ class Contents:
             return FileContent(source=entry.source, size=entry.size)
         name = entry.path
         with FileSource(entry.source) as original:
-            result: Source = original
-            thinning = None
             if targets:
-                code = read_library(original, name=name)
-                rules = ThinRules(gpus=tuple(map(parse_gpu, targets)), allow_missing=True)
-                thinning = plan_thinning(code, rules, name=name)
-                result = thinning.source(original)
-                check_thinning(original, result, code, thinning, name=name)
-                self.notes += [f"{name} for {', '.join(targets)}: {note}" for note in thinning.notes]
-            edits: tuple[Edit, ...] = ()
-            if change is not None:
-                edits = plan_edit(result, change, name=name)
-                verify_edit(result, EditedSource(result, edits), change, name=name)
-                result = EditedSource(result, edits)
-            return FileContent(source=entry.source, size=result.size, thinning=thinning, edits=edits)
+                thin = thin_library(original, name=name, gpus=targets, change=change, allow_missing=True)
+                self.notes += [f"{name} for {', '.join(targets)}: {note}" for note in thin.notes]
+                return FileContent(source=entry.source, size=thin.size, thinning=thin.thinning, edits=thin.edits)
+            assert change is not None  # noqa: S101 (else there is nothing to do)
+            edits = plan_edit(original, change, name=name)
+            edited = EditedSource(original, edits)
+            verify_edit(original, edited, change, name=name)
+            return FileContent(source=entry.source, size=edited.size, edits=edits)

@@ -22,6 +22,7 @@ from axletree.package.gpu.thin import ArchSaving, ThinnedFile, ThinRules, check_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from axletree.binary.edits import Edit
     from axletree.binary.source import Source
 
 
@@ -33,22 +34,6 @@ class LibraryCode(NamedTuple):
     """What points to its code; why that can't be moved, as words."""
     source: Source
     """What it was read from."""
-
-
-class ThinLibrary(NamedTuple):
-    """A library that holds the code of some GPUs only."""
-
-    source: Source
-    """Its content; reads the original, which must stay open."""
-    size: int
-    archs: tuple[ArchSaving, ...]
-    """What stays of the code for each architecture."""
-    notes: tuple[str, ...]
-    """What could not be done and why, one sentence each."""
-    compacted: bool
-    """Whether dropped code takes no bytes; else it became zeros, or there was none to drop."""
-    saved: int
-    """Bytes that thinning made it smaller by."""
 
 
 class Thinning(NamedTuple):
@@ -73,6 +58,42 @@ class Thinning(NamedTuple):
     def changed(self) -> bool:
         """Whether the library is another one then."""
         return bool(self.compaction or self.thinned.edits)
+
+
+class ThinLibrary(NamedTuple):
+    """A library that holds the code of some GPUs only."""
+
+    source: Source
+    """Its content; reads the original, which must stay open."""
+    thinning: Thinning
+    """What was done to its GPU code."""
+    edits: tuple[Edit, ...]
+    """What was done to its header after that: with both, its content can be had of the original again."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.source.size
+
+    @property
+    def archs(self) -> tuple[ArchSaving, ...]:
+        """What stays of the code for each architecture."""
+        return self.thinning.thinned.archs
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be done and why, one sentence each."""
+        return self.thinning.notes
+
+    @property
+    def compacted(self) -> bool:
+        """Whether dropped code takes no bytes; else it became zeros, or there was none to drop."""
+        return self.thinning.compaction is not None
+
+    @property
+    def saved(self) -> int:
+        """Bytes that thinning made it smaller by."""
+        return self.thinning.saved
 
 
 def read_library(source: Source, *, name: str) -> LibraryCode:
@@ -157,15 +178,10 @@ def thin_library(
     thinning = plan_thinning(code, ThinRules(gpus=wanted, allow_missing=allow_missing), name=name)
     result = thinning.source(source)
     check_thinning(source, result, code, thinning, name=name)
+    edits: tuple[Edit, ...] = ()
     if change is not None:
-        changed = EditedSource(result, plan_edit(result, change, name=name))
+        edits = plan_edit(result, change, name=name)
+        changed = EditedSource(result, edits)
         verify_edit(result, changed, change, name=name)
         result = changed
-    return ThinLibrary(
-        result,
-        result.size,
-        thinning.thinned.archs,
-        thinning.notes,
-        thinning.compaction is not None,
-        thinning.saved,
-    )
+    return ThinLibrary(result, thinning, edits)

@@ -63,11 +63,6 @@ def _same(name: str, other: str) -> bool:
     return canonicalize_name(name) == canonicalize_name(other)
 
 
-def selector_extras(sdk: SdkFile, *, family: str) -> dict[str, tuple[str, ...]]:
-    """Extra -> distributions that it installs; a family or target is meant where none is named."""
-    return extras_of(sdk.packages, default_packages(sdk, family=family))
-
-
 def selector_metadata(manifest: Manifest, sdk: SdkFile, *, family: str) -> Metadata:
     """The METADATA of the selector, with all packages pinned to its own version.
 

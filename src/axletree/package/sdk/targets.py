@@ -58,11 +58,6 @@ class GpuTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     also: tuple[str, ...] = ()
     """Other names of the same."""
 
-    @property
-    def kfd(self) -> int:
-        """What the kernel calls it: ``gfx_target_version`` of a node of its topology."""
-        return kfd_number(self.number)
-
 
 class TargetTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What ``backends/data/amd-targets.toml`` holds."""
@@ -129,19 +124,6 @@ def number_of(name: str) -> tuple[int, int, int] | None:
     """Major, minor and stepping of an AMD target's name: (9, 0, 10) of ``gfx90a``; ``None`` of any other name."""
     found = _GFX.fullmatch(name)
     return (int(found[1]), int(found[2], 16), int(found[3], 16)) if found else None
-
-
-def kfd_number(number: tuple[int, int, int]) -> int:
-    """A number as the kernel's topology has it: 90010 of (9, 0, 10)."""
-    return number[0] * 10000 + number[1] * 100 + number[2]
-
-
-def name_of_kfd(value: int) -> str | None:
-    """The target of a ``gfx_target_version``: ``gfx90a`` of 90010; ``None`` of what is none (0 of a processor)."""
-    major, minor, stepping = value // 10000, value // 100 % 100, value % 100
-    if not 1 <= major <= 999 or minor > 0xF or stepping > 0xF:
-        return None
-    return f"gfx{major}{minor:x}{stepping:x}"
 
 
 def is_target(name: str) -> bool:
