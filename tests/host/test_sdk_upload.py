@@ -54,13 +54,13 @@ def wheels(folder: Path) -> set[str]:
 
 
 def follow(command: str, folder: Path, **more: str) -> set[str]:
-    """What a command that was printed installs."""
-    program, *words = shlex.split(command)
+    """What a command that was printed installs; options of pip itself stay before ``install``."""
+    words = [word for word in shlex.split(command) if "=" not in word or "@" in word or "[" in word]
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "GIZMO_"))}
     environ |= {"PIP_CONFIG_FILE": os.devnull, "PIP_CACHE_DIR": str(folder / "p"), "UV_CACHE_DIR": str(folder / "u")}
     site = folder / "site"
     done = subprocess.run(
-        [sys.executable, "-m", program, *words, "--target", site],
+        [sys.executable, "-m", *words, "--target", site],
         env=environ | {"UV_NO_CONFIG": "1"} | more,
         capture_output=True,
         text=True,
@@ -71,7 +71,7 @@ def follow(command: str, folder: Path, **more: str) -> set[str]:
 
 
 def commands(page: str) -> list[str]:
-    return [line.strip() for line in page.splitlines() if line.strip().startswith(("pip ", "uv "))]
+    return [line.strip() for line in page.splitlines() if line.strip().startswith(("pip ", "uv ", "PIP_CONFIG_FILE="))]
 
 
 def test_the_layout_and_the_commands(dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,12 +83,14 @@ def test_the_layout_and_the_commands(dist: Path, tmp_path: Path, capsys: pytest.
     assert wheels(place / "at-install") == {"gizmo"}
     shown = commands((place / "install.md").read_text())
     assert shown == commands(printed)
-    assert len(shown) == 8
+    assert len(shown) == 6
     shared = {"gizmo", "gizmo_core", "gizmo_libraries", "gizmo_devel"}
-    for number in (0, 3):  # pip from the index, uv from the page
+    for number in (0, 1):
         made = follow(shown[number], tmp_path / f"wheel-{number}")
         assert made == shared | {"gizmo_libraries_gfx9_0"}
-    for number in (4, 7):
+    made = follow(shown[2], tmp_path / "other")
+    assert made == shared | {"gizmo_device_gfx1030"}
+    for number in (3, 4):
         made = follow(shown[number], tmp_path / f"sdist-{number}", GIZMO_FORCE_GFX_ARCH="gfx1030")
         assert made == shared | {"gizmo_device_gfx1030"}
 
@@ -135,7 +137,7 @@ def test_an_index_for_each_family(dist: Path, tmp_path: Path, capsys: pytest.Cap
     assert 'href="../../../generic/gizmo_core-2.5-' in page
     by_family = [each for each in commands((place / "install.md").read_text()) if "/gfx1030/" in each]
     shared = {"gizmo", "gizmo_core", "gizmo_libraries", "gizmo_devel"}
-    for number, command in enumerate((by_family[0], by_family[3])):
+    for number, command in enumerate(by_family):
         assert follow(command, tmp_path / f"site-{number}") == shared | {"gizmo_device_gfx1030"}
     told: Any = json.loads((tmp_path / "site-0/site/gizmo_sdk/_sdk.json").read_text())
     assert told["default_family"] == "gfx1030"
@@ -216,5 +218,6 @@ def test_other_inputs(dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "has no selector of an SDK" in capsys.readouterr().err
     assert upload(dist, tmp_path / "store", "--url", "https://user:secret@h.example/x/") == 0
     page = (tmp_path / "store" / PLACE / "install.md").read_text()
-    assert "https://****@h.example/x/123-linux/python/gfx9-all/simple" in page
+    assert "'gizmo-core @ https://****@h.example/x/123-linux/python/gfx9-all/gizmo_core-2.5-py3-" in page
+    assert "--find-links 'https://****@h.example/x/123-linux/python/gfx9-all/at-install/index.html' " in page
     assert "secret" not in page

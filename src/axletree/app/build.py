@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from axletree.app.publish import PublishedFile
     from axletree.core.records import StageRecord
-    from axletree.core.values import StageId
     from axletree.plan.admission import Budget
     from axletree.plan.graph import PlannedStage
     from axletree.store.store import Store
@@ -115,7 +114,7 @@ def build(
     return Built(
         result=result,
         view=folding.view,
-        install=_install(prepared, out, [stage.id for stage, _ in listings]),
+        install=_install(prepared, out, listings),
         prepared=prepared,
         standings=keeper.standings(),
         untouched=_untouched(prepared, files),
@@ -272,6 +271,7 @@ def _root(stage: PlannedStage) -> str:
     return root
 
 
-def _install(prepared: Prepared, out: Path, published: Sequence[StageId]) -> tuple[InstallCommand, ...]:
-    names = prepared.inputs.conda_names
-    return install_commands(out, wanted(prepared.plan, prepared.targets, published, conda_names=names))
+def _install(
+    prepared: Prepared, out: Path, listings: Sequence[tuple[PlannedStage, StageRecord]]
+) -> tuple[InstallCommand, ...]:
+    return install_commands(out, wanted(prepared.plan, {stage.id: record for stage, record in listings}))

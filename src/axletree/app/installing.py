@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.core.errors import HostError, Problem
 from axletree.core.units import some_of
+from axletree.host.wheels import open_wheel
+from axletree.package.closure import Offer, closures
+from axletree.package.index import read_index
+from axletree.package.wheel.metadata import parse_metadata
+from axletree.package.wheel.names import parse_wheel_name
 from axletree.plan.packaging import LISTINGS
-from axletree.plan.siblings import conda_called
+from axletree.view.install import conda_commands, wheel_commands
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from axletree.core.records import StageRecord
     from axletree.core.values import StageId
     from axletree.plan.graph import Plan
-    from axletree.recipe.target import Target
 
-Place = tuple[str, str]
-"""What lists packages, ``index`` or ``channel``, and the root that it is in."""
+Kind = Literal["index", "channel"]
+Place = tuple[Kind, str]
+"""What lists packages, and the root that it is in."""
+_KINDS: dict[str, Kind] = {"index": "index", "channel": "channel"}
+"""Action that lists packages -> what it makes; archives are for no installer."""
 _SHOWN = 2
-_CALLS = {
-    "index": {
-        "pip": "pip install --extra-index-url {index} {wanted}",
-        "uv": "uv pip install --extra-index-url {index} {wanted}",
-    },
-    "channel": {
-        "conda": "conda install -c {channel} {wanted}",
-        "micromamba": "micromamba install -c {channel} {wanted}",
-        "pixi": "pixi workspace channel add {channel} && pixi add {wanted}",
-    },
-}
-"""Kind of index -> client -> how it is called."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,74 +39,152 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     variants: tuple[str, ...]
     """Whose packages they are."""
-    versions: dict[str, str]
-    """Package -> what a client is asked for: ``name==version``, for conda ``name=version``."""
+    files: dict[str, str]
+    """Package -> its file, relative to the root: two variants may have one version of it, but other files."""
 
 
-def wanted(
-    plan: Plan, targets: Iterable[Target], published: Iterable[StageId], *, conda_names: Mapping[str, str]
-) -> dict[Place, list[Wanted]]:
-    """What can be installed from each place: variants whose versions of a package differ can't be together.
+def wanted(plan: Plan, published: Mapping[StageId, StageRecord]) -> dict[Place, list[Wanted]]:
+    """What can be installed from each place: variants whose files of a package differ can't be together.
 
     Args:
         plan: the run's.
-        targets: of all its variants.
         published: stages that list packages and whose packages are in the output folder now.
-        conda_names: package -> what conda calls the distribution.
     """
     listings = [stage for stage in plan.stages.values() if stage.action in LISTINGS]
-    there = set(published)
     found: dict[Place, list[Wanted]] = {}
-    for target in targets:
-        mine = [stage for stage in listings if target.variant in stage.variants]
-        lacking = {stage.step.parameters["root"] for stage in mine if stage.id not in there}
-        for place, versions in _asked(target, conda_names).items():
-            if place[1] not in lacking:
-                _join(found.setdefault(place, []), Wanted(variants=(target.variant,), versions=versions))
+    for variant in plan.variants:
+        mine = [stage for stage in listings if variant in stage.variants]
+        lacking = {stage.step.parameters["root"] for stage in mine if stage.id not in published}
+        for stage in mine:
+            kind, root = _KINDS.get(stage.action), stage.step.parameters["root"]
+            if root not in lacking and kind is not None:
+                names = [file["filename"] for file in published[stage.id].facts["files"]]
+                files = {_package(name): name for name in names}
+                _join(found.setdefault((kind, root), []), Wanted(variants=(variant,), files=files))
     return found
 
 
-def _asked(target: Target, conda_names: Mapping[str, str]) -> dict[Place, dict[str, str]]:
-    """Place -> package of a variant -> what a client is asked for."""
-    found: dict[Place, dict[str, str]] = {}
-    for package in target.packages:
-        if "wheel" in package.formats:
-            found.setdefault(("index", package.index), {})[package.name] = f"{package.name}=={package.version}"
-        if package.conda is not None:
-            name = conda_called(package, conda_names)
-            found.setdefault(("channel", package.index), {})[name] = f"{name}={package.conda.version}"
-    return found
+def _package(filename: str) -> str:
+    """The package that a file is of, a wheel or a conda package."""
+    name = PurePosixPath(filename).name
+    return name.rsplit("-", 2)[0] if name.endswith(".conda") else parse_wheel_name(name).project
 
 
 def _join(groups: list[Wanted], new: Wanted) -> None:
-    """Put a variant's packages to the first others that have no other version of one of them.
+    """Put a variant's packages to the first others that have no other file of one of them.
 
     Where each has a package that the other lacks, they may exclude each other, as pytorch-cpu and pytorch-gpu do.
     """
     for at, group in enumerate(groups):
-        nested = group.versions.keys() <= new.versions.keys() or new.versions.keys() <= group.versions.keys()
-        if nested and all(group.versions.get(name, spec) == spec for name, spec in new.versions.items()):
-            groups[at] = Wanted(variants=group.variants + new.variants, versions={**group.versions, **new.versions})
+        nested = group.files.keys() <= new.files.keys() or new.files.keys() <= group.files.keys()
+        if nested and all(group.files.get(name, file) == file for name, file in new.files.items()):
+            groups[at] = Wanted(variants=group.variants + new.variants, files={**group.files, **new.files})
             return
     groups.append(new)
 
 
 def install_commands(out: Path, places: Mapping[Place, Sequence[Wanted]]) -> tuple[InstallCommand, ...]:
-    """Command lines that install what was built.
+    """Command lines that install what was built, and nothing else of the same names.
 
     Args:
         out: the output folder.
         places: what can be installed from each.
+
+    Raises:
+        IntegrityError: a page of a root, or the metadata of a wheel there, can't be understood.
+        HostError: it can't be read.
     """
     commands: list[InstallCommand] = []
     for (kind, root), groups in places.items():
         folder = Path(os.path.normpath(out.absolute() / root))
         for group in groups:
-            specs = " ".join(f"'{spec}'" for spec in group.versions.values())
             what = root if len(groups) == 1 else some_of(group.variants, _SHOWN)
-            for tool, call in _CALLS[kind].items():
-                command = call.format(
-                    index=(folder / "simple").as_uri(), channel=(folder / "conda").as_uri(), wanted=specs
-                )
-                commands.append(InstallCommand(tool=tool, what=what, command=command))
+            if kind == "channel":
+                called = [
+                    PurePosixPath(file).name.removesuffix(".conda").rsplit("-", 2) for file in group.files.values()
+                ]
+                packages = [(name, version, build) for name, version, build in called]
+                texts = {what: conda_commands((folder / "conda").as_uri(), packages)}
+            else:
+                texts = _wheels(folder, _others(out, places, group, but=root), group, what)
+            commands += [
+                InstallCommand(tool=tool, what=label, command=command)
+                for label, found in texts.items()
+                for tool, command in found.items()
+            ]
     return tuple(commands)
+
+
+def _wheels(folder: Path, others: Sequence[Path], group: Wanted, what: str) -> dict[str, dict[str, str]]:
+    """What it is for -> client -> command."""
+    own = {name: folder / file for name, file in group.files.items()}
+    found = closures(offers_of(own.values()), Root(folder, others).find)
+    return {f"{what}, {each.target}" if len(found) > 1 else what: wheel_commands(each) for each in found}
+
+
+def _others(out: Path, places: Mapping[Place, Sequence[Wanted]], group: Wanted, *, but: str) -> list[Path]:
+    """Wheels of the same variants in other roots."""
+    return [
+        Path(os.path.normpath(out.absolute() / root / file))
+        for (kind, root), groups in places.items()
+        if kind == "index" and root != but
+        for each in groups
+        if set(each.variants) & set(group.variants)
+        for file in each.files.values()
+    ]
+
+
+class Root:
+    """The wheels of an index root, and some of others, by distribution: read when they are asked for."""
+
+    def __init__(self, folder: Path, others: Iterable[Path] = ()) -> None:
+        """Read nothing yet.
+
+        Args:
+            folder: the root, absolute.
+            others: wheels elsewhere.
+        """
+        self.folder = folder
+        self.others = tuple(others)
+
+    def find(self, project: str) -> list[Offer]:
+        """Its wheels of a distribution (normalised name).
+
+        Raises:
+            IntegrityError: its page, or the metadata of a wheel, can't be understood.
+            HostError: it can't be read.
+        """
+        page = self.folder / "simple" / project / "index.json"
+        lines = read_index(_read(page), file=str(page)) if page.exists() else ()
+        here = [self.folder / line.path for line in lines if line.filename.endswith(".whl") and not line.yanked]
+        there = [path for path in self.others if parse_wheel_name(path.name).project == project]
+        return offers_of(path for path in (*there, *here) if path.exists())
+
+
+def offers_of(paths: Iterable[Path]) -> list[Offer]:
+    """Wheels on disk, with what they require.
+
+    Raises:
+        IntegrityError: the metadata of one can't be understood.
+        HostError: it can't be read.
+    """
+    return list(_offers(paths))
+
+
+def _offers(paths: Iterable[Path]) -> Iterator[Offer]:
+    for path in paths:
+        beside = path.with_name(f"{path.name}.metadata")  # quicker than the directory of an archive of 10,000 members
+        known = parse_metadata(_read(beside), file=str(beside)) if beside.exists() else open_wheel(path).metadata
+        yield Offer(
+            filename=path.name,
+            url=Path(os.path.normpath(path.absolute())).as_uri(),
+            requires=known.requires,
+            requires_python=known.get("Requires-Python"),
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error

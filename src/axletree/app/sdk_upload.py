@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import shutil
 import tempfile
 from pathlib import Path
@@ -20,6 +21,8 @@ from axletree.host.files import replace_file
 from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.built import BuiltFile, read_built, selector_file
 from axletree.host.wheels import open_wheel
+from axletree.package.closure import Offer
+from axletree.package.index import distribution_of
 from axletree.package.sdk.release import check_flavour, check_pins, distributions_of
 from axletree.package.sdk.upload import (
     GENERIC,
@@ -74,7 +77,7 @@ class UploadedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadedIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """An index of the store, with what :func:`~axletree.view.sdk_install.install_lines` wants to know."""
+    """An index of the store, with what :mod:`axletree.view.sdk_install` wants to know."""
 
     url: str
     """Of its root, without a slash at the end."""
@@ -86,6 +89,8 @@ class UploadedIndex(msgspec.Struct, frozen=True, kw_only=True):
     default_family: str
     variable: str
     """That names a family for what chooses where it is installed."""
+    wheels: tuple[Offer, ...]
+    """That it lists, by their addresses."""
 
 
 class UploadReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +113,6 @@ class _Root(NamedTuple):
     linked: tuple[IndexFile, ...]
     sdk: SdkFile | None
     """What its selector knows; None where it has none."""
-    at_install: bool = False
 
 
 def upload_sdk(request: UploadRequest, *, instructions: Callable[[UploadReport], str]) -> UploadReport:
@@ -213,9 +217,7 @@ def _upload(
         roots = [_Root("", tuple(built), (), _newest(built))]
         if sdists:
             others = [each for each in built if each.sdk is None]
-            roots.append(_Root(AT_INSTALL, tuple(sdists), _links(others, ".."), _newest(sdists), at_install=True))
-        elif roots[0].sdk is not None and not any(each.sdk and each.metadata for each in built):
-            roots = [roots[0]._replace(at_install=True)]
+            roots.append(_Root(AT_INSTALL, tuple(sdists), _links(others, ".."), _newest(sdists)))
     states = {root.folder: {each.path.name: _state(place / root.folder, each) for each in root.files} for root in roots}
     if not request.dry_run:
         _place(place, roots, states, scratch)
@@ -233,7 +235,7 @@ def _upload(
     return UploadReport(
         folder=folder,
         files=tuple(files),
-        indexes=tuple(_index(f"{base}/{quote(folder)}", root) for root in roots if root.sdk is not None),
+        indexes=tuple(_index(f"{base}/{quote(folder)}", root, built) for root in roots if root.sdk is not None),
         dry_run=request.dry_run,
         notes=notes,
     )
@@ -348,16 +350,30 @@ def _selector_for(selector: BuiltFile, sdk: SdkFile, folder: Path) -> BuiltFile:
     return made
 
 
-def _index(base: str, root: _Root) -> UploadedIndex:
+def _index(base: str, root: _Root, built: Sequence[BuiltFile]) -> UploadedIndex:
     assert root.sdk is not None  # noqa: S101 (others have no instructions)
     sdk = root.sdk
+    known = {each.path.name: each for each in (*built, *root.files)}  # a family's selector has a name that is in both
+    places = {each.path.name: root.folder for each in root.files}
+    places |= {line.filename: posixpath.normpath(posixpath.join(root.folder, line.folder)) for line in root.linked}
+    wheels = tuple(
+        Offer(filename=name, url=_below(base, place, name), requires=metadata.requires)
+        for name, place in places.items()
+        if (metadata := known[name].metadata) is not None
+    )
     return UploadedIndex(
-        url=f"{base}/{quote(root.folder)}" if root.folder else base,
-        at_install=root.at_install,
+        url=_below(base, root.folder),
+        at_install=(sdk.dist, sdk.version) not in {distribution_of(wheel.filename) for wheel in wheels},
         sdk=sdk.dist,
         version=sdk.version,
         extras=tuple(dict.fromkeys(each.extra for each in sdk.packages if each.extra and each.kind != "device")),
         gpu_extras=tuple(each.extra for each in sdk.packages if each.kind == "device"),
         default_family=sdk.default_family,
         variable=f"{sdk.prefix}_TARGET_FAMILY",
+        wheels=wheels,
     )
+
+
+def _below(base: str, *parts: str) -> str:
+    """The address of something below another; ``.`` and nothing are that itself."""
+    return "/".join([base, *(quote(part) for part in parts if part not in ("", "."))])

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.app.index_root import StagedFile, add_to_root, staging
+from axletree.app.installing import Root, offers_of
 from axletree.app.shipped import recipes_folder
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.providers import read_providers
+from axletree.package.closure import closures
 from axletree.package.split.plan import plan_split
 from axletree.package.split.report import SplitReport
 from axletree.package.split.rules import SplitRules, parse_split_rules
 from axletree.package.split.source import read_split_source
 from axletree.package.wheel.writer import Packed
+from axletree.view.install import wheel_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +46,8 @@ class SplitOutcome(msgspec.Struct, frozen=True, kw_only=True):
     report: SplitReport
     files: tuple[Path, ...] = ()
     """What was written; empty for a dry run."""
+    install: tuple[str, ...] = ()
+    """Commands of pip that install the wheels, for each Python; none where no wheels were written."""
 
 
 def split_wheel(
@@ -93,7 +98,12 @@ def split_wheel(
         paths = add_to_root(out, staged, durable=verify)
         if "conda" in formats:
             report = msgspec.structs.replace(report, notes=(*report.notes, *_index_conda(out)))
-    return SplitOutcome(report=report, files=paths)
+    wheels = [path for path in paths if path.suffix == ".whl"]
+    return SplitOutcome(report=report, files=paths, install=_install(out, wheels) if wheels else ())
+
+
+def _install(out: Path, wheels: Sequence[Path]) -> tuple[str, ...]:
+    return tuple(wheel_commands(found)["pip"] for found in closures(offers_of(wheels), Root(out.absolute()).find))
 
 
 def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:

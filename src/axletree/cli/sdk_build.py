@@ -12,13 +12,14 @@ import msgspec
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.index_root import LINKS_PAGE
+from axletree.app.installing import offers_of
 from axletree.app.sdk_build import SdkReport, SdkRequest, build_sdk
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_selector import Selector, sdist_root
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.sdk_explain import input_options
 from axletree.view.sdk_build import built_text
-from axletree.view.sdk_install import install_lines
+from axletree.view.sdk_install import at_install_lines, wheel_lines
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
@@ -116,11 +117,8 @@ def build_command(
 
 def _install_hints(report: SdkReport, out: Path) -> Iterator[str]:
     if report.selector != "sdist":
-        yield from install_lines(report, index=(out / "simple").as_uri(), links=str(out))
+        yield from wheel_lines(report, offers_of(out / wheel.file for wheel in report.wheels))
     if report.sdist is not None:
         yield f"the selector as an sdist: {report.sdist.file}"
-        root = sdist_root(out, report.selector)
-        links = (root / LINKS_PAGE).as_uri() if report.selector == "both" else str(out)
-        variable = f"{report.prefix}_TARGET_FAMILY"
-        index = (root / "simple").as_uri()
-        yield from install_lines(report, index=index, links=links, at_install=True, variable=variable)
+        page = sdist_root(out, report.selector) / LINKS_PAGE
+        yield from at_install_lines(report, place=page.as_uri(), variable=f"{report.prefix}_TARGET_FAMILY")

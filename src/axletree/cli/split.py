@@ -101,8 +101,6 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
             yield printable(f"  took nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
     if outcome.files:
         yield f"  wrote {plural(len(outcome.files), 'package')} of version {report.version} to {out}"
-    if sizes.keys() & {package.filename for package in report.packages}:
-        url = (out.absolute() / "simple").as_uri()
-        yield f"  install them with: pip install --extra-index-url {url} {report.install}"
+    yield from (f"  install them with: {command}" for command in outcome.install)
     if report.conda:
         yield f"  conda channel: {(out.absolute() / 'conda').as_uri()}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Protocol
 
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+
+from axletree.package.closure import closures
+from axletree.package.wheel.names import parse_wheel_name
+from axletree.view.install import alone_commands, wheel_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from axletree.package.closure import Offer
 
 
 class Installable(Protocol):
@@ -36,45 +40,57 @@ class Installable(Protocol):
         """What ``libraries`` means, where the selector is a wheel; empty where there is no GPU code."""
 
 
-def install_lines(
-    sdk: Installable, *, index: str, links: str, at_install: bool = False, variable: str = ""
-) -> Iterator[str]:
-    """Commands for pip and uv.
+def wheel_lines(sdk: Installable, wheels: Sequence[Offer]) -> Iterator[str]:
+    """Commands for pip and uv where the selector is a wheel: what it requires is known, so each file is named.
 
     Args:
         sdk: what is to be installed.
-        index: address of its simple index.
-        links: folder or page for ``--find-links``; empty: there is none.
-        at_install: whether the selector chooses where it is installed.
+        wheels: all of its packages.
+    """
+    wanted = _wanted(sdk)
+    yield f"install it{f' for {sdk.default_family}' if sdk.default_family else ''}:"
+    yield from (f"  {command}" for command in _by_file(sdk, wheels, wanted).values())
+    for extras in _others(sdk, wanted):
+        yield f"for other GPUs, here {extras[0]}:"
+        yield f"  {_by_file(sdk, wheels, extras)['pip']}"
+
+
+def at_install_lines(sdk: Installable, *, place: str, variable: str) -> Iterator[str]:
+    """Commands for pip and uv where the selector is an sdist, which chooses where it is installed.
+
+    Args:
+        sdk: what is to be installed.
+        place: address of the page or folder with its files.
         variable: with which one chooses for it.
     """
-    wanted = [extra for extra in ("libraries", "devel") if extra in sdk.extras] or list(sdk.extras)
-    spec = _requirement(sdk, wanted)
-    pre = " --prerelease allow" if Version(sdk.version).is_prerelease else ""
-    where = "for the GPUs of the host" if at_install else f"for {sdk.default_family}" if sdk.default_family else ""
-    yield f"install it{f' {where}' if where else ''}, from its index:"
-    yield f"  pip install --index-url {shlex.quote(index)} {spec}"
-    yield f"  uv pip install --index-url {shlex.quote(index)}{pre} {spec}"
-    if links:
-        yield "or without an index:"
-        yield f"  pip install --no-index --find-links {shlex.quote(links)} {spec}"
-        yield f"  uv pip install --no-index --find-links {shlex.quote(links)}{pre} {spec}"
-    rest = [extra for extra in wanted if extra != "libraries"]
-    others = [[extra, *rest] for extra in _examples(sdk)]
-    if others:
-        yield "for other GPUs ask for:"
-        yield from (f"  {_requirement(sdk, extras)}" for extras in others)
-    if at_install and variable and sdk.default_family:
+    wanted = _wanted(sdk)
+    yield "install it for the GPUs of the host:"
+    yield from (f"  {command}" for command in alone_commands(place, sdk.sdk, wanted, sdk.version).values())
+    for extras in _others(sdk, wanted):
+        yield f"for other GPUs, here {extras[0]}:"
+        yield f"  {alone_commands(place, sdk.sdk, extras, sdk.version)['pip']}"
+    if variable and sdk.default_family:
         yield f"or name them: {variable}={sdk.default_family} before pip; without a GPU it is {sdk.default_family}"
 
 
-def _requirement(sdk: Installable, extras: Sequence[str]) -> str:
-    asked = f"[{','.join(extras)}]" if extras else ""
-    return f"'{sdk.sdk}{asked}=={sdk.version}'"
+def _wanted(sdk: Installable) -> list[str]:
+    return [extra for extra in ("libraries", "devel") if extra in sdk.extras] or list(sdk.extras)
 
 
-def _examples(sdk: Installable) -> Iterator[str]:
-    """An extra for a family and one for a target, both not what is meant anyway."""
+def _others(sdk: Installable, wanted: Sequence[str]) -> Iterator[list[str]]:
+    """The same for a family and for a target, both not what is meant anyway."""
+    rest = [extra for extra in wanted if extra != "libraries"]
     default = canonicalize_name(sdk.default_family) if sdk.default_family else ""
     for kind in ("libraries-", "device-"):
-        yield from [extra for extra in sdk.gpu_extras if extra.startswith(kind) and extra != kind + default][-1:]
+        for extra in [extra for extra in sdk.gpu_extras if extra.startswith(kind) and extra != kind + default][-1:]:
+            yield [extra, *rest]
+
+
+def _by_file(sdk: Installable, wheels: Sequence[Offer], extras: Sequence[str]) -> dict[str, str]:
+    offers: dict[str, list[Offer]] = {}
+    for wheel in wheels:
+        offers.setdefault(parse_wheel_name(wheel.filename).project, []).append(wheel)
+    name = canonicalize_name(sdk.sdk)
+    (selector,) = (each for each in offers[name] if parse_wheel_name(each.filename).version == sdk.version)
+    (found,) = closures([selector], lambda project: offers.get(project, ()), extras={name: extras})
+    return wheel_commands(found)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from axletree.core.units import format_bytes
-from axletree.view.sdk_install import Installable, install_lines
+from axletree.view.sdk_install import Installable, at_install_lines, wheel_lines
 from axletree.view.tables import plural, printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from axletree.package.closure import Offer
 
 _MOST = 2
 """Indexes whose commands are all shown."""
@@ -46,6 +48,10 @@ class Index(Installable, Protocol):
     def variable(self) -> str:
         """That names a family for it."""
 
+    @property
+    def wheels(self) -> Sequence[Offer]:
+        """That it lists."""
+
 
 def uploaded_text(
     files: Sequence[Uploaded],
@@ -66,7 +72,7 @@ def uploaded_text(
     lines = [render_table(("package", "size", "state"), rows, width=width, right=(1,)), done]
     lines += [f"note: {printable(note)}" for note in notes]
     if len(indexes) > _MOST:
-        lines += [f"{index.default_family}: --index-url {index.url}/simple" for index in indexes]
+        lines += [f"{index.default_family}: {index.url}/simple" for index in indexes]
         lines.append(f"how to install: {store}/{folder}/{page}")
     else:
         lines += [line for index in indexes for line in _commands(index)]
@@ -84,10 +90,6 @@ def install_page(indexes: Sequence[Index]) -> str:
 
 
 def _commands(index: Index) -> Iterator[str]:
-    return install_lines(
-        index,
-        index=f"{index.url}/simple",
-        links=f"{index.url}/index.html",
-        at_install=index.at_install,
-        variable=index.variable,
-    )
+    if index.at_install:
+        return at_install_lines(index, place=f"{index.url}/index.html", variable=index.variable)
+    return wheel_lines(index, index.wheels)
