@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from ._environment import tool_variables
 from ._installed import find_dists
 from ._libraries import same_version
 from ._sdk import SdkError, find_root
+from ._sources import pip_command
 from ._system import missing_system_libraries
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def _packages(sdk: Sdk) -> Iterator[Finding]:
     for package in installed:
         about, trouble = _read(sdk, package)
         if about is None:
-            again = f"pip install --force-reinstall --no-deps '{package.dist}=={sdk.file.version}'"
+            again = pip_command(sdk, f"--force-reinstall --no-deps '{package.dist}=={sdk.file.version}'")
             yield Finding("error", "damaged-package", trouble, again)
     wanted = [each for each in sdk.file.packages if not each.extra and not each.targets and each not in installed]
     wanted = [each for each in wanted if each.kind != "devel"]
@@ -90,7 +92,7 @@ def _versions(sdk: Sdk) -> Iterator[Finding]:
         text = (
             f"{sdk.file.dist} is {sdk.file.version}, but {'; '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} there"
         )
-        yield Finding("error", "mixed-versions", text, f"pip install '{sdk.requirement(extras)}'")
+        yield Finding("error", "mixed-versions", text, pip_command(sdk, f"'{sdk.requirement(extras)}'"))
 
 
 def _siblings(sdk: Sdk) -> Iterator[Finding]:
@@ -99,7 +101,8 @@ def _siblings(sdk: Sdk) -> Iterator[Finding]:
     apart = {each.dist: folder for each, folder in sdk.installed().items() if folder.resolve().parent != site}
     if apart:
         places = ", ".join(f"{dist} in {folder.resolve().parent}" for dist, folder in apart.items())
-        again = f"pip install --force-reinstall --no-deps --target {site} {' '.join(sorted(apart))}"
+        pins = " ".join(f"'{dist}=={sdk.file.version}'" for dist in sorted(apart))
+        again = pip_command(sdk, f"--force-reinstall --no-deps --target {shlex.quote(str(site))} {pins}")
         text = f"packages lie apart: {places}, the selector in {site}; libraries don't find each other so"
         yield Finding("error", "apart", text, again)
 

@@ -182,7 +182,9 @@ class Sdk:
 
     def install_hint(self, packages: list[SdkPackage]) -> str:
         """What to do about packages that are missing, in one clause."""
-        return f"pip install '{self.requirement([each.extra for each in packages])}'"
+        from ._sources import pip_command
+
+        return pip_command(self, f"'{self.requirement([each.extra for each in packages])}'")
 
 
 @cache

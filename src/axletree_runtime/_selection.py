@@ -7,10 +7,11 @@ is noticed here, by comparing with what would be chosen now. A selector that was
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from ._sources import installer_file, pip_command, uv_command
 
 if TYPE_CHECKING:
     from ._families import Wanted
@@ -107,20 +108,10 @@ def _cure(sdk: Sdk) -> str:
     if devel is not None and sdk.devel_module() is not None:
         extras.append(devel.extra)
     wanted = sdk.requirement(extras)
-    if _installer(sdk) == "uv":
-        again = f"uv pip install --no-cache --reinstall-package {sdk.file.dist} '{wanted}'"
-    else:
-        again = f"pip install --force-reinstall --no-cache-dir --no-deps '{sdk.requirement([])}'"
-        again += f" && pip install '{wanted}'" if extras else ""
-    return f"{again} (with the --index-url or --find-links of the first time)"
-
-
-def _installer(sdk: Sdk) -> str:
-    name = re.sub(r"[-_.]+", "_", sdk.file.dist).lower()
-    try:
-        return (sdk.site / f"{name}-{sdk.file.version}.dist-info/INSTALLER").read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
-        return ""
+    if installer_file(sdk, "INSTALLER") == "uv":
+        return uv_command(sdk, f"--no-cache --reinstall-package {sdk.file.dist} '{wanted}'")
+    again = f"--force-reinstall --no-cache-dir --no-deps '{sdk.requirement([])}'"
+    return pip_command(sdk, again, *([f"'{wanted}'"] if extras else []))
 
 
 def _and(names: list[str]) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ._libraries import same_version
+from ._sources import pip_command
 from ._testing import PASSED, Case, failed, skipped, some
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _version(bench: Bench, dist: str) -> Outcome:
     other = sorted(version for version in told if not same_version(version, wanted))
     if other:
         text = f"{dist} is {', '.join(other)}, {sdk.file.dist} is {wanted}"
-        return failed(text, f"pip install '{dist}=={wanted}'")
+        return failed(text, pip_command(sdk, f"'{dist}=={wanted}'"))
     return PASSED
 
 

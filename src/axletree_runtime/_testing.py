@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ._installed import Dist, find_dists
+from ._sources import pip_command
 from ._system import missing_system_libraries
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class Bench:
 
     def again(self, dist: str) -> str:
         """How to install a distribution anew."""
-        return f"pip install --force-reinstall --no-deps '{dist}=={self.sdk.file.version}'"
+        return pip_command(self.sdk, f"--force-reinstall --no-deps '{dist}=={self.sdk.file.version}'")
 
     def lacks(self, sonames: Sequence[str], how: str = "") -> Outcome:
         """What can't be told for want of libraries of the system."""

@@ -90,7 +90,7 @@ class Site(NamedTuple):
             assert last.startswith(
                 f"ImportError: torch {torch} does not fit its parts: {said}. Install its parts again"
             )
-            assert f"pip install --force-reinstall --no-deps torch=={torch} libtorch=={torch} " in last
+            assert f"--find-links PLACE --force-reinstall --no-deps torch=={torch} libtorch=={torch} " in last
 
 
 @pytest.fixture(scope="session")
@@ -231,7 +231,7 @@ def test_the_command_of_the_message_repairs(site: Site) -> None:
     for step in STATES["a, a part missing"]:
         step(site)
     done = subprocess.run([site.python, "-c", "import torch"], text=True, capture_output=True, check=False)
-    words = done.stderr.strip().splitlines()[-1].partition("pip install ")[2].partition(" (with uv")[0].split()
+    words = done.stderr.strip().splitlines()[-1].partition("--find-links PLACE ")[2].partition(" (with uv")[0].split()
     if site.client == "uv":
         words = ["--reinstall", *words[1:]]
     install("a", *words)(site)

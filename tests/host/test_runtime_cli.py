@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.small_sdk import Site, interpreter, make_site
+from support.small_sdk import Site, interpreter, make_site, pip_hint
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,8 @@ def test_what_the_host_lacks_is_one_line_and_exit_code_1(tmp_path: Path) -> None
     site = make_site(tmp_path, only=[])
     done = site.command("path", "--root")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == ("rocm-sdk: no package of rocm with a root is installed: pip install 'rocm[devel]==7.1.0'\n")
+    said = "rocm-sdk: no package of rocm with a root is installed: "
+    assert done.stderr == said + pip_hint("'rocm[devel]==7.1.0'") + "\n"
     (site.folder / "rocm_sdk/_sdk.json").write_text("[]")
     broken = site.command("version")
     assert (broken.returncode, broken.stderr.count("\n")) == (1, 1)
@@ -93,10 +94,10 @@ def test_report_13_without_the_devel_package_the_root_is_that_of_the_core_with_a
     for option, place in (("--root", core), ("--bin", core / "bin")):
         done = site.command("path", option)
         assert (done.returncode, Path(done.stdout.strip())) == (0, place)
-        assert done.stderr == f"{note}: pip install 'rocm[devel]==7.1.0'\n"
+        assert done.stderr == f"{note}: " + pip_hint("'rocm[devel]==7.1.0'") + "\n"
     cmake = site.command("path", "--cmake")
     assert (cmake.returncode, cmake.stdout) == (1, "")
-    assert "pip install 'rocm[devel]==7.1.0'" in cmake.stderr
+    assert pip_hint("'rocm[devel]==7.1.0'") in cmake.stderr
 
 
 def test_report_12_all_who_ask_for_the_root_get_the_same_one(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ def test_a_console_script_becomes_the_program_with_its_arguments_and_variables(s
 def test_a_compiler_without_the_devel_package_is_started_from_its_own(site: Site) -> None:
     assert answer(script(site, "hipcc", "x.hip")) == f"hipcc {site.folder}/_rocm_sdk_core/bin/hipcc x.hip"
     said = script(site, "hipcc", "x.hip", ROCM_SDK_VERBOSE="1").stderr
-    assert said == "hipcc: without headers and CMake files (pip install 'rocm[devel]==7.1.0')\n"
+    assert said == "hipcc: without headers and CMake files (" + pip_hint("'rocm[devel]==7.1.0'") + ")\n"
 
 
 def test_only_a_program_that_needs_the_whole_sdk_expands_it(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from axletree_runtime import _devel, _sdk
 from support.devel_sdk import ROOT, expand, loaded, records, snapshot
-from support.small_sdk import Site, interpreter, make_site
+from support.small_sdk import Site, interpreter, make_site, pip_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ def test_without_the_package_it_says_what_to_install(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core"])
     sdk = loaded(site)
     for action in (_devel.expand, _devel.repair):
-        with pytest.raises(ModuleNotFoundError, match=re.escape("pip install 'rocm[devel]==7.1.0'")):
+        with pytest.raises(ModuleNotFoundError, match=re.escape(pip_hint("'rocm[devel]==7.1.0'"))):
             action(sdk)
     assert _devel.devel_root(sdk) is None
     assert _devel.deinit(sdk) == ()
@@ -227,7 +227,7 @@ def test_packages_for_gpus_of_another_version_are_left_out_and_told(tmp_path: Pa
 
 def test_other_packages_of_another_version_are_refused(tmp_path: Path) -> None:
     site = make_site(tmp_path, versions={"core": "7.0.0"})
-    with pytest.raises(_sdk.SdkError, match=r"rocm-sdk-core is 7\.0\.0, but rocm-sdk-devel 7\.1\.0: pip install 'rocm"):
+    with pytest.raises(_sdk.SdkError, match=r"rocm-sdk-core is 7\.0\.0, but rocm-sdk-devel 7\.1\.0: PIP_CONFIG"):
         expand(site)
     assert not os.path.lexists(site.folder / ROOT)
     post = make_site(tmp_path / "post", versions={"core": "7.1.0.post1"})
@@ -239,7 +239,7 @@ def test_a_package_that_is_missing_is_told_and_its_files_come_with_it(tmp_path: 
     done = site.command("init")
     assert done.returncode == 0
     said = "rocm-sdk: rocm-sdk-libraries is missing, so 3 of its files are left out"
-    assert done.stderr == f"{said}: pip install 'rocm[libraries]==7.1.0'\n"
+    assert done.stderr == f"{said}: " + pip_hint("'rocm[libraries]==7.1.0'") + "\n"
     make_site(tmp_path, only=["libraries"])
     assert is_same(expand(site) / "lib/libhiprand.so.1", site.folder / "_rocm_sdk_libraries/lib/libhiprand.so.1")
 

@@ -13,7 +13,7 @@ from axletree_runtime._doctor import examine
 from axletree_runtime._host import Host
 from axletree_runtime._sdk import load_sdk
 from support.elfs import compile_library
-from support.small_sdk import Site, interpreter, make_site
+from support.small_sdk import Site, interpreter, make_site, pip_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -192,7 +192,7 @@ def test_variables_that_hide_all_gpus(site: Site, tmp_path: Path, variable: str)
 def test_gpus_that_no_installed_package_has_code_for(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries", "device-gfx1100"])
     found = only(look(site, make_host(tmp_path, 90402)), "no-code")
-    assert (found.level, found.next) == ("error", "pip install 'rocm[device-gfx942]==7.1.0'")
+    assert (found.level, found.next) == ("error", pip_hint("'rocm[device-gfx942]==7.1.0'"))
     assert "no installed package of libraries has code for gfx942" in found.text
     nothing = only(look(site, make_host(tmp_path / "other", 120001)), "no-code")
     assert (nothing.level, nothing.next) == ("error", "")
@@ -210,9 +210,9 @@ def test_who_does_not_use_the_libraries_is_not_told_to_install_them(tmp_path: Pa
 def test_libraries_without_any_gpu_code(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries"])
     found = only(look(site, make_host(tmp_path)), "no-gpu-code")
-    assert (found.level, found.next) == ("warning", "pip install 'rocm[libraries-gfx94x]==7.1.0'")
+    assert (found.level, found.next) == ("warning", pip_hint("'rocm[libraries-gfx94x]==7.1.0'"))
     with_gpu = only(look(site, make_host(tmp_path / "gpu", 110001)), "no-code")
-    assert with_gpu.next == "pip install 'rocm[libraries-gfx110x]==7.1.0'"
+    assert with_gpu.next == pip_hint("'rocm[libraries-gfx110x]==7.1.0'")
 
 
 def test_fault_h_a_family_that_was_chosen_for_another_host(site: Site, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_programs_of_another_sdk_that_are_found_first(site: Site, tmp_path: Path
 def test_mixed_versions(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries"], versions={"libraries": "7.0.0"})
     found = only(look(site, make_host(tmp_path)), "mixed-versions")
-    assert (found.level, found.next) == ("error", "pip install 'rocm[libraries]==7.1.0'")
+    assert (found.level, found.next) == ("error", pip_hint("'rocm[libraries]==7.1.0'"))
     assert found.text == "rocm is 7.1.0, but rocm-sdk-libraries 7.0.0 is there"
 
 
@@ -307,11 +307,11 @@ def test_what_an_interrupted_update_left(tmp_path: Path) -> None:
 def test_packages_that_are_missing_or_damaged(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["libraries"])
     found = only(look(site, make_host(tmp_path)), "missing-package")
-    assert (found.level, found.next) == ("error", "pip install 'rocm==7.1.0'")
+    assert (found.level, found.next) == ("error", pip_hint("'rocm==7.1.0'"))
     other = make_site(tmp_path / "other", only=["core", "libraries"])
     (other.folder / "_rocm_sdk_libraries/_sdk.json").write_text("{")
     damaged = only(look(other, make_host(tmp_path / "x")), "damaged-package")
-    assert damaged.next == "pip install --force-reinstall --no-deps 'rocm-sdk-libraries==7.1.0'"
+    assert damaged.next == pip_hint("--force-reinstall --no-deps 'rocm-sdk-libraries==7.1.0'")
 
 
 def test_packages_that_lie_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,7 +418,7 @@ def test_the_command_prints_findings_and_ends_with_1_where_one_is_an_error(tmp_p
     done = site.command("doctor", python=python)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("ERROR    rocm is 7.1.0, but rocm-sdk-libraries 7.0.0 is there\n")
-    assert "\n         > pip install 'rocm[libraries]==7.1.0'\n" in done.stdout
+    assert "\n         > " + pip_hint("'rocm[libraries]==7.1.0'") + "\n" in done.stdout
     assert done.stdout.endswith(f"rocm 7.1.0 in {site.folder}: 1 error, 1 warning\n")
     report: dict[str, Any] = json.loads(site.command("doctor", "--json", python=python).stdout)
     assert (report["schema"], report["errors"], report["warnings"]) == (1, 1, 1)

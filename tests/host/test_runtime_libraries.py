@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.elfs import compile_library
-from support.small_sdk import Site, interpreter, make_site
+from support.small_sdk import Site, interpreter, make_site, pip_hint
 
 if TYPE_CHECKING:
     import subprocess
@@ -102,7 +102,7 @@ def test_a_family_of_the_environment_is_never_replaced_by_another(tmp_path: Path
         "import rocm_sdk; rocm_sdk.find_libraries('rocsparse')", env={"ROCM_SDK_TARGET_FAMILY": "gfx110x"}
     )
     wanted = "'rocsparse' comes with rocm-sdk-libraries-gfx110x, which is not installed: "
-    assert f"{wanted}pip install 'rocm[libraries-gfx110x]==7.1.0'" in done.stderr
+    assert wanted + pip_hint("'rocm[libraries-gfx110x]==7.1.0'") in done.stderr
 
 
 def test_the_gpu_package_stays_the_same_for_the_whole_process(site: Site) -> None:
@@ -131,7 +131,7 @@ def test_the_explanation_says_what_to_install(tmp_path: Path) -> None:
         tmp_path, only=["core", "libraries", "libraries-gfx94x"], versions={"core": "7.0.2", "libraries": "7.1.0.post1"}
     )
     text = answer(site.python("import rocm_sdk; print(rocm_sdk.explain())", env=gpus("gfx1100")))
-    assert "for gfx1100: pip install 'rocm[device-gfx1100]==7.1.0'" in text
+    assert "for gfx1100: " + pip_hint("'rocm[device-gfx1100]==7.1.0'") in text
     assert "rocm-sdk-core is 7.0.2, rocm is 7.1.0: install the same version of all" in text
     assert "post1" not in text
     unknown = answer(site.python("import rocm_sdk; print(rocm_sdk.explain())", env=gpus("gfx1300")))
@@ -143,7 +143,7 @@ def test_fault_d_a_library_of_a_package_that_is_not_installed_names_the_extra(tm
     done = site.python("import rocm_sdk; rocm_sdk.find_libraries('hiprand')")
     assert done.stderr.splitlines()[-1] == (
         "ModuleNotFoundError: 'hiprand' comes with rocm-sdk-libraries, which is not installed: "
-        "pip install 'rocm[libraries]==7.1.0'"
+        + pip_hint("'rocm[libraries]==7.1.0'")
     )
 
 
@@ -155,7 +155,7 @@ def test_fault_e_all_that_is_missing_is_named_at_once_and_no_other_package(tmp_p
         "ModuleNotFoundError: 'hiprnd' is no library of rocm (near: hiprand); "
         "'hiprand' comes with rocm-sdk-libraries, which is not installed; "
         "'rocsparse' comes with rocm-sdk-device-gfx942, which is not installed: "
-        "pip install 'rocm[libraries,device-gfx942]==7.1.0'"
+        + pip_hint("'rocm[libraries,device-gfx942]==7.1.0'")
     )
 
 
@@ -270,7 +270,7 @@ def test_a_load_that_fails_names_the_library_what_it_lacks_and_what_to_install(t
     code = "import rocm_sdk; rocm_sdk.preload_libraries('hipsparse')"
     said = site.python(code, env=gpus("gfx942")).stderr.splitlines()[-1]
     assert re.search(r"LoadError: hipsparse can't be loaded: the loader finds no librocsparse\.so\.1 ", said)
-    assert said.endswith("it comes with rocm-sdk-device-gfx942: pip install 'rocm[device-gfx942]==7.1.0'")
+    assert said.endswith("it comes with rocm-sdk-device-gfx942: " + pip_hint("'rocm[device-gfx942]==7.1.0'"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.small_sdk import Site, interpreter, make_site
+from support.small_sdk import Site, interpreter, make_site, pip_hint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,8 +51,9 @@ def test_another_gpu_or_family_is_noticed(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core", "libraries", "libraries-gfx94x", "devel"])
     past = "rocm-sdk: warning: it was installed with packages for gfx94x (KFD node 1: gfx942), but "
     again = (
-        "To choose again: pip install --force-reinstall --no-cache-dir --no-deps 'rocm==7.1.0' && "
-        "pip install 'rocm[libraries,devel]==7.1.0' (with the --index-url or --find-links of the first time)\n"
+        "To choose again: "
+        + pip_hint("--force-reinstall --no-cache-dir --no-deps 'rocm==7.1.0'", "'rocm[libraries,devel]==7.1.0'")
+        + "\n"
     )
     other = f"this host has gfx1100, for which rocm-sdk-device-gfx1100 would be needed. {again}"
     assert told(site, **gpus("gfx1100")) == past + other
@@ -87,7 +88,44 @@ def test_uv_has_a_command_of_its_own(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core", "libraries"])
     next(site.folder.glob("rocm-7.1.0.dist-info")).joinpath("INSTALLER").write_text("uv\n")
     said = told(site, **gpus("gfx1100"))
-    assert "uv pip install --no-cache --reinstall-package rocm 'rocm[libraries]==7.1.0'" in said
+    alone = "uv pip install --no-config --no-index --find-links PLACE --prerelease allow"
+    assert f"{alone} --no-cache --reinstall-package rocm 'rocm[libraries]==7.1.0'" in said
+
+
+@pytest.mark.parametrize("page", [True, False])
+def test_the_command_names_where_the_selector_came_from(page: bool, tmp_path: Path) -> None:
+    site, place = chosen(tmp_path, ["core", "libraries"]), tmp_path / "a b#c"
+    place.mkdir()
+    url = (place / "rocm-7.1.0-py3-none-any.whl").as_uri()
+    about = next(site.folder.glob("rocm-7.1.0.dist-info")) / "direct_url.json"
+    about.write_text(json.dumps({"url": url, "archive_info": {"hash": "sha256=0"}}))
+    if page:
+        (place / "index.html").write_text("")
+    said = told(site, **gpus("gfx1100"))
+    found = place.as_uri() + ("/index.html" if page else "")
+    assert f" --no-index --find-links '{found}' 'rocm[libraries]==7.1.0'" in said
+    assert "PLACE" not in said
+    about.write_text(json.dumps({"url": "https://h.example/x/rocm-7.1.0-py3-none-any.whl", "archive_info": {}}))
+    assert " --find-links 'https://h.example/x/index.html' " in told(site, **gpus("gfx1100"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"url": 3}',
+        '{"url": "file:///gone/rocm.whl", "archive_info": {}}',
+        '{"url": "file:///tmp", "dir_info": {"editable": true}}',
+        '{"url": "https://x/\'y/z.whl", "archive_info": {}}',
+    ],
+)
+def test_what_tells_nothing_of_the_place(text: str, tmp_path: Path) -> None:
+    site = chosen(tmp_path, ["core", "libraries"])
+    (next(site.folder.glob("rocm-7.1.0.dist-info")) / "direct_url.json").write_text(text)
+    assert " --find-links PLACE " in told(site, **gpus("gfx1100"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"family": 1}', '{"family": "x", "by": "y", "targets": 3}'])

@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from support.elfs import compile_library, compile_program, need, run
-from support.small_sdk import Site, interpreter, make_site
+from support.small_sdk import Site, interpreter, make_site, pip_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,13 +95,13 @@ def test_fault_m_a_part_of_an_sdk_passes(tmp_path: Path, only: list[str]) -> Non
         lacking = found["load/rocm-sdk-libraries/hipsparse"]
         assert lacking["status"] == "skipped"
         assert "librocsparse.so.1, which is not installed" in lacking["text"]
-        assert "pip install 'rocm[libraries-gfx94x]==7.1.0'" in lacking["hint"]
+        assert pip_hint("'rocm[libraries-gfx94x]==7.1.0'") in lacking["hint"]
 
 
 def test_an_sdk_of_which_nothing_is_installed_is_no_success(tmp_path: Path) -> None:
     done = make_site(tmp_path, only=[]).command("test")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "rocm-sdk: no package of rocm is installed: pip install 'rocm==7.1.0'\n"
+    assert done.stderr == "rocm-sdk: no package of rocm is installed: " + pip_hint("'rocm==7.1.0'") + "\n"
 
 
 def test_what_is_tested_comes_from_the_packages_under_any_name(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_another_version_fails_but_not_a_post_release(tmp_path: Path) -> None:
     found = failed(site, "--select", "install/*/version")
     assert found == {
         "install/rocm-sdk-libraries/version": "rocm-sdk-libraries is 7.0.0, rocm is 7.1.0; "
-        "pip install 'rocm-sdk-libraries==7.1.0'"
+        + pip_hint("'rocm-sdk-libraries==7.1.0'")
     }
 
 
@@ -155,7 +155,7 @@ def test_files_that_are_gone_cut_off_or_changed_fail(tmp_path: Path) -> None:
     found = failed(site, "--select", "install")
     assert found == {
         "install/rocm-sdk-core/files": f"{CORE}/bin/rocminfo: No such file or directory; "
-        "pip install --force-reinstall --no-deps 'rocm-sdk-core==7.1.0'"
+        + pip_hint("--force-reinstall --no-deps 'rocm-sdk-core==7.1.0'")
     }
     header = site.folder / CORE / HIP
     content = header.read_bytes()

@@ -111,9 +111,10 @@ def test_one_sentence_and_the_command_that_repairs() -> None:
         run(dict([marker("libdemo", "ffff", version="0.9+split.1")]))
     assert str(caught.value) == (
         "demo 1.0+split.1 does not fit its parts: libdemo is 0.9+split.1, libdemo-gpu is missing. "
-        "Install its parts again, from the index that they came from: "
-        "pip install --force-reinstall --no-deps demo==1.0+split.1 libdemo==1.0+split.1 libdemo-gpu==1.0+split.1 "
-        "(with uv: uv pip install --reinstall ...)"
+        "Install its parts again, from the folder PLACE that they came from: "
+        "PIP_CONFIG_FILE=/dev/null pip --isolated install --no-index --find-links PLACE --force-reinstall --no-deps "
+        "demo==1.0+split.1 libdemo==1.0+split.1 libdemo-gpu==1.0+split.1 "
+        "(with uv: uv pip install --no-config --no-index --find-links PLACE --reinstall ...)"
     )
 
 

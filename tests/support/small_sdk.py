@@ -31,6 +31,13 @@ from support.elfs import compile_library
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+
+def pip_hint(*words: str) -> str:
+    """What is said of how to install packages of rocm, where the installer kept no record of where they came from."""
+    alone = "PIP_CONFIG_FILE=/dev/null pip --isolated install --no-index --find-links PLACE"
+    return " && ".join(f"{alone} {each}" for each in words) + " # PLACE: the folder or page with the packages of rocm"
+
+
 RUNTIME = Path(__file__).parents[2] / "src" / "axletree_runtime"
 VERSION = "7.1.0"
 SCRIPT = '#!/bin/sh\necho "{name} $0 $*"\n'

@@ -52,5 +52,5 @@ def client_versions(targets: Sequence[Target]) -> dict[str, str]:
             found["conda"] = f"py-rattler {version('py-rattler')}"
         except PackageNotFoundError:
             message = f"test {wanting.name!r} installs with a conda client, but py-rattler is not installed"
-            raise HostError(message, hint="pip install 'axletree[conda]'") from None
+            raise HostError(message, hint="pip install 'py-rattler>=0.20'") from None
     return found

@@ -133,7 +133,7 @@ def _conda(
     say: Say,
 ) -> tuple[Package, ...]:
     if importlib.util.find_spec("rattler") is None:
-        raise HostError("conda environments need py-rattler", hint="pip install 'axletree[conda]'")
+        raise HostError("conda environments need py-rattler", hint="pip install 'py-rattler>=0.20'")
     path = loaded.companion / conda_lock_name(environment.name, environment.axes, loaded.recipe.axes)
     requires = with_python(environment.requires, environment.python)
     channels = channel_addresses(environment, loaded)

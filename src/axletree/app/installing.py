@@ -13,10 +13,10 @@ from axletree.core.units import some_of
 from axletree.host.wheels import open_wheel
 from axletree.package.closure import Offer, closures
 from axletree.package.index import read_index
+from axletree.package.install import conda_commands, wheel_commands
 from axletree.package.wheel.metadata import parse_metadata
 from axletree.package.wheel.names import parse_wheel_name
 from axletree.plan.packaging import LISTINGS
-from axletree.view.install import conda_commands, wheel_commands
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.providers import read_providers
 from axletree.package.closure import closures
+from axletree.package.install import wheel_commands
 from axletree.package.split.plan import plan_split
 from axletree.package.split.report import SplitReport
 from axletree.package.split.rules import SplitRules, parse_split_rules
 from axletree.package.split.source import read_split_source
 from axletree.package.wheel.writer import Packed
-from axletree.view.install import wheel_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,7 +195,7 @@ def _index_conda(out: Path) -> tuple[str, ...]:
     channel = out / CHANNEL
     if index_channel(channel):
         return ()
-    return (f"conda: the channel has no index yet: run `conda index {channel}`, or install axletree[conda]",)
+    return (f"conda: the channel has no index yet: run `conda index {channel}`, or `pip install 'py-rattler>=0.20'`",)
 
 
 def _prove(

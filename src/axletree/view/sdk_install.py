@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from packaging.utils import canonicalize_name
 
 from axletree.package.closure import closures
+from axletree.package.install import alone_commands, wheel_commands
 from axletree.package.wheel.names import parse_wheel_name
-from axletree.view.install import alone_commands, wheel_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,6 +14,7 @@ import tokenize
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.package.install import PIP_ALONE, UV_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,7 +46,8 @@ def _axletree_check_parts():
             wrong.append(name + " is " + version)
     if wrong:
         raise ImportError(
-            {head} + ", ".join(wrong) + ". Install its parts again, from the index that they came from: " + {repair}
+            {head} + ", ".join(wrong)
+            + ". Install its parts again, from the folder PLACE that they came from: " + {repair}
         )
 
 
@@ -85,7 +87,10 @@ def render_check(*, name: str, version: str, file: str, markers: str, parts: Map
         parts=f"({', '.join(pairs)},)",
         version=_quoted(version),
         head=_quoted(f"{name} {version} does not fit its parts: "),
-        repair=_quoted(f"pip install --force-reinstall --no-deps {pins} (with uv: uv pip install --reinstall ...)"),
+        repair=_quoted(
+            f"{PIP_ALONE} --find-links PLACE --force-reinstall --no-deps {pins} "
+            f"(with uv: {UV_ALONE} --find-links PLACE --reinstall ...)"
+        ),
     )
 
 
