@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from axletree.core.events import Event
 
-INSTALL = ("pip install --index-url file:///home/me/dist/torch-2.13/cpu/simple torch-scatter",)
+INSTALL = ("pip install 'torch-scatter @ file:///home/me/dist/torch-2.13/cpu/torch_scatter-2.1.2-py3-none-any.whl'",)
 RUNS = {
     "green": events.green_run(),
     "noop": events.noop_run(),

@@ -40,14 +40,10 @@ ENVIRONMENTS = {
     )
     for name in ("build", "test")
 }
-URL = "--index-url file:///home/me/dist/torch-2.13/cpu/simple"
-INSTALL = (
-    InstallCommand(
-        tool="pip", what="torch 2.13, CPU", command=f"pip install {URL} 'torch-scatter==2.1.2+torch.2.13.cpu'"
-    ),
-    InstallCommand(
-        tool="uv", what="torch 2.13, CPU", command=f"uv pip install {URL} 'torch-scatter==2.1.2+torch.2.13.cpu'"
-    ),
+WANTED = "'torch-scatter @ file:///home/me/dist/torch-2.13/cpu/torch_scatter-2.1.2-py3-none-any.whl'"
+INSTALL = tuple(
+    InstallCommand(tool=tool, what="torch 2.13, CPU", command=f"{tool if tool == 'pip' else 'uv pip'} install {WANTED}")
+    for tool in ("pip", "uv")
 )
 
 
