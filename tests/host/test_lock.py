@@ -272,6 +272,14 @@ def test_the_digest_of_an_address_is_checked(project: Project) -> None:
         project.lock(upgrade=True)
 
 
+@pytest.mark.parametrize(("kind", "end"), [("url", "files/"), ("wheel", "files/tiny-1.0.zip"), ("wheel", "tiny.whl")])
+def test_an_address_that_names_no_such_file_is_refused(project: Project, kind: str, end: str) -> None:
+    address = f"{project.server.address}/{end}"
+    project.edit('pypi = "tiny"', f'{kind} = "{address}"\nsha256 = "{"0" * 64}"')
+    with pytest.raises(RecipeError, match=f"tiny.toml:5: source.{kind}: the address ends with no"):
+        project.lock("*flavoura")
+
+
 def test_a_git_source_is_pinned_to_its_commit(project: Project, tmp_path: Path) -> None:
     there = tmp_path / "repository"
     there.mkdir()

@@ -32,7 +32,7 @@ from axletree.recipe.locks import (
     render_lock,
     render_source,
 )
-from axletree.recipe.sdists import choose_sdist, explain_absence
+from axletree.recipe.sdists import choose_sdist, explain_absence, readings
 from axletree.recipe.target import TargetEnvironment, TargetSource, resolve
 
 Outcome = Literal["written", "unchanged"]
@@ -221,6 +221,10 @@ def _find_source(
             tree=found.tree,
         )
     assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
+    filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
+    if not filename or (source.kind == "wheel" and not readings(filename)):
+        message = "the address ends with no name of a wheel" if filename else "the address ends with no file name"
+        raise RecipeError(problem_at(loaded, ("source", source.kind), message))
     sha256, size = measure(source.location, keep=surroundings.downloads, note=note)
     if source.sha256 not in {None, sha256}:
         raise IntegrityError(
@@ -231,7 +235,7 @@ def _find_source(
         kind="wheel" if source.kind == "wheel" else "url",
         location=source.location,
         version=source.version,
-        filename=unquote(urlsplit(source.location).path).rpartition("/")[2],
+        filename=filename,
         sha256=sha256,
         size=size,
     )
