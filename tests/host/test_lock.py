@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,13 +18,15 @@ from axletree.app.lock import LockedFile, Surroundings, lock_recipe
 from axletree.app.planning import prepare
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, RecipeError
+from axletree.host.indexes import read_settings
+from axletree.host.simple_api import list_files
 from axletree.recipe.locks import parse_lock, parse_source
+from axletree.recipe.sdists import choose_sdist, explain_absence, version_of
 from axletree.store import Store
 from support.index_server import Server, make_wheel, serve, write_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '').strip('dm')}"
 RECIPE = f"""
@@ -184,10 +187,72 @@ def test_all_that_cannot_be_locked_is_told_at_once_and_nothing_is_written(projec
     with pytest.raises(RecipeError) as caught:
         project.lock()
     text = str(caught.value)
-    assert "no sdist of tiny 1.1" in text
+    where = f"{project.path}:3: version: the package index has neither an sdist nor a wheel of tiny 1.1"
+    assert f"{where}; sdists are there of 1.0 (the newest)" in text
+    assert '3 | version = "1.1"' in text
     assert "environments.shared" in text
     assert "absent" in text
     assert not project.companion.exists()
+
+
+def test_the_sdist_of_the_version_is_pinned_and_not_one_that_is_named_alike(project: Project) -> None:
+    names = ("tiny-1.0.2-2.tar.gz", "tiny-2.0.tar.gz", "tiny-2-1.0.tar.gz", "tiny_2-1.0.tar.gz")
+    project.server.add_project("tiny", {name: name.encode() for name in names})
+    project.edit('version = "1.0"', 'version = "2.0"')
+    project.lock("*flavoura")
+    path = project.companion / "source.lock.toml"
+    assert parse_source(path.read_text(), file="s").filename == "tiny-2.0.tar.gz"
+    path.write_text(path.read_text().replace("tiny-2.0.tar.gz", "tiny-1.0.2-2.tar.gz"))  # as older locks may have it
+    project.lock("*flavoura")
+    assert parse_source(path.read_text(), file="s").filename == "tiny-2.0.tar.gz"
+
+
+def test_a_yanked_sdist_is_taken_for_want_of_another_and_said(project: Project) -> None:
+    page = json.loads(project.server.files["/simple/tiny/"])
+    page["files"][0]["yanked"] = "it\x1b forgets"
+    project.server.files["/simple/tiny/"] = json.dumps(page).encode()
+    notes: list[str] = []
+    lock_recipe(str(project.path), project.surroundings, patterns=["*flavoura"], note=notes.append)
+    assert r"warning: the index advises against tiny-1.0.tar.gz, it is yanked: it\x1b forgets" in notes
+
+
+def test_a_project_of_wheels_alone_and_one_that_is_not_there_are_told(project: Project) -> None:
+    name, data = make_wheel("tiny", "1.0")
+    project.server.add_project("tiny", {name: data})
+    with pytest.raises(RecipeError, match=f"tiny 1.0 has no sdist on the package index, only {name}; no version"):
+        project.lock("*flavoura")
+    project.edit('pypi = "tiny"', 'pypi = "tinny"')
+    with pytest.raises(RecipeError, match=r"tiny.toml:5: source.pypi: the package index has no project 'tinny'"):
+        project.lock("*flavoura")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    ("project", "version", "wanted"),
+    [
+        ("cffi", "2.0.0", "cffi-2.0.0.tar.gz"),
+        ("cffi", "1.0.2.post2", "cffi-1.0.2-2.tar.gz"),
+        ("zope.interface", "5.4.0", "zope.interface-5.4.0.tar.gz"),
+        ("backports-zstd", "1.0.0", "backports_zstd-1.0.0.tar.gz"),
+        ("numpy", "1.19.5", "numpy-1.19.5.zip"),
+        ("PyYAML", "5.3", "PyYAML-5.3.tar.gz"),
+        ("torch", "2.5.0", "torch 2.5.0 has no sdist on the package index, only 17 wheels; no version"),
+        ("pywin32", "306", "wheels; no version of it has one"),
+        ("cffi", "1.99", "neither an sdist nor a wheel of cffi 1.99; sdists are there of 1.17.1, 2.0.0"),
+    ],
+)
+def test_what_real_projects_offer(project: str, version: str, wanted: str) -> None:
+    """Through the package index that this machine is set up with."""
+    settings = read_settings(os.environ, home=Path.home(), cwd=Path.cwd())
+    try:
+        files = list_files(project, settings)
+    except HostError as error:
+        pytest.skip(f"no package index here: {error}")
+    if not any(version_of(file.filename, project) for file in files):
+        pytest.skip(f"the package index here has no {project}")
+    found = choose_sdist(project, version, files)
+    said = found.filename if found is not None else explain_absence(project, version, files).message
+    assert said == wanted or (found is None and wanted in said)
 
 
 def test_an_interpreter_that_is_missing_is_named(project: Project) -> None:
@@ -205,6 +270,14 @@ def test_the_digest_of_an_address_is_checked(project: Project) -> None:
     project.server.files["/files/tiny-1.0.tar.gz"] = b"another"
     with pytest.raises(IntegrityError, match="the recipe says"):
         project.lock(upgrade=True)
+
+
+@pytest.mark.parametrize(("kind", "end"), [("url", "files/"), ("wheel", "files/tiny-1.0.zip"), ("wheel", "tiny.whl")])
+def test_an_address_that_names_no_such_file_is_refused(project: Project, kind: str, end: str) -> None:
+    address = f"{project.server.address}/{end}"
+    project.edit('pypi = "tiny"', f'{kind} = "{address}"\nsha256 = "{"0" * 64}"')
+    with pytest.raises(RecipeError, match=f"tiny.toml:5: source.{kind}: the address ends with no"):
+        project.lock("*flavoura")
 
 
 def test_a_git_source_is_pinned_to_its_commit(project: Project, tmp_path: Path) -> None:

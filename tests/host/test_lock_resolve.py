@@ -103,6 +103,14 @@ def test_a_folder_of_wheels_is_enough_and_sizes_and_digests_are_filled(resolve: 
     assert len(lock.wheels[0].sha256) == 64
 
 
+def test_of_several_builds_of_a_wheel_the_latest_is_locked(resolve: Resolver, tmp_path: Path) -> None:
+    for build in ("", "2-", "10-", "10b-"):
+        plain = write_wheel(tmp_path / "w", "tiny-one", "1.0", body=f"build = {build!r}\n")
+        plain.rename(plain.with_name(f"tiny_one-1.0-{build}py3-none-any.whl"))
+    (wheel,) = resolve("tiny-one", links=tmp_path / "w").wheels
+    assert wheel.filename == "tiny_one-1.0-10b-py3-none-any.whl"
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_an_index_with_or_without_sizes(resolve: Resolver, server: Server, as_json: bool) -> None:  # noqa: FBT001
     name, data = make_wheel("tiny-one", "1.0")

@@ -290,21 +290,109 @@ def test_a_metapackage_as_a_wheel(store: Store) -> None:
 
 
 def wheel(
-    store: Store, source: Digest, *, package: dict[str, Any] | None = None, siblings: dict[str, Any] | None = None
+    store: Store,
+    source: Digest,
+    *,
+    package: dict[str, Any] | None = None,
+    siblings: dict[str, Any] | None = None,
+    axes: dict[str, str] | None = None,
 ) -> zipfile.ZipFile | str:
     """The wheel that is made of a tree, or why there is none."""
+    described_ = package or described()
     parameters = {
-        "package": package or described(),
-        "siblings": siblings or {"small": {"files": ["**"], "exclude": []}},
+        "package": described_,
+        "siblings": siblings or {described_["name"]: {"files": ["**"], "exclude": []}},
         "generator": "test",
         "level": 5,
     }
-    record = run(store, pack.run, parameters, {"tree": source})
+    record = run(store, pack.run, parameters, {"tree": source}, axes=axes)
     if isinstance(record, StageFinished):
         return record.message or ""
     (entry,) = store.get_tree(record.tree).entries
     assert entry.blob is not None
     return zipfile.ZipFile(store.blob_path(entry.blob))
+
+
+def metadata_in(made: zipfile.ZipFile | str) -> list[str]:
+    assert isinstance(made, zipfile.ZipFile), made
+    (path,) = (name for name in made.namelist() if name.endswith(".dist-info/METADATA"))
+    return made.read(path).decode().splitlines()
+
+
+def test_what_was_built_is_not_called_otherwise_in_silence(store: Store, tmp_path: Path) -> None:
+    source = tree(store, tmp_path, {"small/__init__.py": b"", **DIST_INFO})
+    said = "small-1.0.dist-info/METADATA says"
+    cases: dict[str, dict[str, Any]] = {
+        f"name: the recipe says little, but {said} Name: small": {"name": "little"},
+        f"version: the recipe says 1.1, but {said} Version: 1.0": {"version": "1.1+cpu"},
+        f"requires: the recipe says torch>=1; extra == 'gpu', but {said} Requires-Dist: torch>=2; extra == \"gpu\"": {
+            "requires": ["torch>=1; extra == 'gpu'"]
+        },
+    }
+    for message, package in cases.items():
+        failed = wheel(store, source, package=described(**package))
+        assert isinstance(failed, str)
+        assert message in failed
+        assert "relabel = true" in failed
+        lines = metadata_in(wheel(store, source, package=described(relabel=True, **package)))
+        assert f"Name: {package.get('name', 'small')}" in lines
+        assert f"Version: {package.get('version', '1.0+cpu')}" in lines
+    assert "Version: 1.0.post1" in metadata_in(
+        wheel(store, source, package=described(version="1.0.post1", source_version="1.0"))
+    )
+
+
+def test_pythons_of_the_recipe_count_where_the_project_names_none(store: Store, tmp_path: Path) -> None:
+    bare = tree(store, tmp_path, {"small/__init__.py": b"", **DIST_INFO})
+    assert "Requires-Python: >=3.9" in metadata_in(wheel(store, bare, package=described(requires_python=">=3.9")))
+    own = DIST_INFO["small-1.0.dist-info/METADATA"] + b"Requires-Python: >=3.10\n"
+    source = tree(store, tmp_path, {"small/__init__.py": b"", **DIST_INFO, "small-1.0.dist-info/METADATA": own})
+    assert "Requires-Python: >=3.10" in metadata_in(wheel(store, source))
+    failed = str(wheel(store, source, package=described(requires_python=">=3.9")))
+    assert (
+        "requires-python: the recipe says >=3.9, but small-1.0.dist-info/METADATA says Requires-Python: >=3.10"
+        in failed
+    )
+    lines = metadata_in(wheel(store, source, package=described(requires_python=">=3.9", relabel=True)))
+    assert [line for line in lines if line.startswith("Requires-Python")] == ["Requires-Python: >=3.9"]
+
+
+def test_a_part_beside_the_whole_has_its_own_name(store: Store, tmp_path: Path) -> None:
+    source = tree(store, tmp_path, {"small/a.py": b"", "extra/b.py": b"", **DIST_INFO})
+    both = {name: {"files": [f"{name}/**"], "exclude": []} for name in ("small", "extra")}
+    assert "Name: extra" in metadata_in(wheel(store, source, package=described(name="extra"), siblings=both))
+    assert "Name: small" in metadata_in(wheel(store, source, siblings=both))
+    assert "version: the recipe says 2, but" in str(
+        wheel(store, source, package=described(name="extra", version="2"), siblings=both)
+    )
+
+
+def test_a_wheel_for_another_python_is_no_wheel_of_the_variant(store: Store, tmp_path: Path) -> None:
+    tags = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp38-cp38-linux_x86_64\n"
+    source = tree(store, tmp_path, {"small/a.py": b"", **DIST_INFO, "small-1.0.dist-info/WHEEL": tags})
+    failed = str(wheel(store, source, axes={"python": PYTHON}))
+    assert f"the variant is for Python {PYTHON}, but what was built is for cp38-cp38-linux_x86_64" in failed
+    assert isinstance(wheel(store, source), zipfile.ZipFile)
+
+
+def test_a_distribution_that_conda_calls_otherwise_keeps_its_name_in_there(store: Store, tmp_path: Path) -> None:
+    info = {name.replace("small", "torch"): data.replace(b"small", b"torch") for name, data in DIST_INFO.items()}
+    source = tree(store, tmp_path, {"torch/__init__.py": b"", **info})
+    facts = made(conda(store, source, package=described(name="pytorch"), form=wanted(name="pytorch")))
+    assert "site-packages/torch-1.0.dist-info/METADATA" in paths(facts)
+    failed = conda(store, source, package=described(name="gizmo"), form=wanted(name="gizmo"))
+    assert isinstance(failed, str)
+    assert "name: the recipe says gizmo, but torch-1.0.dist-info/METADATA says Name: torch" in failed
+
+
+def test_a_prefix_with_another_version_inside_is_refused(store: Store, tmp_path: Path) -> None:
+    metadata = b"Metadata-Version: 2.1\nName: torch\nVersion: 2.6.0+cpu\n"
+    source = tree(store, tmp_path, {f"{SITE}/torch-2.6.0+cpu.dist-info/METADATA": metadata, "lib/x": b"x"})
+    package = described(name="pytorch")
+    failed = conda(store, source, package=package, form=wanted(name="pytorch", version="2.7.0", layout="prefix"))
+    assert isinstance(failed, str)
+    assert f"the recipe says 2.7.0, but {SITE}/torch-2.6.0+cpu.dist-info/METADATA says Version: 2.6.0+cpu" in failed
+    made(conda(store, source, package=package, form=wanted(name="pytorch", version="2.6.0", layout="prefix")))
 
 
 def test_links_are_not_left_out_of_a_wheel_in_silence(store: Store, tmp_path: Path, library: bytes) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from axletree.core.errors import HostError, IntegrityError
 from axletree.host.indexes import IndexSettings
-from axletree.host.simple_api import RemoteFile, find_file, list_files, parse_html, parse_json, project_of
+from axletree.host.simple_api import RemoteFile, find_file, list_files, parse_html, parse_json
 from support.index_server import Server, make_wheel, serve, write_wheel
 
 if TYPE_CHECKING:
@@ -156,18 +156,22 @@ def test_pages_with_odd_links() -> None:
 def test_yanked_json_files_keep_their_mark() -> None:
     data = b'{"files": [{"filename": "a-1.tar.gz", "url": "a-1.tar.gz", "hashes": {}, "yanked": "broken"}]}'
     (file,) = parse_json(data, base="https://h.example/simple/a/")
-    assert file.yanked
+    assert file.yanked == "broken"
     assert file.url == "https://h.example/simple/a/a-1.tar.gz"
 
 
-@pytest.mark.parametrize(
-    ("filename", "parsed"),
-    [
-        ("torch_scatter-2.1.2.tar.gz", ("torch-scatter", "2.1.2")),
-        ("torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", ("torch", "2.13.0+cpu")),
-        ("notes.txt", None),
-        ("broken.whl", None),
-    ],
-)
-def test_file_names(filename: str, parsed: tuple[str, str] | None) -> None:
-    assert project_of(filename) == parsed
+def test_a_locked_sdist_with_a_dash_in_its_version_is_found_on_the_page_of_its_project(server: Server) -> None:
+    data = b"an archive"
+    server.add_project("cffi", {"cffi-1.0.2-2.tar.gz": data})
+    settings = IndexSettings(index_url=f"{server.address}/simple")
+    found = find_file("cffi-1.0.2-2.tar.gz", hashlib.sha256(data).hexdigest(), settings)
+    assert found.url == f"{server.address}/files/cffi-1.0.2-2.tar.gz"
+
+
+def test_a_folder_gives_the_files_of_the_project_alone(tmp_path: Path) -> None:
+    names = ["foo-2-1.0.tar.gz", "foo-2.0.zip", "foo_2-1.1.tgz", "FOO-1.0.2-2.tar.gz", "foo-2.0.linux-x86_64.tar.gz"]
+    for name in names:
+        (tmp_path / name).touch()
+    settings = IndexSettings(index_url=None, find_links=(str(tmp_path),))
+    assert [file.filename for file in list_files("foo", settings)] == ["FOO-1.0.2-2.tar.gz", "foo-2.0.zip"]
+    assert [file.filename for file in list_files("Foo.2", settings)] == ["foo-2-1.0.tar.gz", "foo_2-1.1.tgz"]

@@ -501,3 +501,8 @@ def members_of(files: Sequence[Path]) -> dict[str, dict[str, zipfile.ZipInfo]]:
         with zipfile.ZipFile(path) as archive:
             found[path.name.partition("-")[0].replace("_", "-")] = {info.filename: info for info in archive.infolist()}
     return found
+
+
+def test_rules_are_looked_for_by_the_normalised_name_of_the_wheel() -> None:
+    with pytest.raises(UsageError, match="no rules for splitting 'zope-interface'"):
+        load_split_rules(None, wheel=Path("Zope.Interface-5.0-py3-none-any.whl"))

@@ -23,7 +23,6 @@ from axletree.recipe.locks import (
     parse_source,
     render_lock,
     render_source,
-    sdist_of,
 )
 from axletree.recipe.target import TargetEnvironment, TargetSource
 
@@ -225,8 +224,8 @@ def test_a_digest_in_the_recipe_must_be_that_of_the_lock() -> None:
     assert len(check_source(lock, now, file="s")) == 1
 
 
-def test_the_sdist_of_a_version_is_chosen() -> None:
-    files = ["a-1.0.zip", "a-1.0.tar.gz", "a-1.0-py3-none-any.whl", "a-1.0.1.tar.gz", "odd.exe"]
-    assert sdist_of(files, "1.0") == "a-1.0.tar.gz"
-    assert sdist_of(files, "1") == "a-1.0.tar.gz"
-    assert sdist_of(files, "2.0") is None
+@pytest.mark.parametrize("filename", ["torch-scatter-2.1.1.tar.gz", "torch-2.1.2.tar.gz", "notes.txt"])
+def test_a_lock_of_another_file_than_the_sdist_of_its_version_does_not_fit(filename: str) -> None:
+    now = TargetSource(kind="pypi", location="torch-scatter", version="2.1.2")
+    (problem,) = check_source(msgspec.structs.replace(SOURCE, filename=filename), now, file="s")
+    assert problem.message == f"{filename} is no sdist of torch-scatter 2.1.2"

@@ -16,7 +16,7 @@ from axletree.core.findings import Finding
 from axletree.host.archive import map_file
 from axletree.host.dependency_table import read_dependency_table
 from axletree.host.indexes import IndexSettings
-from axletree.host.simple_api import list_files, project_of
+from axletree.host.simple_api import list_files
 from axletree.host.source_tree import read_source
 from axletree.package.drift.channel import Offer, of_files, of_repodata
 from axletree.package.drift.conda_recipe import CondaRecipe, read_conda_recipe
@@ -31,6 +31,7 @@ from axletree.package.wheel.names import parse_wheel_name
 from axletree.package.wheel.scan import scan_wheel
 from axletree.recipe.axes import expand, select
 from axletree.recipe.locate import source_lines
+from axletree.recipe.sdists import version_of
 from axletree.recipe.target import resolve
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> 
 
 def _ask_index(project: str, settings: IndexSettings, table: Table) -> Offer | None:
     files = [file for file in list_files(project, settings) if not file.yanked]
-    versions = {parsed[1] for file in files if (parsed := project_of(file.filename)) is not None}
+    versions = {str(found) for file in files if (found := version_of(file.filename, project)) is not None}
     return of_files(project, versions, file="package index", table=table)
 
 

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from axletree import registry
-from axletree.app.recipes import LoadedRecipe, load_recipe
-from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem, RecipeError
+from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
+from axletree.core.errors import AxletreeError, HostError, IntegrityError, RecipeError
 from axletree.host.fetch import measure, size_of
 from axletree.host.files import replace_file
 from axletree.host.gitfetch import resolve_ref
@@ -20,6 +20,7 @@ from axletree.host.interpreters import find_interpreter
 from axletree.host.resolve import resolve_environment
 from axletree.host.simple_api import list_files
 from axletree.recipe.axes import expand, select
+from axletree.recipe.faults import visible
 from axletree.recipe.locks import (
     SOURCE_LOCK,
     PyLock,
@@ -30,8 +31,8 @@ from axletree.recipe.locks import (
     parse_source,
     render_lock,
     render_source,
-    sdist_of,
 )
+from axletree.recipe.sdists import choose_sdist, explain_absence, readings
 from axletree.recipe.target import TargetEnvironment, TargetSource, resolve
 
 Outcome = Literal["written", "unchanged"]
@@ -187,7 +188,7 @@ def _lock_source(
     lock = None if upgrade else _read(path, parse_source)
     if lock is None or check_source(lock, source, file=str(path)):
         note(f"looking for the source of {loaded.recipe.name} {source.version}")
-        lock = _find_source(source, settings, surroundings, note)
+        lock = _find_source(loaded, source, settings, surroundings, note)
     text = render_source(lock)
     return text, LockedFile(
         path=str(path),
@@ -199,10 +200,14 @@ def _lock_source(
 
 
 def _find_source(
-    source: TargetSource, settings: IndexSettings, surroundings: Surroundings, note: Callable[[str], None]
+    loaded: LoadedRecipe,
+    source: TargetSource,
+    settings: IndexSettings,
+    surroundings: Surroundings,
+    note: Callable[[str], None],
 ) -> SourceLock:
     if source.kind == "pypi":
-        return _find_sdist(source, settings, surroundings, note)
+        return _find_sdist(loaded, source, settings, surroundings, note)
     if source.kind == "git":
         ref = source.ref or "HEAD"
         git = surroundings.cache / "git"
@@ -216,6 +221,10 @@ def _find_source(
             tree=found.tree,
         )
     assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
+    filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
+    if not filename or (source.kind == "wheel" and not readings(filename)):
+        message = "the address ends with no name of a wheel" if filename else "the address ends with no file name"
+        raise RecipeError(problem_at(loaded, ("source", source.kind), message))
     sha256, size = measure(source.location, keep=surroundings.downloads, note=note)
     if source.sha256 not in {None, sha256}:
         raise IntegrityError(
@@ -226,27 +235,28 @@ def _find_source(
         kind="wheel" if source.kind == "wheel" else "url",
         location=source.location,
         version=source.version,
-        filename=unquote(urlsplit(source.location).path).rpartition("/")[2],
+        filename=filename,
         sha256=sha256,
         size=size,
     )
 
 
 def _find_sdist(
-    source: TargetSource, settings: IndexSettings, surroundings: Surroundings, note: Callable[[str], None]
+    loaded: LoadedRecipe,
+    source: TargetSource,
+    settings: IndexSettings,
+    surroundings: Surroundings,
+    note: Callable[[str], None],
 ) -> SourceLock:
     files = list_files(source.location, settings)
-    filename = sdist_of((file.filename for file in files), source.version)
-    if filename is None:
-        seen = f"{len(files)} files of other versions or kinds" if files else "no file at all"
-        raise RecipeError(
-            Problem(
-                message=f"no sdist of {source.location} {source.version} on the package index: {seen}",
-                key="source.pypi",
-                hint="correct `version` or the name; or name another index with --index-url or --find-links",
-            )
-        )
-    same = [file for file in files if file.filename == filename]
+    chosen = choose_sdist(source.location, source.version, files)
+    if chosen is None:
+        absence = explain_absence(source.location, source.version, files)
+        raise RecipeError(problem_at(loaded, absence.path, absence.message, hint=absence.hint))
+    if chosen.yanked:
+        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else ", for reasons that it does not give"
+        note(f"warning: the index advises against {chosen.filename}, it is yanked{why}")
+    same = [file for file in files if (file.filename, file.yanked) == (chosen.filename, chosen.yanked)]
     file = min(same, key=lambda each: (each.sha256 is None, each.size is None))
     sha256, size = file.sha256, file.size
     if sha256 and size is None:
@@ -257,7 +267,7 @@ def _find_sdist(
         kind="pypi",
         location=source.location,
         version=source.version,
-        filename=filename,
+        filename=chosen.filename,
         sha256=sha256,
         size=size,
     )

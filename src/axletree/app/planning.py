@@ -14,6 +14,7 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
 from axletree.app.releases import RELEASE_VARIABLE, release_version
 from axletree.app.sources import read_lock, remake, source_inputs
+from axletree.app.stated import stated_facts
 from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.core.errors import AxletreeError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
@@ -185,6 +186,8 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
         facts[WORKSPACE] = _workspace(prepared, stage)
     if stage.step.continues is not None:
         facts[CONTINUES] = _workspace(prepared, _maker(prepared.plan, stage.needs[f"in:{stage.step.continues}"]))
+    target = next(target for target in prepared.targets if target.variant in stage.variants)
+    facts |= stated_facts(prepared.loaded, target, stage)
     backend = registry.backend_of(stage.step.axes.get("gpu", ""))
     if backend is not None:
         facts["extra_indexes"] = [backend.torch_index(stage.step.axes["gpu"])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,7 +87,7 @@ def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
 def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: str | None = None) -> Problem:
     """A problem of what a valid recipe asks for, with the place in the file that asks for it."""
     text = _read(loaded.path)
-    line = line_of(locate(text), path)
+    line = line_of(_places(text), path)
     return Problem(
         message=message,
         file=str(loaded.path),
@@ -95,6 +96,11 @@ def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: s
         excerpt=source_lines(text)[line - 1].strip() if line is not None else None,
         hint=hint,
     )
+
+
+@lru_cache(maxsize=4)
+def _places(text: str) -> dict[faults.Path, int]:
+    return locate(text)
 
 
 def preset_of(recipe: Recipe, name: str) -> Preset:

@@ -23,6 +23,7 @@ from axletree.package.split.plan import plan_split
 from axletree.package.split.report import SplitReport
 from axletree.package.split.rules import SplitRules, parse_split_rules
 from axletree.package.split.source import read_split_source
+from axletree.package.wheel.names import parse_wheel_name
 from axletree.package.wheel.writer import Packed
 
 if TYPE_CHECKING:
@@ -113,8 +114,9 @@ def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
         UsageError: there are none.
         RecipeError: they have faults, all of which are given.
         HostError: the file can't be read.
+        IntegrityError: the file's name is no wheel's.
     """
-    text = name_or_path or wheel.name.partition("-")[0].lower().replace("_", "-")
+    text = name_or_path or parse_wheel_name(wheel.name).project
     if text.endswith(".toml") or "/" in text:
         path = Path(text)
     else:

@@ -32,6 +32,7 @@ def build_wheel(
     env: Mapping[str, str],
     config: Mapping[str, Any],
     watch: Callable[[str], None] | None = None,
+    ahead: Callable[[ProjectBuilder], None] | None = None,
 ) -> str:
     """Build a wheel through PEP 517 with the environment's interpreter, and return its file name.
 
@@ -42,6 +43,7 @@ def build_wheel(
         env: variables of the backend; ``VIRTUAL_ENV`` is the environment.
         config: config settings of the frontend.
         watch: gets each line that the backend prints.
+        ahead: called with the backend before it builds.
 
     Raises:
         StageError: the backend fails, or the environment lacks what it requires.
@@ -51,6 +53,8 @@ def build_wheel(
         builder = open_builder(context, source, env, watch)
         settings = dict(config)
         check_requirements(builder, venv, settings)
+        if ahead is not None:
+            ahead(builder)
         context.progress("building the wheel")
         path = builder.build("wheel", out, settings)
     except BuildBackendException as error:

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
 from axletree.binary.zip.deflate import BLOCK
-from axletree.core.errors import IntegrityError, Problem, StageError
+from axletree.core.errors import ExpectationError, IntegrityError, Problem, StageError
 from axletree.core.trees import Entry
+from axletree.execute.agreeing import refuse, stated_of, wanted_of
 from axletree.host.archive import map_file
 from axletree.host.policies import read_policies
 from axletree.package.partition import Claim, partition
 from axletree.package.sbom.read import FOLDER as SBOMS
 from axletree.package.sbom.read import read_bundled
 from axletree.package.sbom.write import SBOM_NAME, TREE_SBOM_NAME, wheel_sbom
+from axletree.package.wheel.agreement import disagreements, said_otherwise
 from axletree.package.wheel.info import carry_dist_info, parse_wheel_info
-from axletree.package.wheel.metadata import Metadata, create_metadata, parse_metadata, with_requirement, with_version
+from axletree.package.wheel.metadata import (
+    Metadata,
+    create_metadata,
+    parse_metadata,
+    with_field,
+    with_requirement,
+    with_version,
+)
 from axletree.package.wheel.names import dist_info_folder
-from axletree.package.wheel.tags import Tags, compute_tags
+from axletree.package.wheel.tags import Tags, compute_tags, takes
 from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
@@ -31,6 +42,10 @@ if TYPE_CHECKING:
     from axletree.execute.context import Context
     from axletree.package.sbom.write import Component
     from axletree.store.store import Store
+
+
+_INSTALLED = re.compile(r"(?:.*/)?site-packages/[^/]+\.dist-info/METADATA")
+_CPYTHON = re.compile(r"\d\.\d+t?")
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,18 +99,29 @@ def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags
     """The tags that a wheel of these files has.
 
     Raises:
+        ExpectationError: the tree brings a wheel's tags that the variant's Python does not take.
         IntegrityError: files for several architectures or Pythons, or what the tree brings is unreadable.
     """
     original: tuple[str, ...] = ()
     if content.brought is not None:
         path = f"{content.brought}/WHEEL"
         original = parse_wheel_info(_read(context.store, content, path), file=path).tags
+        _check_python(context, original, path)
     return compute_tags(
         elf_facts(context.store, content.entries, targets),
         read_policies(),
         original=original,
         python=context.request.ingredients["axes"].get("python"),
     )
+
+
+def _check_python(context: Context, tags: tuple[str, ...], path: str) -> None:
+    python: str | None = context.request.ingredients["axes"].get("python")
+    if python is None or not _CPYTHON.fullmatch(python) or takes(python, tags):
+        return
+    message = f"the variant is for Python {python}, but what was built is for {', '.join(tags)} ({path})"
+    hint = "build it with an environment of that Python, or take the wheel that is for it"
+    raise ExpectationError(message, hint=hint)
 
 
 def elf_facts(store: Store, entries: dict[str, Entry], targets: dict[str, str]) -> dict[str, ElfFacts]:
@@ -111,10 +137,19 @@ def elf_facts(store: Store, entries: dict[str, Entry], targets: dict[str, str]) 
     return found
 
 
-def metadata_of(context: Context, content: Content, *, version: str) -> Metadata:
-    """The metadata of a package: what the tree brings with the recipe's requirements, or the recipe's alone.
+def metadata_of(
+    context: Context, content: Content, *, version: str, conda: Callable[[str], bool] | None = None
+) -> Metadata:
+    """The metadata of a package: what the tree brings with what the recipe adds, or the recipe's alone.
+
+    Args:
+        context: its parameters say what the recipe does.
+        content: of the package.
+        version: of the package, in the format that is packed.
+        conda: for a conda package: whether a distribution is called as it is there, and so keeps its own name in it.
 
     Raises:
+        ExpectationError: the tree brings what the recipe says otherwise, and no `relabel`.
         IntegrityError: what the tree brings is unreadable.
     """
     package: dict[str, Any] = context.parameters["package"]
@@ -128,14 +163,44 @@ def metadata_of(context: Context, content: Content, *, version: str) -> Metadata
             requires=package["requires"],
         )
     path = f"{content.brought}/METADATA"
-    metadata = parse_metadata(_read(context.store, content, path), file=path)
-    if canonicalize_name(metadata.name) != canonicalize_name(package["name"]):
-        fields = tuple((key, package["name"] if key.lower() == "name" else value) for key, value in metadata.fields)
-        metadata = msgspec.structs.replace(metadata, fields=fields)
-    metadata = with_version(metadata, version)
+    built = parse_metadata(_read(context.store, content, path), file=path)
+    called_so = conda is not None and conda(built.name)
+    siblings = None if called_so else tuple(context.parameters["siblings"])
+    wanted = wanted_of(package, version=version, siblings=siblings, labels=conda is None)
+    stated = stated_of(context)
+    made = f"{path} of stage {stated.stage}" if stated.stage is not None else path
+    refuse(disagreements(wanted, built), stated, made)
+    name = built.name if called_so or _same_name(built.name, package["name"]) else package["name"]
+    metadata = with_version(with_field(built, "Name", name), version)
+    if (metadata.name, Version(built.version)) != (built.name, Version(metadata.version)):
+        context.log.say(f"built as {built.name} {built.version}, packed as {metadata.name} {metadata.version}")
+    if package["requires_python"] is not None:
+        metadata = with_field(metadata, "Requires-Python", package["requires_python"])
     for requirement in package["requires"]:
         metadata = with_requirement(metadata, requirement)
     return metadata
+
+
+def check_inside(context: Context, content: Content, *, version: str, conda: Callable[[str], bool]) -> None:
+    """Refuse files that are another version of the distribution that conda calls as their package; see `metadata_of`.
+
+    Nothing is known of files with the metadata of several distributions, or of none.
+
+    Raises:
+        ExpectationError: they are.
+        IntegrityError: their metadata is unreadable.
+    """
+    found = [path for path in content.paths if _INSTALLED.fullmatch(path)]
+    if len(found) != 1:
+        return
+    built = parse_metadata(_read(context.store, content, found[0]), file=found[0])
+    if conda(built.name):
+        wanted = wanted_of(context.parameters["package"], version=version, siblings=None, labels=False)
+        refuse(said_otherwise(wanted, name=None, version=built.version), stated_of(context), found[0])
+
+
+def _same_name(one: str, other: str) -> bool:
+    return canonicalize_name(one) == canonicalize_name(other)
 
 
 def with_bill(

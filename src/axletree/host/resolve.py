@@ -19,7 +19,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import msgspec
 from packaging import tags
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import parse_wheel_filename
+from packaging.utils import BuildTag, parse_wheel_filename
 
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
 from axletree.host.fetch import measure, size_of
@@ -224,7 +224,8 @@ def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measu
         if not ranked or package.version is None:
             missing.append(f"no wheel of {package.name} {package.version or ''} fits {interpreter.soabi}")
             continue
-        _, filename, wheel = min(ranked, key=lambda entry: entry[:2])
+        best = max(rank for rank, _, _ in ranked)
+        _, filename, wheel = min((entry for entry in ranked if entry[0] == best), key=lambda entry: entry[1])
         sha256, size = _described(wheel, base=base, read=read)
         found.append(
             LockedWheel(name=package.name, version=package.version, filename=filename, size=size, sha256=sha256)
@@ -238,13 +239,14 @@ def _filename(wheel: _Wheel) -> str:
     return unquote(urlsplit(wheel.url).path).rpartition("/")[2] if wheel.url else (wheel.path or "").rpartition("/")[2]
 
 
-def _rank(filename: str, ranks: Mapping[tags.Tag, int]) -> int | None:
-    """How good a wheel is, 0 for the best; ``None`` where it does not run."""
+def _rank(filename: str, ranks: Mapping[tags.Tag, int]) -> tuple[int, BuildTag] | None:
+    """How good a wheel is, the highest is the best: by its tags, then by its build; ``None`` where it does not run."""
     try:
-        offered = parse_wheel_filename(filename)[3]
+        _, _, build, offered = parse_wheel_filename(filename)
     except ValueError:
         return None
-    return min((ranks[tag] for tag in offered if tag in ranks), default=None)
+    rank = min((ranks[tag] for tag in offered if tag in ranks), default=None)
+    return None if rank is None else (-rank, build)
 
 
 def _described(wheel: _Wheel, *, base: str, read: _Measure) -> tuple[str, int]:

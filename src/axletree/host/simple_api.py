@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
+from packaging.utils import canonicalize_name
 from urllib3.exceptions import HTTPError
 
 from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
 from axletree.host import web
 from axletree.host.indexes import IndexSettings, file_url, local_path, redact
+from axletree.recipe.sdists import readings, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,7 +41,8 @@ class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     """Bytes."""
     requires_python: str | None = None
-    yanked: bool = False
+    yanked: str | bool = False
+    """Whether installers should pass it over (PEP 592), or why they should."""
 
 
 class _JsonFile(msgspec.Struct):
@@ -60,18 +56,6 @@ class _JsonFile(msgspec.Struct):
 
 class _JsonPage(msgspec.Struct):
     files: list[_JsonFile]
-
-
-def project_of(filename: str) -> tuple[str, str] | None:
-    """Normalised project name and version of a wheel's or sdist's file name; ``None`` for other files."""
-    try:
-        if filename.endswith(".whl"):
-            name, version, _, _ = parse_wheel_filename(filename)
-        else:
-            name, version = parse_sdist_filename(filename)
-    except (InvalidWheelFilename, InvalidSdistFilename):
-        return None
-    return name, str(version)
 
 
 def list_files(project: str, settings: IndexSettings) -> tuple[RemoteFile, ...]:
@@ -102,8 +86,8 @@ def find_file(
         HostError: nothing has it. Names every place that was asked, and what went wrong there.
         IntegrityError: the same, and some place has another file under that name.
     """
-    parsed = project_of(filename)
-    if parsed is None:
+    projects = tuple(dict.fromkeys(name for name, _ in readings(filename)))
+    if not projects:
         raise HostError(f"not the name of a wheel or an sdist: {filename}")
     asked: list[str] = []
     hints: list[str | None] = []
@@ -115,7 +99,8 @@ def find_file(
             hints.append("run once without --offline, or name a folder that has it with AXLETREE_FIND_LINKS")
             continue
         try:
-            files = [_with_digest(file) for file in read(place, parsed[0]) if file.filename == filename]
+            listed = [file for project in projects for file in read(place, project)]
+            files = [_with_digest(file) for file in listed if file.filename == filename]
         except HostError as error:
             asked.append(f"{redact(place)}: {error.problems[0].message}")
             hints.append(error.problems[0].hint)
@@ -196,8 +181,7 @@ def _find_links(place: str, project: str) -> list[RemoteFile]:
         files = _html_file(path)
     else:
         raise HostError(f"the find-links folder does not exist: {path}")
-    name = canonicalize_name(project)
-    return [file for file in files if (parsed := project_of(file.filename)) and parsed[0] == name]
+    return [file for file in files if version_of(file.filename, project) is not None]
 
 
 def _html_file(path: Path) -> list[RemoteFile]:
@@ -261,7 +245,7 @@ def parse_json(data: bytes, *, base: str) -> list[RemoteFile]:
             sha256=_digest(file.hashes.get("sha256")),
             size=file.size,
             requires_python=file.requires_python,
-            yanked=file.yanked is not False,
+            yanked=True if file.yanked == "" else file.yanked,
         )
         for file in page.files
     ]
@@ -302,7 +286,7 @@ def parse_html(text: str, *, base: str) -> list[RemoteFile]:
                 url=url,
                 sha256=_digest(digest) if algorithm == "sha256" else None,
                 requires_python=anchor.get("data-requires-python"),
-                yanked="data-yanked" in anchor,
+                yanked=(anchor["data-yanked"] or True) if "data-yanked" in anchor else False,
             )
         )
     return files

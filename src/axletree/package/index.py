@@ -15,11 +15,12 @@ from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Meta
-from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem, PublishError
 from axletree.package.wheel.names import parse_wheel_name
+from axletree.recipe.sdists import readings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -99,11 +100,13 @@ def distribution_of(filename: str) -> tuple[str, str]:
     if not filename.endswith(".tar.gz"):
         name = parse_wheel_name(filename)
         return name.project, name.version
-    try:
-        project, version = parse_sdist_filename(filename)
-    except InvalidSdistFilename as error:
-        hint = "an sdist is named NAME-VERSION.tar.gz"
-        raise IntegrityError(Problem(file=filename, message=f"no name of an sdist: {error}", hint=hint)) from error
+    found = readings(filename)
+    if len(found) != 1:
+        meant = " or ".join(f"{project} {version}" for project, version in found)
+        message = f"may be an sdist of {meant}" if found else "no name of an sdist"
+        hint = "an sdist is named NAME-VERSION.tar.gz, with '_' for each '-' of the name (PEP 625)"
+        raise IntegrityError(Problem(file=filename, message=message, hint=hint))
+    ((project, version),) = found
     return project, str(version)
 
 

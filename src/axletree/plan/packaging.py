@@ -54,8 +54,8 @@ def packaging_steps(target: Target, inputs: PlanInputs, *, trees: Callable[[str]
         yield from _test_steps(test, target, inputs)
 
 
-def _described(package: TargetPackage) -> dict[str, Any]:
-    return {
+def _described(package: TargetPackage, target: Target) -> dict[str, Any]:
+    described = {
         "name": package.name,
         "version": package.version,
         "summary": package.summary,
@@ -65,6 +65,12 @@ def _described(package: TargetPackage) -> dict[str, Any]:
         "requires": list(package.requires),
         "requires_python": package.requires_python,
     }
+    # Only where they say something, so that they change no other key.
+    if package.relabel:
+        described["relabel"] = True
+    if target.version != target.source.version:
+        described["source_version"] = target.source.version
+    return described
 
 
 def _claims(package: TargetPackage, target: Target, form: Format) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         action="pack",
         axes=package.axes,
         parameters={
-            "package": _described(package),
+            "package": _described(package, target),
             "siblings": _claims(package, target, "wheel"),
             "compressor": inputs.compressor,
             "generator": inputs.generator,
@@ -115,7 +121,7 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         action="pack-conda",
         axes=package.axes,
         parameters={
-            "package": _described(package),
+            "package": _described(package, target),
             "siblings": _claims(package, target, "conda"),
             "conda": {
                 "name": conda_called(package, inputs.conda_names),

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 import tomli_w
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from axletree.core.errors import Problem, RecipeError
 from axletree.recipe.base import Sha256, Table
+from axletree.recipe.sdists import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -253,11 +254,10 @@ def check_source(lock: SourceLock, source: TargetSource, *, file: str) -> tuple[
         ("ref", source.ref, lock.ref),
         ("sha256", source.sha256 or lock.sha256, lock.sha256),
     )
-    return tuple(
-        Problem(message=f"lock is out of date: {name} is {now}, was {then}", file=file, key="source", hint=REMAKE)
-        for name, now, then in pairs
-        if now != then
-    )
+    changes = [f"lock is out of date: {name} is {now}, was {then}" for name, now, then in pairs if now != then]
+    if not changes and lock.kind == "pypi" and version_of(lock.filename or "", lock.location) != Version(lock.version):
+        changes = [f"{lock.filename} is no sdist of {lock.location} {lock.version}"]
+    return tuple(Problem(message=change, file=file, key="source", hint=REMAKE) for change in changes)
 
 
 def _load(text: str, *, file: str) -> dict[str, object]:
@@ -314,16 +314,3 @@ def _normalise(text: str) -> str:
         return text
     requirement.name = canonicalize_name(requirement.name)
     return str(requirement)
-
-
-def sdist_of(filenames: Iterable[str], version: str) -> str | None:
-    """The sdist of a version among file names of one project, ``.tar.gz`` before ``.zip``; ``None`` without one."""
-    found = []
-    for filename in filenames:
-        try:
-            _, parsed = parse_sdist_filename(filename)
-        except ValueError:
-            continue
-        if parsed == Version(version):
-            found.append(filename)
-    return min(found, key=lambda name: (not name.endswith(".tar.gz"), name), default=None)

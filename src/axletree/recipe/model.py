@@ -25,7 +25,7 @@ class Source(Table, frozen=True, kw_only=True):
     pypi: Annotated[
         str | None,
         Meta(
-            description="Project on the package index; its sdist of the recipe's `version` is taken, its hash pinned in the lock."
+            description="Project on the package index; its sdist of the recipe's `version` is taken (.tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar, the first that there is), its hash pinned in the lock."
         ),
     ] = None
     url: Annotated[
@@ -229,7 +229,12 @@ class Package(Table, frozen=True, kw_only=True):
     files: Annotated[tuple[str, ...], Meta(description="Glob patterns of the files that belong to it.")] = ("**",)
     exclude: Annotated[tuple[str, ...], Meta(description="Glob patterns of files that do not.")] = ()
     prefix: Annotated[str, Meta(description="Folder inside the wheel that the files are put under.")] = ""
-    summary: Annotated[str | None, Meta(description="One line of description; default is the recipe's.")] = None
+    summary: Annotated[
+        str | None,
+        Meta(
+            description="One line of description, for trees that bring no metadata of their own; default is the recipe's."
+        ),
+    ] = None
     local: Annotated[
         str | None,
         Meta(
@@ -240,11 +245,20 @@ class Package(Table, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=0)] | None, Meta(description="Build number in the wheel's file name.")
     ] = None
     requires: Annotated[
-        tuple[str, ...], Meta(description="Requirements added to the metadata, such as `torch=={torch}`.")
+        tuple[str, ...],
+        Meta(
+            description="Requirements added to the metadata, such as `torch=={torch}`; one takes the place of the project's own on the same distribution, of which it must be a part."
+        ),
     ] = ()
     requires_python: Annotated[
-        str | None, Meta(description="Python versions, for trees that bring no metadata of their own.")
+        str | None, Meta(description="Python versions, where the tree's own metadata names none.")
     ] = None
+    relabel: Annotated[
+        bool,
+        Meta(
+            description="Whether name, version, `requires-python` and `requires` count even where the metadata of what was built says otherwise; else that is an error."
+        ),
+    ] = False
     index: Annotated[
         str, Meta(description="Index root inside the output folder, such as `torch-{torch.minor}/{gpu}`.")
     ] = "."

@@ -142,6 +142,8 @@ class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
     provided_by: dict[str, tuple[str, ...]]
     conda: TargetConda | None
     """``None`` where it is no conda package."""
+    relabel: bool = False
+    """Whether the recipe's word counts where what was built says otherwise."""
 
 
 class TargetTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -363,6 +365,7 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
         glibc=package.glibc,
         provided_by=package.provided_by,
         conda=_conda(recipe, package, text) if "conda" in package.formats else None,
+        relabel=package.relabel,
     )
 
 

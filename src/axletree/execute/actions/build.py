@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from axletree.execute.agreeing import ask_backend, check_source, check_wheel_name
 from axletree.execute.backend import build_wheel
 from axletree.execute.context import Outcome
 from axletree.execute.drivers import scikit_build
@@ -33,10 +35,11 @@ def run(context: Context) -> Outcome:
 
     Raises:
         StageError: a command or the backend fails, the environment lacks what it requires, or a feature is not as
-            expected.
+            expected; or what is built is not what the recipe calls it.
     """
     ready = [entry for entry in context.tree("source").entries if entry.path.endswith(".whl") and "/" not in entry.path]
     if ready and len(ready) == len(context.tree("source").entries):
+        check_wheel_name(context, ready[0].path)
         return Outcome(tree=context.request.inputs["source"], facts={"wheel": ready[0].path})
     venv = ensure_environment(context, context.request.inputs["environment"])
     era = era_of(context)
@@ -65,10 +68,11 @@ def run(context: Context) -> Outcome:
         if era.driver == "scikit-build-core":
             config["build-dir"] = str(build)
         prepare(context, place, source, build, env)
+        ahead = None if check_source(context, source, era, env) else partial(ask_backend, context, config=config)
         watch, end = checking(context.parameters.get("expect", {}), source)
         if again and era.driver == "setup.py":
             configure_again(context, source, build, env, watch)
-        wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=watch)
+        wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=watch, ahead=ahead)
         end()
         if by_cmake and build.is_dir():
             vouch(context, build, env=env, settings=chosen)

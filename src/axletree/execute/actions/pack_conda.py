@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from packaging.tags import parse_tag
+from packaging.utils import canonicalize_name
 
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.environments import interpreter_for
-from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of, with_bill
+from axletree.execute.packing import (
+    as_distribution,
+    blob_chunks,
+    check_inside,
+    content_of,
+    metadata_of,
+    tags_of,
+    with_bill,
+)
 from axletree.host.conda import write_conda_file
 from axletree.host.conda_names import read_conda_names
 from axletree.host.conda_pyc import compile_pyc
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
 from axletree.package.conda.platforms import conda_subdir
+from axletree.package.conda.requires import conda_name
 from axletree.package.conda.tree import conda_package_from_tree
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.writer import Member
@@ -84,8 +95,8 @@ def _distribution(context: Context, content: Content) -> _Made:
     """Files below the site-packages of one Python, or of any."""
     package, wanted = context.parameters["package"], context.parameters["conda"]
     prefix = package["prefix"] if wanted["prefix"] is None else wanted["prefix"]
-    metadata = metadata_of(context, content, version=wanted["version"])
-    places = as_distribution(content, name=package["name"], version=wanted["version"], prefix=prefix)
+    metadata = metadata_of(context, content, version=wanted["version"], conda=partial(_called, wanted["name"]))
+    places = as_distribution(content, name=metadata.name, version=wanted["version"], prefix=prefix)
     tags = tags_of(context, content, places)
     python = _python(context, tags)
     subdir = "noarch" if python is None and tags.pure else _subdir(context, tags)
@@ -114,6 +125,8 @@ def _distribution(context: Context, content: Content) -> _Made:
 def _at_prefix(context: Context, content: Content) -> _Made:
     """Files where they lie in the tree; none at all for a metapackage."""
     wanted = context.parameters["conda"]
+    called = partial(_called, wanted["name"])
+    check_inside(context, content, version=wanted["version"], conda=called)
     folder = (wanted["prefix"] or "").strip("/")
     places = {path: f"{folder}/{path}" if folder else path for path in content.paths}
     tags = tags_of(context, content, places)
@@ -121,13 +134,18 @@ def _at_prefix(context: Context, content: Content) -> _Made:
     subdir = "noarch" if tags.pure and (python is None or not places) else _subdir(context, tags)
     made, files = conda_package_from_tree(
         [_file(context.store, content.entries[path], place) for path, place in places.items()],
-        metadata_of(context, content, version=wanted["version"]),
+        metadata_of(context, content, version=wanted["version"], conda=called),
         platform=tags.platform,
         subdir=subdir,
         python=python,
         **_common(context),
     )
     return made, files, python
+
+
+def _called(name: str, distribution: str) -> bool:
+    """Whether conda calls a distribution so."""
+    return conda_name(canonicalize_name(distribution), read_conda_names()) == name
 
 
 def _common(context: Context) -> dict[str, Any]:

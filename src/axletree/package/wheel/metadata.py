@@ -137,6 +137,16 @@ def create_metadata(
     return metadata
 
 
+def with_field(metadata: Metadata, name: str, value: str) -> Metadata:
+    """The same metadata with another value of a field that is there once, in its place; or behind the version."""
+    if metadata.get(name) is not None:
+        return _replace(metadata, name, value)
+    at = next((number for number, (key, _) in enumerate(metadata.fields, 1) if key.lower() == "version"), None)
+    fields = list(metadata.fields)
+    fields.insert(len(fields) if at is None else at, (name, value))
+    return msgspec.structs.replace(metadata, fields=tuple(fields))
+
+
 def with_version(metadata: Metadata, version: str) -> Metadata:
     """The same metadata for another version, normalised.
 
@@ -154,7 +164,7 @@ def with_requirement(metadata: Metadata, requirement: str) -> Metadata:
     Raises:
         IntegrityError: no requirement (PEP 508).
     """
-    new = _requirement(requirement)
+    new = parse_requirement(requirement)
     if new is None:
         raise IntegrityError(Problem(key="Requires-Dist", message=f"{requirement!r} is no requirement (PEP 508)"))
     fields: list[tuple[str, str]] = []
@@ -162,7 +172,7 @@ def with_requirement(metadata: Metadata, requirement: str) -> Metadata:
     last = 0
     for key, value in metadata.fields:
         if key.lower() == "requires-dist":
-            if _same_place(_requirement(value), new):
+            if (old := parse_requirement(value)) is not None and same_place(old, new):
                 if placed:
                     continue
                 placed, value = True, str(new)  # noqa: PLW2901 (the replaced value)
@@ -173,24 +183,22 @@ def with_requirement(metadata: Metadata, requirement: str) -> Metadata:
     return msgspec.structs.replace(metadata, fields=tuple(fields))
 
 
-def _replace(metadata: Metadata, name: str, value: str) -> Metadata:
-    fields = tuple((key, value if key.lower() == name.lower() else old) for key, old in metadata.fields)
-    return msgspec.structs.replace(metadata, fields=fields)
-
-
-def _requirement(text: str) -> Requirement | None:
+def parse_requirement(text: str) -> Requirement | None:
+    """A requirement; ``None`` for what old metadata may hold and PEP 508 forbids."""
     try:
         return Requirement(text)
     except InvalidRequirement:
-        return None  # old metadata may hold what PEP 508 forbids; it is kept as it is
+        return None
 
 
-def _same_place(old: Requirement | None, new: Requirement) -> bool:
-    return (
-        old is not None
-        and canonicalize_name(old.name) == canonicalize_name(new.name)
-        and str(old.marker) == str(new.marker)
-    )
+def same_place(old: Requirement, new: Requirement) -> bool:
+    """Whether two requirements are on the same distribution under the same marker: one replaces the other."""
+    return canonicalize_name(old.name) == canonicalize_name(new.name) and str(old.marker) == str(new.marker)
+
+
+def _replace(metadata: Metadata, name: str, value: str) -> Metadata:
+    fields = tuple((key, value if key.lower() == name.lower() else old) for key, old in metadata.fields)
+    return msgspec.structs.replace(metadata, fields=fields)
 
 
 def _is_version(text: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.tags import parse_tag
+from packaging.tags import compatible_tags, cpython_tags, parse_tag
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.libraries.policy import lowest_policy, symbol_needs
@@ -66,6 +66,27 @@ def compute_tags(
         return Tags(python=".".join(pythons), abi=".".join(abis), platform=platform)
     interpreter, abi = _python_tags(elfs, python)
     return Tags(python=interpreter, abi=abi, platform=platform)
+
+
+def takes(python: str, tags: Iterable[str]) -> bool:
+    """Whether CPython ``python`` (``3.11``, ``3.13t``) takes a wheel with one of these tags, platforms aside.
+
+    Raises:
+        ValueError: ``python`` is no version of CPython.
+    """
+    found = _PYTHON.fullmatch(python)
+    if found is None:
+        raise ValueError(f"{python!r} is no version of CPython")
+    version = (int(found[1]), int(found[2]))
+    interpreter = f"cp{found[1]}{found[2]}"
+    taken = {
+        (tag.interpreter, tag.abi)
+        for tag in (
+            *cpython_tags(version, [interpreter + found[3]], ["any"]),
+            *compatible_tags(version, interpreter, ["any"]),
+        )
+    }
+    return any((tag.interpreter, tag.abi) in taken for text in tags for tag in parse_tag(text))
 
 
 def platform_tag(elfs: Mapping[str, ElfFacts], policies: Sequence[Policy]) -> str:

@@ -10,6 +10,7 @@ from axletree.recipe.checks.axes import add_hint, missing_axes, twice
 from axletree.recipe.checks.texts import has_values, values_at
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.faults import Fault
+from axletree.recipe.model import Package
 from axletree.recipe.placeholders import fill, scan
 from axletree.recipe.properties import properties_at
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
     from axletree.recipe.axes import Variant
     from axletree.recipe.faults import Path
-    from axletree.recipe.model import Package, Recipe, Test
+    from axletree.recipe.model import Recipe, Test
 
 _TOLD_BY_TAG = ("python", "platform")
 """Axes that a wheel's file name tells apart by its tags, without a label."""
-_OF_FILES = ("files", "exclude", "prefix", "glibc", "provided_by")
+_OF_FILES = ("files", "exclude", "prefix", "glibc", "provided_by", "relabel")
 """Keys that say something of files, which a metapackage has none of."""
 _FORMAT_OF = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
 """Installer -> the format that it takes."""
@@ -50,9 +51,9 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
 
 def _metapackage_faults(package: Package, path: Path) -> Iterator[Fault]:
     """A package without a stage has no files, so it must require something."""
-    default: dict[str, object] = {"files": ("**",), "exclude": (), "prefix": "", "glibc": None, "provided_by": {}}
+    default = Package()
     for key in _OF_FILES:
-        if getattr(package, key) != default[key]:
+        if getattr(package, key) != getattr(default, key):
             yield Fault(
                 path=(*path, key.replace("_", "-")), message="a package without `from` has no files",
                 hint="name the stage whose tree has them: from = ..., or leave this out",

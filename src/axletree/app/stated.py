@@ -1,0 +1,92 @@
+"""What a recipe says of its packages, and where: for stages that compare it with what is built.
+
+None of it can change a result, only refuse one, so it is in no key: a package with another name builds nothing anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from axletree.app.recipes import problem_at
+from axletree.execute.agreeing import EXPECTED, STATED, Expected, Stated
+from axletree.package.wheel.agreement import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.core.errors import Problem
+    from axletree.plan.graph import PlannedStage
+    from axletree.recipe.target import Target, TargetPackage, TargetStage
+
+_PACKS = frozenset({"pack", "pack-conda"})
+_OF_PACKAGE = ("local", "requires-python", "requires")
+
+
+def stated_facts(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> dict[str, Any]:
+    """The facts of a stage that builds or packs; none of others.
+
+    Args:
+        loaded: the recipe.
+        target: one of the variants that share the stage.
+        stage: of the plan.
+    """
+    if stage.action in _PACKS:
+        name = stage.step.parameters["package"]["name"]
+        package = next(each for each in target.packages if each.name == name)
+        return {STATED: msgspec.to_builtins(_stated(loaded, package))}
+    if stage.action == "build":
+        expected = [
+            Expected(wanted=_wanted(package, target), stated=_stated(loaded, package))
+            for package in _packages_of(target, stage.step.name)
+        ]
+        return {EXPECTED: msgspec.to_builtins(expected)}
+    return {}
+
+
+def _packages_of(target: Target, built: str) -> Iterator[TargetPackage]:
+    """Packages that get the metadata of what a stage builds."""
+    stages = {stage.name: stage for stage in target.stages}
+    for package in target.packages:
+        stage = stages.get(package.stage or "")
+        while stage is not None and _keeps_metadata(stage):
+            stage = stages.get(stage.inputs[0])
+        if stage is not None and stage.name == built and package.formats != ("zip",):
+            yield package
+
+
+def _keeps_metadata(stage: TargetStage) -> bool:
+    """Whether the metadata of its first input stays where it is in a stage's tree; certain only where it says so."""
+    rules = stage.relocate
+    if rules is None or not stage.inputs or "." in rules.place:
+        return False
+    return not any(pattern.startswith("*") or "-info" in pattern for pattern in rules.drop)
+
+
+def _wanted(package: TargetPackage, target: Target) -> Wanted:
+    wheel = "wheel" in package.formats
+    siblings = [other.name for other in target.packages if other.stage == package.stage and "wheel" in other.formats]
+    return Wanted(
+        name=package.name,
+        version=package.version,
+        source_version=target.source.version if target.source.version != target.version else None,
+        siblings=tuple(siblings) if wheel else None,  # conda calls many distributions otherwise
+        labels=wheel,
+        relabel=package.relabel,
+    )
+
+
+def _stated(loaded: LoadedRecipe, package: TargetPackage) -> Stated:
+    table = ("packages", package.name)
+    places = {
+        "name": _place(loaded, table),
+        "version": _place(loaded, ("version",)),
+        **{key: _place(loaded, (*table, key)) for key in _OF_PACKAGE},
+    }
+    return Stated(stage=package.stage, places=places)
+
+
+def _place(loaded: LoadedRecipe, path: tuple[str, ...]) -> Problem:
+    return problem_at(loaded, path, "")
