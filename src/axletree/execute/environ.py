@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json, digest_of
 from axletree.execute.environments import uv_cache
+from axletree.host.files import replace_file
 from axletree.host.jobserver import job_tokens, takes_tokens
 from axletree.host.sandbox import read_only
 from axletree.host.tools import SYSTEM_PATH, find_programs
@@ -36,7 +37,7 @@ _WRAPPED_COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++")
 """Not nvcc: where it is called from tells PyTorch and nvcc itself where the CUDA toolkit is."""
 _TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
 """Programs whose installation is found by the folder that they lie in: a link elsewhere would mislead."""
-_MAPS = "maps"
+MAPS = "maps"
 """File of a folder that several environments compile in: the flags that keep its paths out of what is compiled."""
 _NUMBERS_OF_JOBS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
@@ -220,7 +221,7 @@ def _steady_maps(context: Context, root: Path, venv: Path | None) -> list[str]:
 
     So environments and interpreters are named by the folders that hold them, and a kept folder keeps its flags.
     """
-    record = root / _MAPS
+    record = root / MAPS
     if record.exists():
         return record.read_text(encoding="utf-8").splitlines()
     flags = [f"-ffile-prefix-map={root}=."]
@@ -229,7 +230,7 @@ def _steady_maps(context: Context, root: Path, venv: Path | None) -> list[str]:
         python = (venv / "bin" / "python").resolve().parents[1]
         if not python.is_relative_to("/usr"):
             flags.append(f"-ffile-prefix-map={python.parent}=/python")
-    record.write_text("\n".join(flags), encoding="utf-8")
+    replace_file(record, "\n".join(flags).encode())  # half of them would be other flags for all that is compiled
     return flags
 
 
