@@ -31,6 +31,8 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """What was done to a folder after a kill."""
 
     removed: int
+    objects: int
+    """Of those, what compilers write."""
     kept: int
     """Files that were there before the build that was killed."""
 
@@ -71,7 +73,7 @@ def remove_written(folder: Path, mark: Path, *, ours: Callable[[Path], bool]) ->
         OSError: something can't be removed.
     """
     began = mark.stat().st_mtime_ns
-    removed = kept = 0
+    removed = objects = kept = 0
     for place, folders, names in os.walk(folder):
         links = [name for name in folders if Path(place, name).is_symlink()]
         for name in (*names, *links):
@@ -81,9 +83,10 @@ def remove_written(folder: Path, mark: Path, *, ours: Callable[[Path], bool]) ->
             if path.lstat().st_ctime_ns >= began:
                 path.unlink()
                 removed += 1
+                objects += name.endswith(".o")
             else:
                 kept += 1
-    return Left(removed=removed, kept=kept)
+    return Left(removed=removed, objects=objects, kept=kept)
 
 
 def _boot() -> str:

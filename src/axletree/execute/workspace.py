@@ -206,4 +206,6 @@ def _mend(context: Context, root: Path) -> bool:
     left = remove_written(root, mark, ours=known.__contains__)
     context.log.say(f"the last attempt was killed: {left}")
     mark.unlink()
+    if left.objects:
+        context.notes.cache_expected = "the attempt that was killed had compiled into it"
     return left.removed > 0
