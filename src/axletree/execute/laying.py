@@ -58,7 +58,7 @@ def lay_out(store: Store, digest: Digest, folder: Path, *, scratch: Path) -> Non
         CorruptBlob: content is missing or is not what its name says.
     """
     wanted = store.get_tree(digest)
-    with disk_errors(store):
+    with disk_errors(store, target=folder):
         remove_leftovers(listing_of(folder))
         before = _read(listing_of(folder))
         if before is None or not folder.is_dir() or folder.is_symlink():
