@@ -27,6 +27,7 @@ _REFUSED = frozenset(
         "missing_cache_file",
         "modified_input_file",
         "multiple_source_files",
+        "not_tried_with_this_compiler",
         "output_to_stdout",
         "unsupported_code_directive",
         "unsupported_compiler_option",
@@ -35,7 +36,7 @@ _REFUSED = frozenset(
         "unsupported_source_language",
     }
 )
-"""Counters of calls that were passed on to the compiler. The first of our launcher's own is ``depends_on_the_gpu``."""
+"""Counters of calls that were passed on. ``depends_on_the_gpu`` and ``not_tried_...`` are our launcher's own."""
 _LINK = "called_for_link"
 """Of a call that names an output other than an object; nvcc compiles all the same, to PTX for one."""
 _GPU = (".cu", ".hip")

@@ -2,7 +2,8 @@
 
 C and C++ compilers get it by a folder of links named like them, first on PATH: that works for every build system. nvcc
 can't be found there, since where it lies tells PyTorch and others where the CUDA toolkit is. So whoever calls it is
-told a launcher: CMake and PyTorch by their variables, and others by ``NVCC``, if the stage declares nvcc.
+told a launcher: CMake and PyTorch by their variables, and others by ``NVCC``, if the stage declares nvcc. HIP compilers
+are not: whether ccache sees all that they read was never tried.
 
 The cache cannot change a result, so it is in no key: none of this may lead to another compiler than without it.
 """
@@ -34,16 +35,14 @@ _LINKED = ("cc", "c++", "gcc", "g++", "clang", "clang++")
 _STATS = "ccache.log"
 _LAUNCHER = """\
 #!/bin/sh
-# LAUNCHER COMPILER ARGUMENT...: calls a compiler for GPU code through ccache.
+# LAUNCHER NVCC ARGUMENT...: calls nvcc through ccache, in a way in which no call gets the object of another one.
 #
-# ccache (4.14) takes calls of nvcc for the same that are not: -c and -dc, with and without "-Xcompiler -fPIC", with
-# other flags in NVCC_APPEND_FLAGS. So all words that name no file are hashed once more, by a namespace. Which nvcc it
-# is tells its version, with the number of its build: the file is often a script, and only one of several programs.
+# ccache (4.14) preprocesses once, as for one GPU. Code and headers of the host, or of another GPU, it does not see, and
+# gives an old object when they change. So it works in its depend mode, by what nvcc itself says that it has read (-MD).
+# It takes calls for the same that are not: -c and -dc, with and without "-Xcompiler -fPIC", with other flags in
+# NVCC_APPEND_FLAGS. So all words that name no file are hashed once more, by a namespace. Which nvcc it is tells its
+# version, with the number of its build: the file is often a script, and only one of several programs.
 ccache='@CCACHE@' links='@LINKS@'
-
-past() { # what is not to be cached is counted as ccache does it
-  [ -z "$CCACHE_STATSLOG" ] || printf '# %s\\n%s\\n' "$source" "$why" >> "$CCACHE_STATSLOG"
-}
 
 note() { # a word that makes another result, unless it is a path: those ccache knows by their content
   case $before,$1 in
@@ -53,10 +52,13 @@ note() { # a word that makes another result, unless it is a path: those ccache k
   *) words="$words $1" ;;
   esac
   case $before,$1 in
-  *,-arch=native | *,--gpu-architecture=native | *,--*-arch=native) why=depends_on_the_gpu ;;
+  *,-arch=native | *,--gpu-architecture=native) why=depends_on_the_gpu ;;
   -arch,native | --gpu-architecture,native) why=depends_on_the_gpu ;;
   *,-keep | *,--keep | *,-keep-dir | *,--keep-dir | *,-time | *,--time) why=unsupported_compiler_option ;;
-  *,*.cu | *,*.hip) source=$1 ;;
+  *,-MMD | *,--generate-nonsystem-dependencies-with-compile) why=unsupported_compiler_option ;;
+  *,-MD | *,--generate-dependencies-with-compile) lists=1 ;;
+  *,-c | *,-dc | *,-dw | *,--compile | *,--device-c | *,--device-w) compiles=1 ;;
+  *,*.cu) source=$1 ;;
   esac
   before=$1
 }
@@ -65,7 +67,9 @@ note() { # a word that makes another result, unless it is a path: those ccache k
 path=:$PATH:
 case $path in *":$links:"*) path=${path%%":$links:"*}:${path#*":$links:"} ;; esac
 path=${path#:} PATH=${path%:}
-words="$NVCC_PREPEND_FLAGS|$NVCC_APPEND_FLAGS|$NVCC_CCBIN|" before='' source='' why='' count=$# set=''
+export PATH
+case ${1##*/} in nvcc*) why='' ;; *) why=not_tried_with_this_compiler ;; esac
+words="$NVCC_PREPEND_FLAGS|$NVCC_APPEND_FLAGS|$NVCC_CCBIN|" before='' source='' lists='' compiles='' count=$# first=1
 while [ "$count" -gt 0 ]; do
   word=$1 count=$((count - 1))
   shift
@@ -80,24 +84,23 @@ while [ "$count" -gt 0 ]; do
     for inner in $(cat "${word#-*=}"); do note "$inner"; done
     set +f
     ;;
-  *) if [ -n "$set" ]; then note "$word"; else compiler=${word##*/}; fi ;;
+  *) [ -n "$first" ] || note "$word" ;;
   esac
   set -- "$@" "$word"
-  set=1
+  first=''
 done
-export PATH
-if [ -n "$why" ]; then
-  past
+[ -n "$compiles$why" ] || exec "$@"
+sum=$(printf %s "$words" | sha256sum) || why=internal_error
+if [ -n "$why" ]; then # past the cache; counted as ccache does it
+  [ -z "$CCACHE_STATSLOG" ] || printf '# %s\\n%s\\n' "$source" "$why" >> "$CCACHE_STATSLOG"
   exec "$@"
 fi
-case $compiler in
-nvcc*)
-  sum=$(printf %s "$words" | sha256sum) || exec "$@"
-  CCACHE_NAMESPACE="$CCACHE_NAMESPACE ${sum%% *}" CCACHE_COMPILERCHECK='%compiler% --version'
-  export CCACHE_NAMESPACE CCACHE_COMPILERCHECK
-  ;;
-esac
-exec "$ccache" "$@"
+export CCACHE_DEPEND=1 CCACHE_NAMESPACE="$CCACHE_NAMESPACE ${sum%% *}" CCACHE_COMPILERCHECK='%compiler% --version'
+[ -z "$lists" ] || exec "$ccache" "$@"
+"$ccache" "$@" -MD -MF "${TMPDIR:-/tmp}/nvcc.$$.d"
+code=$?
+rm -f "${TMPDIR:-/tmp}/nvcc.$$.d"
+exit $code
 """
 _NVCC = """\
 #!/bin/sh
@@ -141,7 +144,7 @@ def put_in_front(context: Context, env: dict[str, str], root: Path, *, rest: Ite
 
 
 def tell_launchers(context: Context, env: dict[str, str], links: list[str]) -> None:
-    """Tell those who call GPU compilers to do it through ccache, unless the recipe has told them otherwise.
+    """Tell those who call nvcc to do it through ccache, unless the recipe has told them otherwise.
 
     Args:
         context: the stage's surroundings.
@@ -157,8 +160,6 @@ def tell_launchers(context: Context, env: dict[str, str], links: list[str]) -> N
     nvcc = _pytorchs_nvcc(env)
     if nvcc is not None or env.get("CUDACXX"):
         env.setdefault("CMAKE_CUDA_COMPILER_LAUNCHER", launcher)
-    if any(shutil.which(name, path=env["PATH"]) for name in ("hipcc", "amdclang++")) or env.get("HIPCXX"):
-        env.setdefault("CMAKE_HIP_COMPILER_LAUNCHER", launcher)
     if nvcc is not None:
         env.setdefault("PYTORCH_NVCC", f"{launcher} {nvcc}")
     if declared is not None and env["NVCC"] == declared:
