@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from axletree.host.interpreters import find_interpreter
 from axletree.package.conda.interpreter import interpreter_packages
 from axletree.package.conda.model import CondaPackage
 from support.conda import put, text
+from support.faults import KILLED, ends_at
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -241,6 +243,33 @@ def test_an_environment_that_can_not_be_written_is_left_as_it_is(recipe: Path) -
     Path("here/.axletree-making").symlink_to("/no/such/folder/file")
     assert "can't be made: No such file" in refused(*make)
     assert Path("here/axletree-env.json").read_bytes() == before
+
+
+def test_what_was_there_is_back_where_the_new_one_can_not_be_made(recipe: Path, tmp_path: Path) -> None:
+    """After an error, and after a kill at any moment: the next call finds what there was."""
+    make = ("create", recipe, "here", "-v", "*cpu*", "--environment", "bare")
+    wrong = ("create", recipe, "here", "-v", "*rocm*", "--environment", "bare", "--toolkit", str(tmp_path / "none"))
+    assert call(*make).exit_code == 0
+    Path("here/prefix/bin").mkdir(parents=True)
+    Path("here/prefix/bin/tool").touch()
+    before = Path("here/axletree-env.json").read_bytes()
+
+    def as_before() -> bool:
+        there = sorted(path.name for path in Path("here").iterdir())
+        same = Path("here/axletree-env.json").read_bytes() == before
+        return same and there == ["axletree-env.json", "prefix"] and Path("here/prefix/bin/tool").exists()
+
+    assert "none/bin has no hipcc" in refused(*wrong)
+    assert as_before()
+    for at in itertools.count(1):
+        code = ends_at(Path.cwd() / "here", at, lambda: call(*wrong))
+        assert "none/bin has no hipcc" in refused(*wrong)
+        assert as_before(), at
+        if code != KILLED:
+            break
+    assert at > 8
+    assert call(*make).exit_code == 0  # and a good one is another one
+    assert not Path("here/prefix").exists()
 
 
 def test_a_library_under_its_soname_alone_is_linked_by_its_name(recipe: Path, tmp_path: Path) -> None:

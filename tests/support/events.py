@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from axletree.core.events import (
     Download,
     Event,
@@ -373,7 +375,12 @@ def cancelled_run() -> tuple[Event, ...]:
             and event.stage in {s.id for s in scripts if s.begin == 44.4}
         )
     ]
-    return tuple(events)
+    return tuple(
+        msgspec.structs.replace(event, keeps="folder")
+        if isinstance(event, StageStarted) and event.stage == v("build")
+        else event
+        for event in events
+    )
 
 
 def fold(events: Iterable[Event]) -> RunView:

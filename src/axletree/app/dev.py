@@ -19,11 +19,13 @@ from axletree.execute.context import Context
 from axletree.execute.diagnosing import read_failure
 from axletree.execute.editable import CONFIGURING, Need, Project
 from axletree.execute.environ import child_environment, note_environment
+from axletree.execute.killed import begin
 from axletree.execute.preparing import prepare
 from axletree.execute.process import Log, secrets_of
 from axletree.execute.workspace import Workplace, workplace_variables
 from axletree.host import devtree
 from axletree.host.devtree import FOLDER, DevState
+from axletree.host.files import replace_file
 from axletree.host.hiding import hide_start
 from axletree.host.worktree import open_worktree
 from axletree.recipe.checkouts import repositories
@@ -263,13 +265,13 @@ def _bring_up(
 def _note_settings(state: DevState, before: DevState | None, ours: Path) -> list[str]:
     """Say what differs in the settings, and note for whoever comes after a kill that they are not in effect yet."""
     if before is None:
-        (ours / CONFIGURING).write_text("configure")
+        replace_file(ours / CONFIGURING, b"configure")
         return []
     changes = changed_settings(before.settings, state.settings, pytorch=state.pytorch)
     if before.way != state.way or any(change.afresh for change in changes):
-        (ours / CONFIGURING).write_text("afresh")
+        replace_file(ours / CONFIGURING, b"afresh")
     elif changes and not (ours / CONFIGURING).exists():
-        (ours / CONFIGURING).write_text("configure")
+        replace_file(ours / CONFIGURING, b"configure")
     return [str(change) for change in changes]
 
 
@@ -344,7 +346,9 @@ def _said(need: Need, project: Project) -> list[str]:
 
 def _build(state: DevState, project: Project, need: Need, log_path: Path) -> tuple[Count, DevState]:
     running = project.scratch / _RUNNING
-    running.touch()
+    if need.killed:
+        editable.mend(project, running)
+    begin(running)
     try:
         commands = tuple(project.context.parameters.get("commands", ()))
         if commands and commands != state.prepared:

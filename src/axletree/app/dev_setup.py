@@ -21,8 +21,10 @@ from axletree.core.records import Grant, StageRequest
 from axletree.core.units import some_of
 from axletree.core.values import Digest, StageId
 from axletree.execute.environments import UV_CACHE
+from axletree.execute.laying import lay_out
 from axletree.host import machine
 from axletree.host.devtree import FOLDER, DevState, digests, stamps
+from axletree.host.files import replace_file
 from axletree.host.tools import SYSTEM_PATH, TOOLCHAIN, find_programs
 from axletree.host.venvs import add_wheels, create_venv
 from axletree.plan.admission import cost_of
@@ -117,7 +119,7 @@ def set_up(
         )
         fresh = _have_venv(wanted.venv, prepared.interpreters[version], environments, store, ours=ours)
     inputs = {name: trees[stage] for name, stage in part.inputs.items()}
-    _lay_out(wanted.tree, inputs, before.inputs if before is not None else {}, store)
+    _lay_out(wanted.tree, inputs, store)
     state = _state(wanted, before, prepared, part, environments=environments if parts else (), inputs=inputs)
     return msgspec.structs.replace(state, project={}) if fresh else state
 
@@ -246,7 +248,8 @@ def _have_venv(
             venv.rename(venv.with_name(f"{venv.name}-{time.strftime('%Y%m%dT%H%M%S')}"))
     elif venv.exists():
         venv.rmdir()
-    fresh = not venv.exists()
+    known = _read_mark(mark)
+    fresh = known is None or not known["environments"]  # killed before that was noted: nothing else is in it either
     with tempfile.TemporaryDirectory(prefix="dev-", dir=store.cache) as name:
         scratch = Path(name)
         environ = {"PATH": ":".join(SYSTEM_PATH), "HOME": name, "LC_ALL": "C.UTF-8"}
@@ -258,8 +261,9 @@ def _have_venv(
                 add_wheels(venv, wheels, uv_cache=cache, environ=environ)
             else:
                 create_venv(venv, interpreter=interpreter, lock_folder=wheels, uv_cache=cache, environ=environ)
+                replace_file(mark, msgspec.json.encode({**held, "environments": []}))
             remove_tree(wheels)
-    mark.write_bytes(msgspec.json.encode(held))
+    replace_file(mark, msgspec.json.encode(held))
     return fresh
 
 
@@ -270,13 +274,10 @@ def _read_mark(mark: Path) -> dict[str, Any] | None:
         return None
 
 
-def _lay_out(tree: Path, inputs: Mapping[str, Digest], before: Mapping[str, Digest], store: Store) -> None:
+def _lay_out(tree: Path, inputs: Mapping[str, Digest], store: Store) -> None:
     """Lay the trees of other stages out beside the build folder."""
     for name, digest in inputs.items():
-        folder = tree / FOLDER / f"in-{name}"
-        if before.get(name) != digest or not folder.is_dir():
-            remove_tree(folder)
-            store.materialise(digest, folder)
+        lay_out(store, digest, tree / FOLDER / f"in-{name}", scratch=tree / FOLDER / f"changed-{name}")
 
 
 def _state(

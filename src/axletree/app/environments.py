@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ from axletree.recipe.target import resolve
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.environment.apply import Change
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 PLACE = Path(".axletree") / "env"
 """Where environments are made if nothing else is said."""
 _MAKING = ".axletree-making"
+_BEFORE = ".axletree-before"
+"""Folder for the parts of an environment that is being replaced."""
+_PARTS = (PREFIX, "links", "headers")
 """File of an environment's folder that is there while it is made: the folder is ours, and not whole."""
 
 
@@ -95,32 +99,31 @@ def create(
     if toolkit is not None and _world(target) == "cpu":
         raise UsageError(f"--toolkit is of a GPU toolkit, and variant {target.variant} has no GPU")
     place = (folder or place_of(environment, target)).absolute()
-    _claim(place)
-    prefix = place / PREFIX
-    say(f"making {environment.name} for {target.variant} in {place}")
-    content = install(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
-    layers = _layers(environment, prefix, place)
-    world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
-    layers, notes = _worked_around(ordered(layers, layer, world), place, environ)
-    order = order_of(layers)
-    description = Description(
-        folder=str(place),
-        recipe=wanted.recipe,
-        variant=target.variant,
-        name=environment.name,
-        provider=environment.provider,
-        python=environment.python,
-        requires=environment.requires,
-        channels=channel_addresses(environment, loaded),
-        toolkit=root,
-        packages=content,
-        order=order,
-        deltas=deltas_of(layers, order),
-        notes=notes,
-    )
-    replace_file(place / FILE, msgspec.json.format(msgspec.json.encode(description), indent=1))
-    (place / _MAKING).unlink()
-    return description
+    with _claimed(place):
+        prefix = place / PREFIX
+        say(f"making {environment.name} for {target.variant} in {place}")
+        content = install(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
+        layers = _layers(environment, prefix, place)
+        world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
+        layers, notes = _worked_around(ordered(layers, layer, world), place, environ)
+        order = order_of(layers)
+        description = Description(
+            folder=str(place),
+            recipe=wanted.recipe,
+            variant=target.variant,
+            name=environment.name,
+            provider=environment.provider,
+            python=environment.python,
+            requires=environment.requires,
+            channels=channel_addresses(environment, loaded),
+            toolkit=root,
+            packages=content,
+            order=order,
+            deltas=deltas_of(layers, order),
+            notes=notes,
+        )
+        replace_file(place / FILE, msgspec.json.format(msgspec.json.encode(description), indent=1))
+        return description
 
 
 def _layers(environment: TargetEnvironment, prefix: Path, place: Path) -> tuple[Layer, ...]:
@@ -175,32 +178,60 @@ def _default(target: Target, file: str) -> str:
     )
 
 
-def _claim(place: Path) -> None:
-    """Have the folder for ourselves: empty, or what we made there before is removed."""
+@contextmanager
+def _claimed(place: Path) -> Iterator[None]:
+    """Have the folder for ourselves. An environment that we made there before is back if the new one can't be made.
+
+    What is installed can't be moved, so the new one must be made in its place, and the old one waits beside it. Where a
+    kill came between, the next call puts the old one back before it begins.
+    """
     if ":" in str(place):
         hint = "name a folder without one"
         raise UsageError(Problem(file=str(place), message="has a colon, which parts the folders of PATH", hint=hint))
     if place.exists() and not place.is_dir():
         raise UsageError(Problem(file=str(place), message="is no folder"))
-    try:
-        if place.is_dir() and any(place.iterdir()):
-            _empty(place)
-        place.mkdir(parents=True, exist_ok=True)
-        (place / _MAKING).touch()
-    except OSError as error:
-        raise HostError(Problem(file=str(place), message=f"can't be made: {error.strerror}")) from error
-
-
-def _empty(place: Path) -> None:
-    """Remove an environment, and nothing else that lies there."""
-    if not ((place / FILE).is_file() or (place / _MAKING).is_file()):
+    if place.is_dir() and any(place.iterdir()) and not any((place / name).exists() for name in (FILE, _MAKING)):
         hint = "name another folder, or remove this one"
         raise UsageError(Problem(file=str(place), message="was not made by `axletree env create`", hint=hint))
-    (place / _MAKING).touch()
-    for path in place.iterdir():
-        if path.name in {PREFIX, "links", "headers"}:
-            remove_tree(path)
-    (place / FILE).unlink(missing_ok=True)
+    before = place / _BEFORE
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        (place / _MAKING).touch()
+        _put_back(place)
+        before.mkdir()
+        for name in (FILE, *_PARTS):
+            if (place / name).exists():
+                (place / name).rename(before / name)
+    except OSError as error:
+        raise HostError(Problem(file=str(place), message=f"can't be made: {error.strerror}")) from error
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            _put_back(place)
+            (place / _MAKING).unlink()
+        raise
+    (before / FILE).unlink(missing_ok=True)
+    remove_tree(before)
+    (place / _MAKING).unlink()
+
+
+def _put_back(place: Path) -> None:
+    """Undo what was begun in a folder: the environment that was there before is there again, or none.
+
+    Its description goes first and comes back last: while it lies among what was put aside, that is what is wanted.
+    """
+    before = place / _BEFORE
+    aside = (before / FILE).exists()
+    for name in _PARTS:
+        if aside and (before / name).exists():
+            remove_tree(place / name)
+            (before / name).rename(place / name)
+        elif not aside and not (place / FILE).exists():  # of one that never was complete
+            remove_tree(place / name)
+    if aside:
+        (before / FILE).replace(place / FILE)
+    remove_tree(before)
 
 
 def _world(target: Target) -> World:

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.build import BUILD_RULES
+from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
 from axletree.check.rules.environment import ENVIRONMENT_RULES
 from axletree.check.rules.host.all import HOST_RULES
@@ -26,6 +27,7 @@ RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
     ("What `axletree doctor` says of hosts", HOST_RULES),
     ("What `axletree env verify` says of environments", ENVIRONMENT_RULES),
     ("What a build says before it compiles", BUILD_RULES),
+    ("What a build says when it has compiled", COMPILING_RULES),
     ("What the audit says of archives that it refuses", ARCHIVE_RULES),
     ("What the audit says of wheels", DIST_RULES),
     ("What the audit says of conda packages", CONDA_RULES),

@@ -19,6 +19,9 @@ Status = Literal["waiting", "running", "done", "cached", "failed", "blocked", "c
 """``blocked``: something that it depends on failed; ``cached``: its result was in the store."""
 
 
+Keeps = Literal["nothing", "compiler-cache", "folder"]
+
+
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     time: float
     """Seconds since the epoch."""
@@ -68,6 +71,8 @@ class StageStarted(_Event, frozen=True, kw_only=True, tag="stage-started"):
     jobs: int
     log: str
     """Path of the stage's log file."""
+    keeps: Keeps = "nothing"
+    """What of the stage outlives its being stopped: its build folder, or what it compiled in the compiler cache."""
 
 
 class StageProgress(_Event, frozen=True, kw_only=True, tag="stage-progress"):

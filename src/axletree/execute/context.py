@@ -37,6 +37,16 @@ class Progress(Protocol):
         """Say it: a phase, or ``done`` of ``total`` steps or bytes."""
 
 
+@dataclass(kw_only=True)
+class Notes:
+    """What is found out on the way, beside what the action itself returns."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    cache_expected: str = ""
+    """Why much of what is compiled should come from the compiler cache; empty where nobody knows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """The surroundings of one run of one action."""
@@ -49,6 +59,7 @@ class Context:
     progress: Progress
     environ: dict[str, str] = field(default_factory=dict)
     """The user's environment. For settings only: what reaches children is composed by the action."""
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from axletree.core.errors import AxletreeError, StageError
-from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
+from axletree.core.events import Event, Keeps, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
 from axletree.core.records import Grant, StageRecord, StageRequest
 from axletree.core.values import StageId
 from axletree.execute.stage import log_file
@@ -231,7 +231,10 @@ class _Driver:
             grant=Grant(jobs=cost.jobs, memory=cost.memory, parallel=step.parallel),
         )
         log = str(log_file(self.store, request.key))
-        self.emit(StageStarted(time=time.time(), stage=stage_id, key=request.key, jobs=cost.jobs, log=log))
+        keeps: Keeps = "compiler-cache" if "ccache" in request.local else "nothing"
+        if WORKSPACE in request.local or CONTINUES in request.local:
+            keeps = "folder"
+        self.emit(StageStarted(time=time.time(), stage=stage_id, key=request.key, jobs=cost.jobs, log=log, keeps=keeps))
         self.tasks[asyncio.ensure_future(self.runner.run(request, self.emit))] = stage_id
 
     def _end(self, task: asyncio.Task[StageFinished]) -> None:

@@ -29,8 +29,10 @@ from axletree.execute.context import Context
 from axletree.execute.drivers.cmake import configure_command
 from axletree.execute.drivers.configure import check_expectations, checking
 from axletree.execute.drivers.scikit_build import INFO
+from axletree.execute.killed import has_ninja, remove_written, was_stopped
 from axletree.execute.process import check_program, run_program
 from axletree.execute.progress import describe
+from axletree.host.files import replace_file
 from axletree.host.venvs import editable_command
 from axletree.store.disk import remove_tree
 
@@ -121,6 +123,8 @@ def bring_up_to_date(project: Project, need: Need) -> Count:
     """
     if need.afresh:
         remove_tree(project.build)
+        # Done: whoever is killed from now on must not begin with this once more, and lose what it has compiled.
+        replace_file(project.scratch / CONFIGURING, b"configure")
     before = _steps(project)
     {
         "setup.py": _by_setup_py,
@@ -130,6 +134,32 @@ def bring_up_to_date(project: Project, need: Need) -> Count:
         "backend": _by_backend,
     }[project.way](project, need)
     return count_steps(before, _steps(project))
+
+
+def mend(project: Project, mark: Path) -> None:
+    """Remove from the build folder what a killed build may have half written, unless ninja knows what is whole.
+
+    After a start of the machine the whole of it: what was written may never have come to the disk.
+
+    Args:
+        project: the tree; what is not in its build folder may be the user's own work, and is not touched.
+        mark: what :func:`axletree.execute.killed.begin` made when the build began.
+
+    Raises:
+        OSError: something can't be removed.
+    """
+    if not _is_ours(project):
+        return
+    if was_stopped(mark):
+        remove_tree(project.build)
+    elif not has_ninja(project.build):
+        left = remove_written(project.build, mark, ours=lambda _: False)
+        project.context.log.say(f"the last build was killed: {left}")
+
+
+def _is_ours(project: Project) -> bool:
+    """Whether the build folder is beside our own files, and nobody else's."""
+    return project.build.is_relative_to(project.scratch)
 
 
 def find_installed(project: Project) -> Installed:
@@ -231,7 +261,7 @@ def _by_cmake(project: Project, need: Need) -> None:
     if project.venv is not None:
         folders = sorted({str(path.parent) for path in _module_files(project)})
         for site in project.venv.glob("lib/python*/site-packages"):
-            (site / _PATHS).write_text("".join(f"{folder}\n" for folder in folders), encoding="utf-8")
+            replace_file(site / _PATHS, "".join(f"{folder}\n" for folder in folders).encode())
 
 
 def _by_backend(project: Project, _need: Need) -> None:
@@ -260,8 +290,10 @@ def _in_effect(project: Project) -> None:
 
 def _compile(project: Project, need: Need, *words: str) -> None:
     project.context.progress("compiling")
-    # What a killed compiler half wrote, make takes for finished; ninja's log says what is.
-    clean = ["--clean-first"] if need.killed and not (project.build / "build.ninja").exists() else []
+    # In the user's own tree nothing is removed but by the build tool. What a killed compiler half wrote, make takes for
+    # finished; ninja's log says what is.
+    blind = need.killed and not _is_ours(project) and not (project.build / "build.ninja").exists()
+    clean = ["--clean-first"] if blind else []
     _run(project, ["cmake", "--build", str(project.build), *words, *clean], what="the build")
 
 

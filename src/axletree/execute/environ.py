@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json, digest_of
+from axletree.execute.compiler_cache import link_folders, note_use, put_in_front, tell_launchers
 from axletree.execute.environments import uv_cache
+from axletree.host.files import replace_file
 from axletree.host.jobserver import job_tokens, takes_tokens
 from axletree.host.sandbox import read_only
-from axletree.host.tools import SYSTEM_PATH, find_programs
+from axletree.host.tools import SYSTEM_PATH
 from axletree.host.venvs import wheel_shelf
 from axletree.store.disk import remove_tree
 
@@ -30,13 +32,9 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_FILE = "environment.json"
 """Where a stage's variables are written down in its folder, for `axletree shell`."""
-_CACHE_SIZE = "10G"
-"""Of the compiler cache: what was not used for longest goes."""
-_WRAPPED_COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "clang++")
-"""Not nvcc: where it is called from tells PyTorch and nvcc itself where the CUDA toolkit is."""
 _TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
 """Programs whose installation is found by the folder that they lie in: a link elsewhere would mislead."""
-_MAPS = "maps"
+MAPS = "maps"
 """File of a folder that several environments compile in: the flags that keep its paths out of what is compiled."""
 _NUMBERS_OF_JOBS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
@@ -67,14 +65,14 @@ def child_environment(
     env = _base(context)
     tools = _declared_tools(context)
     path = [str(venv / "bin")] if venv is not None else []
-    if compiles:
-        path += _compiler_cache(context, env, root, rest=[*tools, *SYSTEM_PATH])
-    env["PATH"] = ":".join(dict.fromkeys([*path, *tools, *SYSTEM_PATH]))
+    cache = put_in_front(context, env, root, rest=[*tools, *SYSTEM_PATH]) if compiles else []
+    env["PATH"] = ":".join(dict.fromkeys([*path, *cache, *tools, *SYSTEM_PATH]))
     if venv is not None:
         env["VIRTUAL_ENV"] = str(venv)
     env |= {name: value for name, value in context.request.ingredients.get("environ", {}).items() if value is not None}
     env |= context.parameters.get("env", {})
     if compiles:
+        tell_launchers(context, env, cache)
         flags = _steady_maps(context, root, venv) if steady else _maps(root, venv)
         for variable in ("CFLAGS", "CXXFLAGS"):
             env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
@@ -84,9 +82,11 @@ def child_environment(
             stack.enter_context(_parallelism(context, env))
         note_environment(context, env)
         uv = uv_cache(context)
-        shared = (store.environments, uv, wheel_shelf(uv), _link_folders(store))
+        shared = (store.environments, uv, wheel_shelf(uv), link_folders(store))
         stack.enter_context(read_only([*shared, *sealed]))
         yield env
+    if compiles:
+        note_use(context)
 
 
 def note_environment(context: Context, env: Mapping[str, str]) -> None:
@@ -135,13 +135,9 @@ def _declared_tools(context: Context) -> list[str]:
     return [str(_links(context.store, links)), *folders] if links else folders
 
 
-def _link_folders(store: Store) -> Path:
-    return store.cache / "tools"
-
-
 def _links(store: Store, links: Mapping[str, str]) -> Path:
     """A folder with these links, name -> target, at a path that follows from them."""
-    folder = _link_folders(store) / digest_of(canonical_json(dict(links)))[:24]
+    folder = link_folders(store) / digest_of(canonical_json(dict(links)))[:24]
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -156,49 +152,6 @@ def _links(store: Store, links: Mapping[str, str]) -> Path:
         if not folder.is_dir():  # else another process was faster
             raise
     return folder
-
-
-def _ccache_links(store: Store, names: tuple[str, ...], ccache: str) -> Path:
-    """A folder of links to ccache at a path that does not tell where ccache is.
-
-    Build folders that are kept hold the compiler's path in each command: with ccache somewhere else, which changes
-    nothing of what is compiled, everything would be compiled again.
-    """
-    folder = _link_folders(store) / f"ccache-{digest_of(canonical_json(list(names)))[:16]}"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        link = folder / name
-        if not link.is_symlink() or os.readlink(link) != ccache:  # noqa: PTH115 (as it is written)
-            fresh = folder / f".{name}.{os.urandom(4).hex()}"
-            fresh.symlink_to(ccache)
-            fresh.replace(link)
-    return folder
-
-
-def _compiler_cache(context: Context, env: dict[str, str], root: Path, *, rest: Iterable[str]) -> list[str]:
-    """Put ccache in front of the compilers on the rest of PATH, by a folder of links named like them.
-
-    Links work for every build system, where ``CMAKE_CXX_COMPILER_LAUNCHER`` or ``CC="ccache gcc"`` work for some. The
-    cache cannot change a result, so it is in no key.
-    """
-    ccache = context.request.local.get("ccache")
-    if ccache is None:
-        return []
-    # A link for a compiler that is not there would be found by those who only look whether it is.
-    found = find_programs(_WRAPPED_COMPILERS, os.pathsep.join(rest), but_for=frozenset({"ccache"}))
-    if not found:
-        return []
-    folder = _ccache_links(context.store, tuple(sorted(found)), ccache)
-    env["CCACHE_DIR"] = str(context.store.cache / "ccache")
-    env["CCACHE_MAXSIZE"] = _CACHE_SIZE
-    if root == context.work:
-        # The folder is another one for each key. Not in a kept workspace: there make reads the dependency files, and
-        # would not know its targets by the relative paths that ccache writes into them.
-        env["CCACHE_BASEDIR"] = str(root)
-    env["CCACHE_COMPILERCHECK"] = "content"
-    env["CCACHE_NOHASHDIR"] = "1"
-    env["TORCH_NO_COMPILER_WRAPPER"] = "1"  # PyTorch puts ccache in front by itself, a second time
-    return [str(folder)]
 
 
 def _maps(root: Path, venv: Path | None) -> list[str]:
@@ -220,7 +173,7 @@ def _steady_maps(context: Context, root: Path, venv: Path | None) -> list[str]:
 
     So environments and interpreters are named by the folders that hold them, and a kept folder keeps its flags.
     """
-    record = root / _MAPS
+    record = root / MAPS
     if record.exists():
         return record.read_text(encoding="utf-8").splitlines()
     flags = [f"-ffile-prefix-map={root}=."]
@@ -229,7 +182,7 @@ def _steady_maps(context: Context, root: Path, venv: Path | None) -> list[str]:
         python = (venv / "bin" / "python").resolve().parents[1]
         if not python.is_relative_to("/usr"):
             flags.append(f"-ffile-prefix-map={python.parent}=/python")
-    record.write_text("\n".join(flags), encoding="utf-8")
+    replace_file(record, "\n".join(flags).encode())  # half of them would be other flags for all that is compiled
     return flags
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from axletree.execute.process import check_program
 from axletree.host.archive import digest_file
+from axletree.host.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from axletree.execute.context import Context
     from axletree.execute.workspace import Workplace
 
-_RECORD = "prepared.json"
+PREPARED = "prepared.json"
+"""File of a kept folder: what the commands wrote there, and when it came out otherwise than before."""
 _CLOCK = 20_000_000
 """Nanoseconds by which a file system's clock may be behind: it ticks with the kernel's timer."""
 
@@ -48,7 +50,7 @@ def prepare(context: Context, place: Workplace, source: Path, build: Path, env: 
         progress=context.progress,
         what="a command of the stage",
     )
-    record = place.root / _RECORD
+    record = place.root / PREPARED
     before = _read(record)
     now: _Prepared = {}
     for path in _written(source, build, since=began):
@@ -59,7 +61,7 @@ def prepare(context: Context, place: Workplace, source: Path, build: Path, env: 
             os.utime(path, ns=(last[1], last[1]))
             time_now = last[1]
         now[name] = (digest, time_now)
-    record.write_bytes(msgspec.json.encode({**before, **now}))
+    replace_file(record, msgspec.json.encode({**before, **now}))
 
 
 def _written(source: Path, build: Path, *, since: int) -> Iterator[Path]:

@@ -105,6 +105,8 @@ def _attempt(
         context = Context(request=request, store=store, work=work, log=log, progress=progress, environ=dict(environ))
         with _sampled_memory(request, emit) as peak:
             outcome = action(context)
+        facts, findings = {**context.notes.facts, **outcome.facts}, (*outcome.findings, *context.notes.findings)
+        outcome = msgspec.structs.replace(outcome, facts=facts, findings=findings)
         record = _record(request, outcome, started=started, peak=peak[0])
         record = store.put_record(record)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)

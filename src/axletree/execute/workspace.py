@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from axletree.core.trees import Entry, Tree
 from axletree.core.values import key_of
+from axletree.execute.environ import MAPS
+from axletree.execute.killed import begin, has_ninja, remove_written, was_stopped
+from axletree.execute.laying import holds, laid_out, lay_out, listing_of, remove_leftovers
+from axletree.execute.preparing import PREPARED
+from axletree.host.files import replace_file
 from axletree.recipe.target import input_variable
-from axletree.store.disk import remove_tree
+from axletree.store.disk import disk_errors, remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,10 +40,10 @@ CONTINUES = "continues"
 """Name of the one in which it goes on, if it can."""
 
 _INPUT = "in:"
-_NINJA_LOG = ".ninja_log"
-
-_Stamp = tuple[int, int]
-"""Time of the last change in nanoseconds, and size: what build tools go by."""
+_SETTINGS = "settings"
+_RUNNING = "running"
+_OURS = frozenset({_SETTINGS, _RUNNING, MAPS, PREPARED})
+"""Files of our own in a workspace, beside the listings of what is laid out."""
 
 
 class Workplace(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,13 +56,6 @@ class Workplace(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a stage -> its tree."""
     state: Path | None
     """What is kept for the next run; ``None`` unless the stage asked for it."""
-
-
-class _Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What was laid into a folder."""
-
-    tree: Tree
-    stamps: dict[str, _Stamp]
 
 
 def workplace_variables(context: Context, place: Workplace) -> dict[str, str]:
@@ -99,7 +96,7 @@ def open_workplace(context: Context, *, settings: Any = None, alone: bool = Fals
             context.store.materialise(digest, context.work / folder)
         yield _workplace(context.work, trees, state=None)
         return
-    with _taken(context, name, trees, lambda root: _open(root, wanted)) as place:
+    with _taken(context, name, trees, lambda root: _open(context, root, wanted)) as place:
         assert place is not None  # noqa: S101 (an own workspace is made where there is none)
         yield place
 
@@ -112,18 +109,24 @@ def _taken(
     short = hashlib.sha256(name.encode()).hexdigest()[:24]
     root = context.store.workspaces / short
     with context.store.lock(f"workspace-{short}"):
-        if not enter(root):
-            yield None
-            return
-        os.utime(root)  # for `store gc`: it is in use
-        for folder, digest in trees.items():
-            _sync(context, digest, root / folder, root / f"{folder}.json")
-        state = root / "state"
-        state.mkdir(exist_ok=True)
-        mark = root / "running"
-        mark.touch()
+        with disk_errors(context.store):
+            if not enter(root):
+                yield None
+                return
+            os.utime(root)  # for `store gc`: it is in use
+            mended = _mend(context, root)
+            for folder, digest in trees.items():
+                lay_out(context.store, digest, root / folder, scratch=context.work / f"changed-{folder}")
+            (root / "state").mkdir(exist_ok=True)
+            mark = root / _RUNNING
+            begin(mark)
         try:
-            yield _workplace(root, trees, state=state)
+            yield _workplace(root, trees, state=root / "state")
+        except Exception:
+            if mended:  # perhaps it relied on what was removed: better all anew than the same error for ever
+                context.log.say("it failed where files of a killed attempt were removed: the next one starts afresh")
+                (root / _SETTINGS).unlink(missing_ok=True)
+            raise
         finally:  # not reached by an attempt that is killed
             mark.unlink(missing_ok=True)
 
@@ -154,94 +157,55 @@ def _all_settings(context: Context) -> dict[str, Any]:
     return {**ingredients, "inputs": inputs}
 
 
-def _open(root: Path, settings: str) -> bool:
+def _open(context: Context, root: Path, settings: str) -> bool:
     """Make the workspace fit for this run: empty unless it was made with the very same settings and is whole."""
-    if not _is_whole(root, settings):
-        remove_tree(root)
+    if not _is_usable(context, root, settings):
+        _empty(root)
     root.mkdir(parents=True, exist_ok=True)
-    (root / "settings").write_text(settings)
+    remove_leftovers(root / _SETTINGS)
+    if not (root / _SETTINGS).exists():
+        replace_file(root / _SETTINGS, settings.encode())
     return True
 
 
-def _is_whole(root: Path, settings: str) -> bool:
-    written = root / "settings"
-    same = written.exists() and written.read_text() == settings
-    # What a killed attempt half wrote, make takes for finished. Ninja's log says what is: it looks after itself.
-    return same and (not (root / "running").exists() or any(root.rglob(_NINJA_LOG)))
+def _empty(root: Path) -> None:
+    """Remove a workspace. First what vouches for it: whoever is killed now leaves one that is of no use to anybody."""
+    (root / _SETTINGS).unlink(missing_ok=True)
+    remove_tree(root)
+
+
+def _is_usable(context: Context, root: Path, settings: str) -> bool:
+    written = root / _SETTINGS
+    if not written.exists() or written.read_text(encoding="utf-8") != settings:
+        return False
+    mark = root / _RUNNING
+    if mark.exists() and was_stopped(mark):
+        context.log.say("the machine stopped while the last attempt was at work: nothing in the kept folder is trusted")
+        return False
+    return True
 
 
 def _is_fit(context: Context, root: Path, settings: str, source: Digest) -> bool:
-    """Whether another stage can go on in a workspace: of the same settings, whole, and of the same source."""
-    if not _is_whole(root, settings):
+    """Whether another stage can go on in a workspace: of the same settings, and of the same source."""
+    return _is_usable(context, root, settings) and holds(context.store, source, root / "source")
+
+
+def _mend(context: Context, root: Path) -> bool:
+    """After a kill, remove what may be half written; whether anything had to go."""
+    mark = root / _RUNNING
+    remove_leftovers(mark)
+    if not mark.exists():
         return False
-    listing = _read(root / "source.json")
-    return listing is not None and listing.tree == context.store.get_tree(source)
-
-
-def _sync(context: Context, digest: Digest, folder: Path, listing: Path) -> None:
-    """Make the folder hold a tree, touching only what differs from it; what else a build wrote there stays."""
-    wanted = context.store.get_tree(digest)
-    before = _read(listing)
-    listing.unlink(missing_ok=True)  # until the folder is right again, nothing vouches for it
-    try:
-        if before is None:
-            raise FileNotFoundError(listing)
-        _update(context, folder, before, wanted)
-    except OSError:  # never laid out, or a file now is where a folder was: from the start
-        remove_tree(folder)
-        context.store.materialise(digest, folder)
-    stamps = {entry.path: _stamp(folder / entry.path) for entry in wanted.entries if entry.kind != "directory"}
-    listing.write_bytes(msgspec.json.encode(_Listing(tree=wanted, stamps=stamps)))
-
-
-def _read(listing: Path) -> _Listing | None:
-    try:
-        return msgspec.json.decode(listing.read_bytes(), type=_Listing)
-    except (OSError, msgspec.MsgspecError):
-        return None
-
-
-def _stamp(path: Path) -> _Stamp:
-    status = path.lstat()
-    return status.st_mtime_ns, status.st_size
-
-
-def _update(context: Context, folder: Path, before: _Listing, wanted: Tree) -> None:
-    old = {entry.path: entry for entry in before.tree.entries}
-    new = {entry.path: entry for entry in wanted.entries}
-    for path in old.keys() - new.keys():
-        _remove(folder, old[path])
-    changed = [entry for entry in wanted.entries if old.get(entry.path) != entry or _touched(folder, entry, before)]
-    if not changed:
-        return
-    part = context.store.put_tree(msgspec.structs.replace(wanted, entries=tuple(changed)))
-    fresh = context.work / f"changed-{folder.name}"
-    context.store.materialise(part, fresh)
-    for entry in changed:
-        target = folder / entry.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if entry.kind == "directory":
-            target.mkdir(exist_ok=True)
-        else:
-            (fresh / entry.path).replace(target)
-    remove_tree(fresh)
-
-
-def _touched(folder: Path, entry: Entry, before: _Listing) -> bool:
-    """Whether a build changed or removed what was laid there: the next one must find it as it was."""
-    path = folder / entry.path
-    if entry.kind == "directory":
-        return not path.is_dir()
-    return not os.path.lexists(path) or _stamp(path) != before.stamps.get(entry.path)
-
-
-def _remove(folder: Path, entry: Entry) -> None:
-    """Remove what is no longer in the tree, with the folders that only it was in."""
-    path = folder / entry.path
-    if entry.kind != "directory":
-        path.unlink(missing_ok=True)
-        path = path.parent
-    with suppress(OSError):  # the first folder that holds something else
-        while path != folder:
-            path.rmdir()
-            path = path.parent
+    if has_ninja(root):
+        context.log.say("the last attempt was killed: going on where its ninja was")
+        mark.unlink()
+        return False
+    folders = [folder for folder in root.iterdir() if listing_of(folder).is_file()]
+    known = {root / name for name in _OURS} | {listing_of(folder) for folder in folders}
+    known = known.union(*map(laid_out, folders))
+    left = remove_written(root, mark, ours=known.__contains__)
+    context.log.say(f"the last attempt was killed: {left}")
+    mark.unlink()
+    if left.objects:
+        context.notes.cache_expected = "the attempt that was killed had compiled into it"
+    return left.removed > 0

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from axletree.store.layout import Layout
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files: ulimit -n 65536")
+_HINTS |= {
+    errno.EIO: "the disk reports an error: see what the kernel says of it (dmesg)",
+    errno.EROFS: "the disk can only be read; after an error the kernel makes it so: see what it says (dmesg)",
+}
+"""Advice where rights are not what is wrong."""
 
 
 @contextlib.contextmanager
@@ -54,13 +60,14 @@ def _explain(layout: Layout, error: OSError, target: Path, needs: int | None) ->
         if target.is_relative_to(layout.root):
             return StoreError(message, hint=f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`")
         return HostError(message, hint="make room there or choose another folder")
+    hint = _HINTS.get(error.errno or 0)
     path = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(target)
     if Path(path).is_relative_to(layout.root):
         return StoreError(
             f"cannot use the store: {reason}: {path}",
-            hint=f"make it yours and writable, or set {STORE_VARIABLE} to a folder that is",
+            hint=hint or f"make it yours and writable, or set {STORE_VARIABLE} to a folder that is",
         )
-    return HostError(f"{reason}: {path}", hint="check that it exists and who may read and write it")
+    return HostError(f"{reason}: {path}", hint=hint or "check that it exists and who may read and write it")
 
 
 def mount_point(path: Path) -> Path:

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.core.events import (
     Event,
+    Keeps,
     MemorySampled,
     Published,
     RunFinished,
@@ -40,6 +41,8 @@ class StageView(msgspec.Struct, frozen=True, kw_only=True):
     key: Key | None = None
     tree: Digest | None = None
     log: str | None = None
+    keeps: Keeps = "nothing"
+    """What of it outlives its being stopped."""
     progress: str = ""
     """What the stage last said of what it does."""
     done: int | None = None
@@ -163,6 +166,7 @@ def advance(stage: StageView, event: StageStarted | StageProgress | MemorySample
             jobs=event.jobs,
             key=event.key,
             log=event.log,
+            keeps=event.keeps,
             samples=stage.samples,
             peak_memory=stage.peak_memory,
         )

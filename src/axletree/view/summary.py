@@ -13,11 +13,17 @@ from axletree.view.tables import format_duration, plural, printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.view.state import RunView
+    from axletree.view.state import RunView, StageView
 
 MAX_LISTED = 10
 """Wheels, findings and unreached stages that are listed before the rest is only counted."""
 
+_KEPT = {
+    "nothing": "starts again",
+    "compiler-cache": "starts again, and finds what it compiled in the compiler cache",
+    "folder": "goes on in its build folder",
+}
+"""What becomes of a stage that was stopped, by what it keeps."""
 _KINDS = {".whl": "wheel", ".conda": "conda package", ".zip": "archive"}
 _COMMANDS = 4
 """Command lines that install something, at most."""
@@ -60,7 +66,7 @@ def summary_lines(
     lines += _findings(view)
     lines += _isolation(view)
     if view.status == "cancelled":
-        lines += ["", "finished stages are kept: the same command goes on from here"]
+        lines += ["", "finished stages are kept: the same command goes on from here", *_kept(view)]
     if report is not None:
         lines += ["", f"report: {report}"]
     if view.status == "done" and install:
@@ -68,6 +74,19 @@ def summary_lines(
         if len(install) > _COMMANDS:
             lines.append(f"  and {len(install) - _COMMANDS} more, for other variants: see the report")
     return lines
+
+
+def _kept(view: RunView) -> list[str]:
+    """What is kept of the stages that were at work."""
+    stages = [stage for stage in view.having("cancelled", "running") if stage.started is not None]
+    rest = len(stages) - MAX_LISTED
+    more = [f"  ... {rest:,} more"] if rest > 0 else []
+    return [*(f"  {stage.stage}: {_KEPT[stage.keeps]}{_steps(stage)}" for stage in stages[:MAX_LISTED]), *more]
+
+
+def _steps(stage: StageView) -> str:
+    counted = stage.keeps == "folder" and stage.done is not None and stage.total is not None
+    return f", with {stage.done:,} of {stage.total:,} steps" if counted else ""
 
 
 def _is_noop(view: RunView) -> bool:

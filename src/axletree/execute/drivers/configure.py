@@ -21,6 +21,7 @@ from axletree.buildsystem.code import is_compiled
 from axletree.buildsystem.pytorch.forwarding import ACT_ON_EACH_BUILD
 from axletree.core.errors import AxletreeError, ExpectationError, Problem, StageError
 from axletree.core.values import Digest
+from axletree.host.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,7 +68,7 @@ def make_room(context: Context, build: Path, *, env: Mapping[str, str], settings
 
 def vouch(context: Context, build: Path, *, env: Mapping[str, str], settings: Mapping[str, str]) -> None:
     """Say that a build went well in a folder, with these settings."""
-    (build / _STAMP).write_bytes(msgspec.json.encode(_stamp(context, env, settings)))
+    replace_file(build / _STAMP, msgspec.json.encode(_stamp(context, env, settings)))
 
 
 def _stamp(context: Context, env: Mapping[str, str], settings: Mapping[str, str]) -> _Stamp:
