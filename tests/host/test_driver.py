@@ -1,4 +1,4 @@
-"""The loop of a run with a runner that is told what happens: what is remembered, started again, refused, told."""
+"""The loop of a run with an executor that is told what happens: what is remembered, started again, refused, told."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def plan_of(*names: str, **parameters: str) -> Plan:
 
 @dataclass
 class Play:
-    """A runner: each stage does at its first, second ... start what the script says, and else it is done."""
+    """An executor: each stage does at its first, second ... start what the script says, and else it is done."""
 
     store: Store
     script: Mapping[str, list[StageFinished]] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from axletree.core.errors import AxletreeError, HostError, Problem, render_probl
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
 from axletree.execute.driver import Job, Result, execute
-from axletree.execute.runner import LocalRunner
+from axletree.execute.executor import LocalExecutor
 from axletree.host import machine
 from axletree.host.hiding import hide_start
 from axletree.plan.ledger import Standing
@@ -215,8 +215,8 @@ def run_plan(
         },
         keep_going=keep_going,
     )
-    runner = LocalRunner(store, environ)
-    return execute(job, store, runner, started=run_started(prepared, store), emit=tell, tick=tick)
+    executor = LocalExecutor(store, environ)
+    return execute(job, store, executor, started=run_started(prepared, store), emit=tell, tick=tick)
 
 
 def _refuse_too_large(prepared: Prepared, *, free: int) -> None:

@@ -1,4 +1,4 @@
-"""The loop of a run: instruction -> runner -> event, until every stage is in a final state."""
+"""The loop of a run: instruction -> executor -> event, until every stage is in a final state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from axletree.plan.schedule import Block, Cancel, Ended, Hit, Killed, Miss, Reso
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from axletree.execute.runner import Runner
+    from axletree.execute.executor import Executor
     from axletree.plan.admission import Cost
     from axletree.plan.graph import PlannedStage
     from axletree.plan.schedule import Instruction, Signal
@@ -85,7 +85,7 @@ _KILLED_TWICE = "it ran alone this time and with one job, after it had been kill
 def execute(
     job: Job,
     store: Store,
-    runner: Runner,
+    executor: Executor,
     *,
     started: RunStarted,
     emit: Callable[[Event], None],
@@ -96,16 +96,16 @@ def execute(
     SIGINT and SIGTERM cancel the run: nothing more starts, what runs is ended with its whole tree, and what was
     finished stays in the store.
     """
-    return asyncio.run(_Driver(job, store, runner, emit).drive(started, tick))
+    return asyncio.run(_Driver(job, store, executor, emit).drive(started, tick))
 
 
 class _Driver:
     """One run. All state changes happen in the event loop's thread, through the scheduler."""
 
-    def __init__(self, job: Job, store: Store, runner: Runner, emit: Callable[[Event], None]) -> None:
+    def __init__(self, job: Job, store: Store, executor: Executor, emit: Callable[[Event], None]) -> None:
         self.job = job
         self.store = store
-        self.runner = runner
+        self.executor = executor
         self.emit = emit
         self.resolved: dict[StageId, Resolved] = {}
         self.failures: list[StageFinished] = []
@@ -232,7 +232,7 @@ class _Driver:
         )
         log = str(log_file(self.store, request.key))
         self.emit(StageStarted(time=time.time(), stage=stage_id, key=request.key, jobs=cost.jobs, log=log))
-        self.tasks[asyncio.ensure_future(self.runner.run(request, self.emit))] = stage_id
+        self.tasks[asyncio.ensure_future(self.executor.run(request, self.emit))] = stage_id
 
     def _end(self, task: asyncio.Task[StageFinished]) -> None:
         stage_id = self.tasks.pop(task)

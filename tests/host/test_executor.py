@@ -13,7 +13,7 @@ import pytest
 
 from axletree.core.records import StageRequest
 from axletree.core.values import StageId, key_of
-from axletree.execute.runner import LocalRunner
+from axletree.execute.executor import LocalExecutor
 from axletree.store.store import Store
 from support.store import write_files
 
@@ -36,8 +36,8 @@ def run(store: Store, parameters: dict[str, Any], noise: str, folder: Path) -> S
         stage=StageId("fetch"), action="fetch", key=key_of(ingredients), ingredients=ingredients, inputs={}
     )
     events: list[Event] = []
-    runner = LocalRunner(store, {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder)})
-    return asyncio.run(runner.run(request, events.append))
+    executor = LocalExecutor(store, {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder)})
+    return asyncio.run(executor.run(request, events.append))
 
 
 NOISE = """
