@@ -25,7 +25,7 @@ from axletree.execute.executor import LocalExecutor
 from axletree.host import machine
 from axletree.host.hiding import hide_start
 from axletree.plan.ledger import Standing
-from axletree.plan.packaging import LISTINGS
+from axletree.plan.packaging import LISTINGS, root_of
 from axletree.store.blobs import CorruptBlob
 from axletree.store.layout import STORE_VARIABLE
 from axletree.view.report_data import InstallCommand
@@ -257,19 +257,14 @@ def publishable(prepared: Prepared, result: Result) -> list[tuple[PlannedStage, 
         whole = all(user in result.resolved for user in users[stage.id])
         return whole and resolved is not None and resolved.record is not None
 
-    bad = {(variant, _root(stage)) for stage in listings if not good(stage) for variant in stage.variants}
+    bad = {(variant, root_of(stage)) for stage in listings if not good(stage) for variant in stage.variants}
     found: list[tuple[PlannedStage, StageRecord]] = []
     for stage in listings:
-        if any((variant, _root(stage)) not in bad for variant in stage.variants):
+        if any((variant, root_of(stage)) not in bad for variant in stage.variants):
             record = result.resolved[stage.id].record
             assert record is not None  # noqa: S101 (it is good for some variant, so it is there)
             found.append((stage, record))
     return found
-
-
-def _root(stage: PlannedStage) -> str:
-    root: str = stage.step.parameters["root"]
-    return root
 
 
 def _install(prepared: Prepared, out: Path, published: Sequence[StageId]) -> tuple[InstallCommand, ...]:

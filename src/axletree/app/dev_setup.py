@@ -25,6 +25,10 @@ from axletree.host import machine
 from axletree.host.devtree import FOLDER, DevState, digests, stamps
 from axletree.host.tools import SYSTEM_PATH, TOOLCHAIN, find_programs
 from axletree.host.venvs import add_wheels, create_venv
+from axletree.plan.actions.build import BuildParameters
+from axletree.plan.actions.compile import CompileParameters, cmake_options
+from axletree.plan.actions.environment import EnvironmentParameters
+from axletree.plan.actions.project import ProjectParameters
 from axletree.plan.admission import cost_of
 from axletree.plan.graph import PlannedStage
 from axletree.recipe.axes import exactly, expand, select
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from axletree.app.planning import Prepared
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.events import Event
-    from axletree.host.interpreters import Interpreter
+    from axletree.core.records import Ingredients, Interpreter
     from axletree.store.store import Store
 
 _MARK = "axletree-dev.json"
@@ -61,7 +65,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """The stage, with what is not a stage of its own in an editable tree."""
 
     stage: PlannedStage
-    parameters: dict[str, Any]
+    parameters: ProjectParameters
     inputs: dict[str, StageId]
     """Name of a stage -> the one whose tree is laid out for this one."""
 
@@ -110,7 +114,7 @@ def set_up(
     trees = _run(prepared, {*parts, *tests, *part.inputs.values()}, store, environ=environ, emit=emit)
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
     if parts:
-        version = prepared.plan.stages[parts[0]].step.parameters["version"]
+        version = _python_of(prepared.plan.stages[parts[0]])
         # In our folder nobody else has one; it is without a mark where making it was interrupted.
         ours = wanted.venv.is_relative_to(wanted.tree / FOLDER) or (
             before is not None and before.venv == str(wanted.venv)
@@ -168,33 +172,50 @@ def _part(prepared: Prepared, stage: PlannedStage) -> _Part:
     PyTorch's bindings are such a part: the library is a compile stage of the same source. An editable tree is the
     whole.
     """
-    parameters = dict(stage.step.parameters)
+    parameters = stage.step.parameters
+    assert isinstance(parameters, ProjectParameters)  # noqa: S101 (only such stages are built in a tree)
     inputs = {name.removeprefix("in:"): need for name, need in stage.needs.items() if name.startswith("in:")}
-    own: dict[str, str] = parameters["env"]
-    commands: list[str] = list(parameters.get("commands", []))
-    env = own
-    if is_true(own.get("BUILD_PYTHON_ONLY", "")):
-        merged = {name: prepared.plan.stages[need] for name, need in inputs.items()}
-        merged = {name: part for name, part in merged.items() if part.action == "compile"}
-        for name, part in merged.items():
-            env = {**part.step.parameters["env"], **env}
-            commands = [command for command in commands if input_variable(name) not in command]
-            commands = [*part.step.parameters["commands"], *commands]
-            del inputs[name]
-    parameters["env"] = {name: value for name, value in env.items() if name not in SPLIT_VARIABLES}
-    parameters["commands"] = list(dict.fromkeys(commands))
+    commands, env = list(parameters.commands), parameters.env
+    if is_true(env.get("BUILD_PYTHON_ONLY", "")):
+        for name, need in list(inputs.items()):
+            library = prepared.plan.stages[need].step.parameters
+            if isinstance(library, CompileParameters):
+                env = {**library.env, **env}
+                commands = [command for command in commands if input_variable(name) not in command]
+                commands = [*library.commands, *commands]
+                del inputs[name]
+    parameters = msgspec.structs.replace(
+        parameters,
+        env={name: value for name, value in env.items() if name not in SPLIT_VARIABLES},
+        commands=tuple(dict.fromkeys(commands)),
+    )
     return _Part(stage=stage, parameters=parameters, inputs=inputs)
+
+
+def _python_of(stage: PlannedStage) -> str:
+    """The Python version of an environment's stage."""
+    parameters = stage.step.parameters
+    assert isinstance(parameters, EnvironmentParameters)  # noqa: S101 (it is one)
+    return parameters.version
+
+
+def project_parameters(request: StageRequest) -> ProjectParameters:
+    """The parameters of the stage that is built in a tree."""
+    kind = registry.action_spec(request.action).parameters
+    parameters = msgspec.convert(request.ingredients.parameters, kind)
+    assert isinstance(parameters, ProjectParameters)  # noqa: S101 (only such stages are built in a tree)
+    return parameters
 
 
 def _test_environments(prepared: Prepared, parts: list[StageId]) -> Iterator[StageId]:
     """Environments of the variant's tests, for the same Python: what is built wants something to be imported with."""
     stages = prepared.plan.stages
-    versions = {stages[part].step.parameters["version"] for part in parts}
+    versions = {_python_of(stages[part]) for part in parts}
     needs = (stage.needs.get("environment") for stage in stages.values() if stage.action == "test")
     for need in dict.fromkeys(needs):
         if need is None or need in parts or stages[need].action != "environment":
             continue
-        if stages[need].step.parameters["version"] in versions:
+        if _python_of(stages[need]) in versions:
             yield need
 
 
@@ -289,16 +310,14 @@ def _state(
     inputs: dict[str, Digest],
 ) -> DevState:
     stage, resolved = part.stage, prepared.resolved[part.stage.id]
-    ingredients = {**resolved.ingredients, "parameters": part.parameters}
+    ingredients = msgspec.structs.replace(resolved.ingredients, parameters=msgspec.to_builtins(part.parameters))
     local = planning.local_facts(prepared, stage, ccache=find_ccache())
-    source = wanted.tree / part.parameters["directory"]
+    source = wanted.tree / part.parameters.directory
     texts = _texts(source)
     era = detect_era(texts)
     way = way_of(era, texts)
-    passed: dict[str, str | None] = ingredients.get("environ", {})
-    parameters = part.parameters
     in_source = way in {"setup.py", "setuptools"}
-    build = Path(parameters["directory"]) / "build" if in_source else Path(FOLDER) / "build"
+    build = Path(part.parameters.directory) / "build" if in_source else Path(FOLDER) / "build"
     request = StageRequest(
         stage=stage.id,
         action=stage.action,
@@ -309,7 +328,7 @@ def _state(
         grant=_grant(prepared, stage),
     )
     # Linked names: what has no stamp yet, such as a compiler that is not there, is none that was used.
-    programs = stamps([*local["tools"].values(), *find_programs(TOOLCHAIN, ":".join(SYSTEM_PATH)).values()])
+    programs = stamps([*local.tools.values(), *find_programs(TOOLCHAIN, ":".join(SYSTEM_PATH)).values()])
     fresh = DevState(
         tree=str(wanted.tree),
         recipe=str(wanted.recipe),
@@ -322,9 +341,9 @@ def _state(
         pytorch=era.pytorch,
         build=build.as_posix(),
         request=request,
-        settings=_settings(ingredients, environments, inputs),
+        settings=_settings(ingredients, part.parameters, environments, inputs),
         read=read_of(wanted.recipe),
-        passed=passed,
+        passed=ingredients.environ,
         programs=programs,
     )
     if before is None:
@@ -340,14 +359,16 @@ def _state(
 
 
 def _settings(
-    ingredients: Mapping[str, Any], environments: tuple[Digest, ...], inputs: Mapping[str, Digest]
+    ingredients: Ingredients,
+    parameters: ProjectParameters,
+    environments: tuple[Digest, ...],
+    inputs: Mapping[str, Digest],
 ) -> dict[str, str]:
-    parameters = ingredients["parameters"]
     settings = settings_of(
-        environ={**ingredients.get("environ", {}), **parameters["env"]},
-        config=parameters.get("config", {}),
-        options=parameters.get("options", {}),
-        tools=ingredients.get("tools", {}),
+        environ={**ingredients.environ, **parameters.env},
+        config=parameters.config if isinstance(parameters, BuildParameters) else {},
+        options=cmake_options(parameters),
+        tools=ingredients.tools,
     )
     settings |= {f"environment {number}": digest for number, digest in enumerate(environments)}
     return settings | {f"input {name}": digest for name, digest in inputs.items()}

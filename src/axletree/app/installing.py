@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.units import some_of
-from axletree.plan.packaging import LISTINGS
+from axletree.plan.packaging import LISTINGS, root_of
 from axletree.plan.siblings import conda_called
 from axletree.view.report_data import InstallCommand
 
@@ -62,7 +62,7 @@ def wanted(
     found: dict[Place, list[Wanted]] = {}
     for target in targets:
         mine = [stage for stage in listings if target.variant in stage.variants]
-        lacking = {stage.step.parameters["root"] for stage in mine if stage.id not in there}
+        lacking = {root_of(stage) for stage in mine if stage.id not in there}
         for place, versions in _asked(target, conda_names).items():
             if place[1] not in lacking:
                 _join(found.setdefault(place, []), Wanted(variants=(target.variant,), versions=versions))

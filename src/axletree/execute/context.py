@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from axletree.core.findings import Finding
 from axletree.core.values import Digest
+from axletree.plan.actions.spec import Facts, Parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from axletree.core.records import Grant, StageRequest
+    from axletree.core.records import Grant, Ingredients, StageRequest
     from axletree.core.trees import Tree
     from axletree.execute.process import Log
     from axletree.store.store import Store
+
+
+P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,8 +29,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     tree: Digest
     """Digest of a tree that is in the store."""
-    facts: dict[str, Any] = {}
-    """Small results for later steps and the report."""
+    facts: Facts = Facts()
+    """Small results for later stages, publishing and the report, of the type that the action declares."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -39,7 +43,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """The surroundings of one run of one action."""
+    """The surroundings of one run of one action, whichever it is."""
 
     request: StageRequest
     store: Store
@@ -51,10 +55,9 @@ class Context:
     """The user's environment. For settings only: what reaches children is composed by the action."""
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The action's parameters."""
-        parameters: dict[str, Any] = self.request.ingredients["parameters"]
-        return parameters
+    def ingredients(self) -> Ingredients:
+        """What the stage's key was made from."""
+        return self.request.ingredients
 
     @property
     def grant(self) -> Grant:
@@ -72,5 +75,12 @@ class Context:
         return path
 
 
-ActionFunction = Callable[[Context], Outcome]
+@dataclass(frozen=True, kw_only=True)
+class ActionContext(Context, Generic[P_co]):
+    """The same, with the parameters of the action."""
+
+    parameters: P_co
+
+
+ActionFunction = Callable[[ActionContext[Any]], Outcome]
 """An action: gets its surroundings, returns what it made, raises :class:`~axletree.core.errors.StageError`."""

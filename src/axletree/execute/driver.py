@@ -8,17 +8,16 @@ import signal
 import time
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from axletree.core.errors import AxletreeError, StageError
 from axletree.core.events import Event, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
-from axletree.core.records import Grant, StageRecord, StageRequest
+from axletree.core.records import Grant, LocalFacts, StageRecord, StageRequest
 from axletree.core.values import StageId
 from axletree.execute.stage import log_file
-from axletree.execute.workspace import CONTINUES, WORKSPACE
-from axletree.plan.actions import ActionSpec
+from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
 from axletree.plan.keys import Resolved, Surroundings, resolve_stage
@@ -48,7 +47,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget
     last: dict[StageId, StageRecord]
     """What stages were last time, for what they cost."""
-    local: dict[StageId, dict[str, Any]]
+    local: dict[StageId, LocalFacts]
     """Stage -> facts of this machine that its action needs."""
     keep_going: bool = False
 
@@ -120,14 +119,14 @@ class _Driver:
 
     def _work(self, stage: PlannedStage) -> Work:
         last = self.job.last.get(stage.id)
+        local = self.job.local.get(stage.id, LocalFacts())
         return Work(
             id=stage.id,
             needs=tuple(stage.needs.values()),
             compiles=self.job.specs[stage.action].compiles,
             resources=stage.step.resources,
             last=last.metrics if last is not None else None,
-            workspace=self.job.local.get(stage.id, {}).get(CONTINUES)
-            or self.job.local.get(stage.id, {}).get(WORKSPACE),
+            workspace=local.continues or local.workspace,
         )
 
     async def drive(self, started: RunStarted, tick: Callable[[], None]) -> Result:
@@ -227,7 +226,7 @@ class _Driver:
                 for name, needed in self.job.plan.stages[stage_id].needs.items()
                 if (record := self.resolved[needed].record) is not None
             },
-            local=self.job.local.get(stage_id, {}),
+            local=self.job.local.get(stage_id, LocalFacts()),
             grant=Grant(jobs=cost.jobs, memory=cost.memory, parallel=step.parallel),
         )
         log = str(log_file(self.store, request.key))
@@ -268,7 +267,7 @@ class _Driver:
         if finished.status not in _GOOD:
             return finished
         resolved = self.resolved[stage_id]
-        record = self.store.get_record(resolved.key)
+        record = self.store.get_record(resolved.key, self.job.specs[self.job.plan.stages[stage_id].action].facts)
         if record is None:
             return msgspec.structs.replace(
                 finished, status="failed", message="its result is not in the store, though its process said so"

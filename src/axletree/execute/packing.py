@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.execute.context import Context
     from axletree.package.sbom.write import Component
+    from axletree.plan.actions.packages import Described, Part
     from axletree.store.store import Store
 
 
@@ -44,29 +45,26 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata folder that the tree brings, if it brings one."""
 
 
-def content_of(context: Context) -> Content:
+def content_of(context: Context, part: Part) -> Content:
     """Divide the stage's tree among the packages that share it, and give this one its part; empty without a tree.
 
     Args:
-        context: its parameters name the package and the claims of all.
+        context: the stage's surroundings.
+        part: which part the package gets.
 
     Raises:
         IntegrityError: the tree can't be divided as the recipe says.
         StageError: nothing is left for the package.
     """
-    name = context.parameters["package"]["name"]
     if "tree" not in context.request.inputs:
         return Content(entries={}, paths=(), brought=None)
     entries = {entry.path: entry for entry in context.tree("tree").entries if entry.kind != "directory"}
     brought = _dist_info(entries)
-    claims = {
-        owner: Claim(files=tuple(claim["files"]), exclude=tuple(claim["exclude"]))
-        for owner, claim in context.parameters["siblings"].items()
-    }
+    claims = {owner: Claim(files=taken.files, exclude=taken.exclude) for owner, taken in part.siblings.items()}
     content = [path for path in entries if brought is None or not path.startswith(f"{brought}/")]
-    paths = partition(content, claims)[name]
+    paths = partition(content, claims)[part.package]
     if not paths:
-        raise StageError(f"package {name} has no files", hint="its files patterns match nothing in the tree")
+        raise StageError(f"package {part.package} has no files", hint="its files patterns match nothing in the tree")
     return Content(entries=entries, paths=paths, brought=brought)
 
 
@@ -94,7 +92,7 @@ def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags
         elf_facts(context.store, content.entries, targets),
         read_policies(),
         original=original,
-        python=context.request.ingredients["axes"].get("python"),
+        python=context.ingredients.axes.get("python"),
     )
 
 
@@ -111,29 +109,28 @@ def elf_facts(store: Store, entries: dict[str, Entry], targets: dict[str, str]) 
     return found
 
 
-def metadata_of(context: Context, content: Content, *, version: str) -> Metadata:
+def metadata_of(store: Store, content: Content, package: Described, *, version: str) -> Metadata:
     """The metadata of a package: what the tree brings with the recipe's requirements, or the recipe's alone.
 
     Raises:
         IntegrityError: what the tree brings is unreadable.
     """
-    package: dict[str, Any] = context.parameters["package"]
     if content.brought is None:
         return create_metadata(
-            name=package["name"],
+            name=package.name,
             version=version,
-            summary=package["summary"],
-            license=package["license"],
-            requires_python=package["requires_python"],
-            requires=package["requires"],
+            summary=package.summary,
+            license=package.license,
+            requires_python=package.requires_python,
+            requires=package.requires,
         )
     path = f"{content.brought}/METADATA"
-    metadata = parse_metadata(_read(context.store, content, path), file=path)
-    if canonicalize_name(metadata.name) != canonicalize_name(package["name"]):
-        fields = tuple((key, package["name"] if key.lower() == "name" else value) for key, value in metadata.fields)
+    metadata = parse_metadata(_read(store, content, path), file=path)
+    if canonicalize_name(metadata.name) != canonicalize_name(package.name):
+        fields = tuple((key, package.name if key.lower() == "name" else value) for key, value in metadata.fields)
         metadata = msgspec.structs.replace(metadata, fields=fields)
     metadata = with_version(metadata, version)
-    for requirement in package["requires"]:
+    for requirement in package.requires:
         metadata = with_requirement(metadata, requirement)
     return metadata
 
@@ -166,7 +163,7 @@ def with_bill(
         kept.values(),
         dist_info=folder,
         bundled=[part for path in sorted(found) for part in found[path]],
-        epoch=context.request.ingredients["epoch"],
+        epoch=context.ingredients.epoch or 0,
     )
     return kept, (Member(path=f"{folder}/{SBOMS}/{SBOM_NAME}", data=data),)
 
