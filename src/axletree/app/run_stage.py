@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from axletree.core.events import Event
     from axletree.core.values import Key
+    from axletree.execute.context import ActionContext, Outcome
 
 _PRINTING = threading.Lock()
 
@@ -49,7 +50,10 @@ def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[s
                 event = msgspec.structs.replace(event, lacks=lacks)
             emit(event)
 
-        action = registry.load_action(request.action)
+        def action(context: ActionContext[Any]) -> Outcome:
+            # Imported only if it must run, and where a module that can't be imported fails the stage with its log.
+            return registry.load_action(request.action)(context)
+
         done = run_stage(store, request, spec, action, isolation=granted, emit=tell, environ=environ)
         return 0 if done else 1
 

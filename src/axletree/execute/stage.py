@@ -11,7 +11,7 @@ import time
 import traceback
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psutil
@@ -120,7 +120,8 @@ def _attempt(
         )
         with _sampled_memory(request, emit) as peak:
             outcome = action(context)
-        record = _record(request, outcome, isolation=isolation, started=started, peak=peak[0])
+        facts = _facts(request, spec, outcome)
+        record = _record(request, outcome, facts, isolation=isolation, started=started, peak=peak[0])
         record = store.put_record(record, spec.facts)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
         said = _said(log_path, log, error)  # before our own words are in the log
@@ -138,8 +139,24 @@ def _attempt(
     return True
 
 
+def _facts(request: StageRequest, spec: ActionSpec, outcome: Outcome) -> dict[str, Any]:
+    """The facts as a record has them. Ones that nobody could read again would be a result that is never found."""
+    facts: dict[str, Any] = msgspec.to_builtins(outcome.facts)
+    try:
+        msgspec.convert(facts, spec.facts)
+    except msgspec.ValidationError as error:
+        raise StageError(f"action {request.action!r} returned no {spec.facts.__name__}: {error}") from error
+    return facts
+
+
 def _record(
-    request: StageRequest, outcome: Outcome, *, isolation: dict[str, bool], started: float, peak: int
+    request: StageRequest,
+    outcome: Outcome,
+    facts: dict[str, Any],
+    *,
+    isolation: dict[str, bool],
+    started: float,
+    peak: int,
 ) -> StageRecord:
     own = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -156,7 +173,7 @@ def _record(
         tree=outcome.tree,
         ingredients=request.ingredients,
         findings=outcome.findings,
-        facts=msgspec.to_builtins(outcome.facts),
+        facts=facts,
         isolation=isolation,
         metrics=metrics,
         finished_at=time.time(),

@@ -23,7 +23,7 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Everything read beforehand for a plan."""
 
     source: PinnedSource
-    actions: dict[str, ActionSpec] = ACTIONS
+    actions: dict[str, ActionSpec] = msgspec.field(default_factory=lambda: ACTIONS)
     """Action -> its declaration: those that ship, and those of other distributions that the recipe names."""
     environments: dict[str, LockedEnvironment] = {}
     """Lock file name -> content."""
