@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageProgress
@@ -13,12 +14,12 @@ from axletree.core.records import Metrics, StageRecord
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import StageId
 from axletree.execute.driver import Job, Result, execute
-from axletree.plan.actions import ActionSpec
 from axletree.plan.admission import MIB, Budget
 from axletree.plan.graph import Plan, PlannedStage
 from axletree.plan.keys import Surroundings
 from axletree.plan.step import Step
 from axletree.store.store import Store
+from support.requests import MADE_UP, MadeUpParameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,12 +36,12 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path / "store")
 
 
-def plan_of(*names: str, **parameters: str) -> Plan:
+def plan_of(*names: str, flag: str = "") -> Plan:
     """Stages that need nothing."""
     stages = {
         StageId(name): PlannedStage(
             id=StageId(name),
-            step=Step(name=name, action="run", axes={}, parameters={"name": name, **parameters}),
+            step=Step(name=name, action="run", axes={}, parameters=MadeUpParameters(name=name, flag=flag)),
             needs={},
             variants=("default",),
         )
@@ -82,7 +83,7 @@ def run(plan: Plan, play: Play, *, budget: Budget = ROOMY, keep_going: bool = Fa
     store = play.store
     job = Job(
         plan=plan,
-        specs={"run": ActionSpec(module="none", revision=1, compiles=True)},
+        specs={"run": msgspec.structs.replace(MADE_UP, compiles=True)},
         surroundings=Surroundings(),
         budget=budget,
         last={name: last for name in plan.stages if (last := store.last_record(name, plan.recipe)) is not None},
