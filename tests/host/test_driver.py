@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from axletree.core.events import Event, RunStarted, StageFinished, StageProgress
+from axletree.core.events import Event, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import StageId
-from axletree.execute.driver import Job, Result, execute
 from axletree.plan.admission import MIB, Budget
-from axletree.plan.graph import Plan, PlannedStage
-from axletree.plan.keys import Surroundings
 from axletree.plan.step import Step
 from axletree.store.store import Store
 from support.requests import MADE_UP, MadeUpParameters
+from support.running import GIB, ROOMY, execute_plan, plan_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from axletree.core.records import StageRequest
-
-GIB = 1024 * MIB
-ROOMY = Budget(cores=8, slots=8, memory=64 * GIB, disk=100 * GIB)
+    from axletree.execute.driver import Result
+    from axletree.plan.graph import Plan
 
 
 @pytest.fixture
@@ -38,16 +35,10 @@ def store(tmp_path: Path) -> Store:
 
 def plan_of(*names: str, flag: str = "") -> Plan:
     """Stages that need nothing."""
-    stages = {
-        StageId(name): PlannedStage(
-            id=StageId(name),
-            step=Step(name=name, action="run", axes={}, parameters=MadeUpParameters(name=name, flag=flag)),
-            needs={},
-            variants=("default",),
-        )
-        for name in names
-    }
-    return Plan(recipe="small", version="1.0", variants=("default",), stages=stages)
+    steps = (
+        Step(name=name, action="run", axes={}, parameters=MadeUpParameters(name=name, flag=flag)) for name in names
+    )
+    return plan_by_hand(*steps)
 
 
 @dataclass
@@ -80,20 +71,8 @@ def killed(stage: str) -> StageFinished:
 
 
 def run(plan: Plan, play: Play, *, budget: Budget = ROOMY, keep_going: bool = False) -> tuple[Result, list[Event]]:
-    store = play.store
-    job = Job(
-        plan=plan,
-        specs={"run": msgspec.structs.replace(MADE_UP, compiles=True)},
-        surroundings=Surroundings(),
-        budget=budget,
-        last={name: last for name in plan.stages if (last := store.last_record(name, plan.recipe)) is not None},
-        local={},
-        keep_going=keep_going,
-    )
-    started = RunStarted(time=time.time(), recipe=plan.recipe, variants=plan.variants, stages=())
-    events: list[Event] = []
-    result = execute(job, store, play, started=started, emit=events.append)
-    return result, events
+    specs = {"run": msgspec.structs.replace(MADE_UP, compiles=True)}
+    return execute_plan(plan, play.store, play, specs, budget=budget, keep_going=keep_going)
 
 
 def test_the_most_memory_that_a_stage_ever_took_is_remembered(store: Store) -> None:
