@@ -20,16 +20,17 @@ from measure import machine_line
 
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.values import Key, StageId, digest_of
+from axletree.plan.actions.fetch import FolderSource
+from axletree.plan.actions.table import ACTIONS
 from axletree.plan.admission import Budget
 from axletree.plan.graph import Plan, build_plan
 from axletree.plan.inputs import LockedEnvironment, PlanInputs
-from axletree.plan.keys import Resolved, Surroundings, resolve_plan, resolve_stage
+from axletree.plan.keys import Lookup, Resolved, Surroundings, resolve_plan, resolve_stage
 from axletree.plan.schedule import Ended, Miss, Resolve, Scheduler, Work
 from axletree.recipe.axes import expand, variant_id
 from axletree.recipe.locks import LockedWheel, make_lock
 from axletree.recipe.parse import parse_recipe
 from axletree.recipe.target import Target, resolve
-from axletree.registry import ACTIONS
 
 if TYPE_CHECKING:
     from axletree.recipe.model import Recipe
@@ -143,7 +144,7 @@ def _plan(recipe: Recipe, targets: tuple[Target, ...], inputs: PlanInputs) -> Pl
 
 
 def _resolve(plan: Plan, store: dict[Key, StageRecord]) -> int:
-    resolved = resolve_plan(plan, ACTIONS.__getitem__, _SURROUNDINGS, store.get)
+    resolved = resolve_plan(plan, ACTIONS.__getitem__, _SURROUNDINGS, _lookup_in(store))
     return sum(each.record is not None for each in resolved.values())
 
 
@@ -190,7 +191,7 @@ def _inputs(targets: tuple[Target, ...]) -> PlanInputs:
             lock = make_lock(each.requires, python=each.python, platform="linux-x86_64", wheels=wheels)
             environments[each.lock] = LockedEnvironment(python={"version": each.python, "abi": "cp"}, lock=lock)
     return PlanInputs(
-        source={"tree": digest_of(b"source")},
+        source=FolderSource(tree=digest_of(b"source")),
         environments=environments,
         compressor="zlib 1.3",
         policy=digest_of(b"policy"),
@@ -199,16 +200,25 @@ def _inputs(targets: tuple[Target, ...]) -> PlanInputs:
     )
 
 
+def _lookup_in(store: dict[Key, StageRecord]) -> Lookup:
+    return lambda key, _facts: store.get(key)
+
+
 def _full_store(plan: Plan) -> dict[Key, StageRecord]:
     store: dict[Key, StageRecord] = {}
     resolved: dict[StageId, Resolved] = {}
+    lookup = _lookup_in(store)
     for stage in plan.stages.values():
         spec, inputs = ACTIONS[stage.action], {name: resolved[needed] for name, needed in stage.needs.items()}
-        key = resolve_stage(stage, spec, _SURROUNDINGS, inputs=inputs, lookup=store.get).key
-        store[key] = StageRecord(
-            stage=stage.id, key=key, tree=digest_of(key.encode()), ingredients={}, metrics=Metrics(wall=1.0)
+        new = resolve_stage(stage, spec, _SURROUNDINGS, inputs=inputs, lookup=lookup)
+        store[new.key] = StageRecord(
+            stage=stage.id,
+            key=new.key,
+            tree=digest_of(new.key.encode()),
+            ingredients=new.ingredients,
+            metrics=Metrics(wall=1.0),
         )
-        resolved[stage.id] = resolve_stage(stage, spec, _SURROUNDINGS, inputs=inputs, lookup=store.get)
+        resolved[stage.id] = resolve_stage(stage, spec, _SURROUNDINGS, inputs=inputs, lookup=lookup)
     return store
 
 

@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from axletree.backends.cpu import Cpu
 from axletree.backends.cuda import Cuda
 from axletree.backends.rocm import Rocm
 from axletree.core.errors import UsageError
-from axletree.plan.actions import ActionSpec
+from axletree.plan.actions.table import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,31 +25,9 @@ if TYPE_CHECKING:
 
     from axletree.backends.protocol import Backend
     from axletree.execute.context import ActionFunction
+    from axletree.plan.actions.spec import ActionSpec
 
 BACKENDS: tuple[Backend, ...] = (Cpu(), Cuda(), Rocm())
-
-ACTIONS: dict[str, ActionSpec] = {
-    "fetch": ActionSpec(module="axletree.execute.actions.fetch", revision=1, network=True),
-    "patch": ActionSpec(module="axletree.execute.actions.patch", revision=1),
-    "environment": ActionSpec(module="axletree.execute.actions.environment", revision=1, network=True),
-    "build": ActionSpec(module="axletree.execute.actions.build", revision=4, compiles=True),
-    "compile": ActionSpec(module="axletree.execute.actions.compile", revision=1, compiles=True),
-    "run": ActionSpec(module="axletree.execute.actions.run", revision=3, compiles=True),
-    "hipify": ActionSpec(module="axletree.execute.actions.hipify", revision=1),
-    "install": ActionSpec(module="axletree.execute.actions.install", revision=1),
-    "relocate": ActionSpec(module="axletree.execute.actions.relocate", revision=2),
-    "pack": ActionSpec(module="axletree.execute.actions.pack", revision=2),
-    "pack-conda": ActionSpec(module="axletree.execute.actions.pack_conda", revision=2),
-    "pack-zip": ActionSpec(module="axletree.execute.actions.pack_zip", revision=1),
-    "audit": ActionSpec(module="axletree.execute.actions.audit", revision=2),
-    "audit-conda": ActionSpec(module="axletree.execute.actions.audit_conda", revision=1),
-    "audit-zip": ActionSpec(module="axletree.execute.actions.audit_zip", revision=1),
-    "index": ActionSpec(module="axletree.execute.actions.index", revision=1),
-    "channel": ActionSpec(module="axletree.execute.actions.channel", revision=1),
-    "archives": ActionSpec(module="axletree.execute.actions.archives", revision=1),
-    "test": ActionSpec(module="axletree.execute.actions.test", revision=2, host=True),
-}
-"""Action -> what planning must know of it. Raise a revision when the action's results change."""
 
 
 def backend_of(gpu: str) -> Backend | None:
@@ -78,8 +58,13 @@ def action_spec(name: str) -> ActionSpec:
     for point in entry_points("axletree.actions"):
         if point.name == name:
             spec: ActionSpec = point.load()
-            return spec
+            return msgspec.structs.replace(spec, distribution=_brought_by(point))
     raise UsageError(f"there is no action {name!r}", hint=f"known: {', '.join(sorted(ACTIONS))}")
+
+
+def _brought_by(point: EntryPoint) -> str:
+    """The distribution of an entry point: other versions of a plug-in may make other results."""
+    return "" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
 def load_action(name: str) -> ActionFunction:

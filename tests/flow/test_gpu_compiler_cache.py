@@ -109,11 +109,11 @@ def test_cmake_has_cuda_code_compiled_once_for_two_stores(tmp_path: Path) -> Non
     one, other = two_stores(tmp_path, CMAKE)
     first = built(one)
     assert compiled(tmp_path) == ["one.cu", "two.cu"]
-    assert first["facts"]["compiler-cache"]["misses"] >= 3
+    assert first["compiler_cache"]["misses"] >= 3
     assert not first.get("findings")
     second = built(other)
     assert compiled(tmp_path) == ["one.cu", "two.cu"]
-    assert second["facts"]["compiler-cache"]["hits"] >= 3
+    assert second["compiler_cache"]["hits"] >= 3
 
 
 @pytest.mark.parametrize(("options", "refused"), [("", {}), ("-keep", {"unsupported compiler option": 1})])
@@ -121,13 +121,13 @@ def test_other_builds_do_so_by_variables(options: str, refused: dict[str, int], 
     one, other = two_stores(tmp_path, SETUP.replace("OPTIONS", options))
     first = built(one)
     second = built(other) if not refused else first
-    assert first["facts"]["compiler-cache"] == {"hits": 0, "misses": 2 - len(refused), "refused": refused}
+    assert first["compiler_cache"] == {"hits": 0, "misses": 2 - len(refused), "refused": refused}
     if refused:  # said, not silent
         (finding,) = second["findings"]
         assert finding["rule"] == "build/compiler-cache-refused"
         assert "1 compile of GPU code" in finding["message"]
         assert "unsupported compiler option: two.cu" in finding["message"]
     else:
-        assert second["facts"]["compiler-cache"] == {"hits": 2, "misses": 0, "refused": {}}
+        assert second["compiler_cache"] == {"hits": 2, "misses": 0, "refused": {}}
         assert first["tree"] == second["tree"]  # nvcc would have made other bytes: the first writer's are taken
         assert compiled(tmp_path) == ["one.cu", "two.cu"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from axletree.core.records import StageRecord
+from axletree.plan.actions.hipify import HipifyFacts
+from axletree.plan.actions.spec import facts_of
 from support.faulty import PYTHON, Project, make_project
 
 if TYPE_CHECKING:
@@ -83,9 +86,8 @@ def test_hip_code_is_made_once_in_a_copy(project: Project) -> None:
     assert "1 file made, 1 edited in place" in said
     hipified = [stage for stage in ended.statuses() if stage.startswith("hipify")]
     assert len(hipified) == 1
-    record = json.loads(project.records()[hipified[0]].read_bytes())
-    facts = {name: record["facts"][name] for name in ("made", "edited", "removed")}
-    assert facts == {"made": 1, "edited": ["third_party/CMakeLists.txt"], "removed": []}
+    record = msgspec.json.decode(project.records()[hipified[0]].read_bytes(), type=StageRecord)
+    assert facts_of(record, HipifyFacts) == HipifyFacts(made=1, edited=("third_party/CMakeLists.txt",), removed=())
     assert contents(project.source) == before
     assert project.sound()
     assert len(project.wheels()) == 3

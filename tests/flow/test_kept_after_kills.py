@@ -118,7 +118,7 @@ def test_make_keeps_what_earlier_builds_made_and_the_cache_has_the_rest(tmp_path
         for record in [json.loads(path.read_bytes())]
         if record["stage"] == "build" and record["tree"] == run.trees["build"]
     )
-    assert record["facts"]["compiler-cache"]["hits"] == 1
+    assert record["compiler_cache"]["hits"] == 1
     assert run.trees["build"] == without_workspace(kept)
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import pytest
 
 from axletree.binary.elf.facts import is_elf, read_elf
+from axletree.core.records import StageRecord
 from axletree.core.values import Digest
+from axletree.plan.actions.relocate import RelocateFacts
+from axletree.plan.actions.spec import facts_of
 from axletree.store.store import Store
 from support.clean_host import run_clean
 from support.conda import install
@@ -35,8 +39,8 @@ class Built(NamedTuple):
     wagon: Tiny
     trees: dict[str, str]
     """Stage -> digest of its tree."""
-    facts: dict[str, dict[str, Any]]
-    """Stage -> what its record tells."""
+    facts: dict[str, RelocateFacts]
+    """Relocation -> what its record tells."""
     folder: Path
 
     def lay_out(self, folder: Path, *stages: str) -> Path:
@@ -59,8 +63,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("wagon")
     wagon = make_wagon(folder)
     trees = {name.partition("[")[0]: tree for name, tree in wagon.built().trees.items()}
-    records = [json.loads(path.read_bytes()) for path in (wagon.store / "results").rglob("*.json")]
-    facts = {record["stage"].partition("[")[0]: record["facts"] for record in records}
+    found = [path.read_bytes() for path in (wagon.store / "results").rglob("*.json")]
+    records = [msgspec.json.decode(data, type=StageRecord) for data in found]
+    facts = {
+        record.stage.partition("[")[0]: facts_of(record, RelocateFacts)
+        for record in records
+        if record.ingredients.action.name == "relocate"
+    }
     return Built(wagon, trees, facts, folder)
 
 
@@ -85,7 +94,7 @@ def test_each_library_is_there_once_under_its_plain_name(built: Built, tmp_path:
         assert found[path].soname == path.rpartition("/")[2]
         inside = {name for name in found[path].needed if name.startswith(("libwagon", "libplank", "librivet"))}
         assert inside <= {name.rpartition("/")[2] for name in libraries}
-    assert built.facts["wagon-tree"]["saved"] > 0
+    assert built.facts["wagon-tree"].saved > 0
 
 
 def test_search_paths_are_minimal_and_patchelf_reads_them_so(built: Built, tmp_path: Path) -> None:
@@ -99,18 +108,18 @@ def test_search_paths_are_minimal_and_patchelf_reads_them_so(built: Built, tmp_p
     assert printed(site / "libwagon/lib/libwagon_core.so")[1] == ""
     assert printed(site / "libwagon/lib/libwagon_extra.so")[1] == "$ORIGIN"
     assert printed(site / "libwagon/bin/wagon_manager")[1] == "$ORIGIN/../lib"
-    cut = built.facts["wagon-tree"]["cut"]
+    cut = built.facts["wagon-tree"].cut
     assert str(built.folder / "depot" / "lib") in cut
     assert sum(entry.startswith(f"{built.wagon.store}/") for entry in cut) == 2  # of the environment, of the input
 
 
 def test_shared_grafts_lie_in_the_tree_that_all_pythons_share(built: Built) -> None:
-    grafts = {graft["soname"]: graft for graft in built.facts["libwagon-tree"]["grafts"]}
+    grafts = {graft.soname: graft for graft in built.facts["libwagon-tree"].grafts}
     assert list(grafts) == ["libplank.so.3", "librivet.so.2"]
-    assert built.facts["wagon-tree"]["grafts"] == []
+    assert built.facts["wagon-tree"].grafts == ()
     plank = built.folder / "depot" / "lib" / "libplank.so.3"
-    assert grafts["libplank.so.3"]["origin"] == str(plank)
-    assert grafts["libplank.so.3"]["size"] == plank.stat().st_size
+    assert grafts["libplank.so.3"].origin == str(plank)
+    assert grafts["libplank.so.3"].size == plank.stat().st_size
 
 
 def test_the_bill_names_what_was_taken_in(built: Built, tmp_path: Path) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 from build import ProjectBuilder
 
 from axletree.buildsystem.era import Era
 from axletree.core.errors import ExpectationError, Problem
-from axletree.core.records import StageRequest
-from axletree.core.values import Key, StageId
-from axletree.execute.agreeing import EXPECTED, Expected, Stated, ask_backend, check_source, check_wheel_name
+from axletree.core.records import LocalFacts
+from axletree.core.stated import Expected, Stated, Wanted
+from axletree.execute.agreeing import ask_backend, check_source, check_wheel_name
 from axletree.execute.context import Context
 from axletree.execute.process import Log
-from axletree.package.wheel.agreement import Wanted
 from axletree.store.store import Store
+from support.requests import request_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,14 +34,7 @@ class Stage:
         said = {"name": "small", "version": "0.4+cpu"} | wanted
         place = Problem(message="", file="small.toml", line=2, key="version")
         expected = [Expected(wanted=Wanted(**said), stated=Stated(places={"version": place}))]
-        request = StageRequest(
-            stage=StageId("wheel"),
-            action="build",
-            key=Key("0" * 64),
-            ingredients={},
-            inputs={},
-            local={EXPECTED: msgspec.to_builtins(expected)},
-        )
+        request = request_of("wheel", local=LocalFacts(expected=tuple(expected)))
         self.said = io.BytesIO()
         self.source = folder / "source"
         self.source.mkdir()
@@ -108,7 +100,7 @@ def test_a_link_in_a_strangers_tree_is_not_followed(stage: Stage, tmp_path: Path
 
 def test_without_packages_of_it_there_is_nothing_to_ask(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    request = msgspec.structs.replace(stage.context.request, local={})
+    request = request_of("wheel")
     context = Context(
         request=request,
         store=stage.context.store,

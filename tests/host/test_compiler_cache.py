@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.app.build import find_ccache
-from axletree.core.records import Grant, StageRequest
-from axletree.core.values import StageId, key_of
+from axletree.core.records import Grant, LocalFacts
 from axletree.execute.context import Context, Outcome
 from axletree.execute.environ import child_environment
-from axletree.execute.stage import run_stage
 from axletree.store.store import Store
+from support.requests import request_of, run_request
 from support.store import write_files
 
 if TYPE_CHECKING:
@@ -36,15 +35,7 @@ def test_it_lies_in_the_store_and_has_a_limit(tmp_path: Path) -> None:
                 asked[setting] = done.stdout.strip()
         return Outcome(tree=context.store.ingest(write_files(context.work / "out", {"a": b""})))
 
-    ingredients = {"action": {"name": "made-up", "revision": 1}, "parameters": {}, "inputs": {}}
-    request = StageRequest(
-        stage=StageId("lib"),
-        action="made-up",
-        key=key_of(ingredients),
-        ingredients=ingredients,
-        inputs={},
-        grant=Grant(jobs=1),
-        local={"ccache": CCACHE},
-    )
-    assert run_stage(store, request, action, emit=lambda _: None, environ={})
+    request = request_of("lib", grant=Grant(jobs=1), local=LocalFacts(ccache=CCACHE))
+    done, _ = run_request(store, request, action)
+    assert done
     assert asked == {"cache_dir": str(store.cache / "ccache"), "max_size": "10.0 GB"}

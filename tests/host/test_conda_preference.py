@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from axletree.app.publish import publish
 from axletree.core.errors import PublishError, StageError
-from axletree.core.records import Grant, StageRecord, StageRequest
-from axletree.core.values import key_of
-from axletree.execute.actions import channel, pack_conda
-from axletree.execute.stage import run_stage
+from axletree.core.records import StageRecord
 from axletree.host.conda_index import index_channel
 from axletree.host.conda_install import solve_and_install
+from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.store.store import Store
 from support.conda import put_python
+from support.requests import run_action
 from support.store import write_files
 from support.targets import plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from axletree.execute.context import ActionFunction
     from axletree.plan.graph import Plan, PlannedStage
 
 RECIPE = """\
@@ -112,31 +109,27 @@ class Made:
         done: dict[str, StageRecord] = {}
         for stage in self.plan.stages.values():
             if stage.action == "pack-conda":
-                done[stage.id] = self.run(stage, pack_conda.run, lambda stage: {"tree": self.tree(stage)})
+                done[stage.id] = self.run(stage, {"tree": self.tree(stage)} if stage.needs else {})
             elif stage.action == "channel":
                 inputs = {name: done[needed].tree for name, needed in stage.needs.items() if name.startswith("conda:")}
-                self.records.append(self.run(stage, channel.run, lambda _, inputs=inputs: inputs))
+                self.records.append(self.run(stage, inputs))
 
     def tree(self, stage: PlannedStage) -> Any:
         folder = self._root / "tree"
         shutil.rmtree(folder, ignore_errors=True)
-        (name, *_) = stage.step.parameters["siblings"]
+        assert isinstance(stage.step.parameters, CondaParameters)
+        (name, *_) = stage.step.parameters.part.siblings
         path = "lib/libtorch.so" if name == "libtorch" else "torch/__init__.py"
         return self.store.ingest(write_files(folder, {path: f"{stage.step.axes}".encode()}))
 
-    def run(self, stage: PlannedStage, action: ActionFunction, inputs: Callable[..., dict[str, Any]]) -> StageRecord:
-        given = inputs(stage) if stage.needs else {}
-        parameters = {**stage.step.parameters, "python": None}  # nothing to compile
-        ingredients = {"parameters": parameters, "inputs": given, "axes": stage.step.axes, "epoch": 0}
-        request = StageRequest(
-            stage=stage.id, action=stage.action, key=key_of(ingredients), ingredients=ingredients, inputs=given,
-            grant=Grant(),
-        )  # fmt: skip
-        events: list[Any] = []
-        assert run_stage(self.store, request, action, emit=events.append, environ=os.environ), events[-1].message
-        record = self.store.get_record(request.key)
-        assert record is not None
-        return record
+    def run(self, stage: PlannedStage, inputs: dict[str, Any]) -> StageRecord:
+        parameters = stage.step.parameters
+        if isinstance(parameters, CondaParameters):
+            parameters = msgspec.structs.replace(parameters, python=None)  # nothing to compile
+        axes = stage.step.axes
+        made = run_action(self.store, stage.action, parameters, inputs, stage=stage.id, axes=axes, epoch=0)
+        assert isinstance(made, StageRecord), made.message
+        return made
 
 
 @pytest.fixture(scope="module")

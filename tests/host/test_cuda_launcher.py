@@ -11,12 +11,11 @@ import pytest
 
 from axletree.app.build import find_ccache
 from axletree.buildsystem.ccache import CacheUse, read_stats_log
-from axletree.core.records import Grant, StageRequest
-from axletree.core.values import StageId, key_of
-from axletree.execute.context import Context, Outcome
+from axletree.core.records import Grant, LocalFacts
+from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
-from axletree.execute.stage import run_stage
 from axletree.store.store import Store
+from support.requests import MadeUpContext, request_of, run_request
 from support.store import write_files
 
 if TYPE_CHECKING:
@@ -64,28 +63,17 @@ class Calls:
 def calls_of(tmp_path: Path, home: Path) -> Calls:
     """The variables of a stage that compiles, where CUDA is in a folder."""
     store = Store.open(tmp_path / "store")
+    variables = {"CUDA_HOME": str(home), "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     found: dict[str, str] = {}
 
-    def action(context: Context) -> Outcome:
-        with child_environment(context, venv=None, compiles=True) as env:
+    def action(context: MadeUpContext) -> Outcome:
+        with child_environment(context, venv=None, compiles=True, variables=variables) as env:
             found.update(env)
         return Outcome(tree=context.store.ingest(write_files(context.work / "out", {"a": b""})))
 
-    ingredients = {
-        "action": {"name": "made-up", "revision": 1},
-        "parameters": {"env": {"CUDA_HOME": str(home), "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}},
-        "inputs": {},
-    }
-    request = StageRequest(
-        stage=StageId("lib"),
-        action="made-up",
-        key=key_of(ingredients),
-        ingredients=ingredients,
-        inputs={},
-        grant=Grant(jobs=1),
-        local={"ccache": CCACHE, "tools": {"nvcc": str(home / "bin" / "nvcc")}},
-    )
-    assert run_stage(store, request, action, emit=lambda _: None, environ={})
+    local = LocalFacts(ccache=CCACHE, tools={"nvcc": str(home / "bin" / "nvcc")})
+    done, events = run_request(store, request_of("lib", grant=Grant(jobs=1), local=local), action)
+    assert done, events
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "a.cu").write_text("int value;\n")

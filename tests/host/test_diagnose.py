@@ -14,14 +14,13 @@ from click.testing import CliRunner
 
 from axletree.cli.main import cli
 from axletree.core.errors import StageError, UsageError
-from axletree.core.events import Event, StageFinished, StagePlanned
-from axletree.core.records import Grant, StageRequest
-from axletree.core.values import StageId, key_of
+from axletree.core.events import StageFinished, StagePlanned
+from axletree.core.records import Grant
 from axletree.execute.diagnosing import Failure, read_failure
-from axletree.execute.stage import run_stage
 from axletree.store.store import Store
 from axletree.view.plain import failure_lines
 from axletree.view.state import StageView
+from support.requests import request_of, run_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -245,17 +244,9 @@ def test_the_event_of_a_failed_stage_has_what_is_known(tmp_path: Path) -> None:
         context.log.write(b"compilation terminated.\nninja: build stopped: subcommand failed.\n")
         raise StageError("the build failed with exit code 1")
 
-    ingredients: dict[str, Any] = {"action": {"name": "made-up", "revision": 1}, "parameters": {}, "inputs": {}}
-    request = StageRequest(
-        stage=StageId("lib[cpu]"),
-        action="made-up",
-        key=key_of(ingredients),
-        ingredients=ingredients,
-        inputs={},
-        grant=Grant(jobs=1),
-    )
-    events: list[Event] = []
-    assert not run_stage(Store.open(tmp_path / "store"), request, compile_it, emit=events.append, environ={})
+    request = request_of(grant=Grant(jobs=1))
+    done, events = run_request(Store.open(tmp_path / "store"), request, compile_it)
+    assert not done
     finished = events[-1]
     assert isinstance(finished, StageFinished)
     assert [finding.rule for finding in finished.findings] == ["compile/header-missing"]

@@ -1,4 +1,4 @@
-"""The loop of a run with a runner that is told what happens: what is remembered, started again, refused, told."""
+"""The loop of a run with an executor that is told what happens: what is remembered, started again, refused, told."""
 
 from __future__ import annotations
 
@@ -6,28 +6,26 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from axletree.core.events import Event, RunStarted, StageFinished, StageProgress
+from axletree.core.events import Event, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import StageId
-from axletree.execute.driver import Job, Result, execute
-from axletree.plan.actions import ActionSpec
 from axletree.plan.admission import MIB, Budget
-from axletree.plan.graph import Plan, PlannedStage
-from axletree.plan.keys import Surroundings
 from axletree.plan.step import Step
 from axletree.store.store import Store
+from support.requests import MADE_UP, MadeUpParameters
+from support.running import GIB, ROOMY, execute_plan, plan_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from axletree.core.records import StageRequest
-
-GIB = 1024 * MIB
-ROOMY = Budget(cores=8, slots=8, memory=64 * GIB, disk=100 * GIB)
+    from axletree.execute.driver import Result
+    from axletree.plan.graph import Plan
 
 
 @pytest.fixture
@@ -35,23 +33,17 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path / "store")
 
 
-def plan_of(*names: str, **parameters: str) -> Plan:
+def plan_of(*names: str, flag: str = "") -> Plan:
     """Stages that need nothing."""
-    stages = {
-        StageId(name): PlannedStage(
-            id=StageId(name),
-            step=Step(name=name, action="run", axes={}, parameters={"name": name, **parameters}),
-            needs={},
-            variants=("default",),
-        )
-        for name in names
-    }
-    return Plan(recipe="small", version="1.0", variants=("default",), stages=stages)
+    steps = (
+        Step(name=name, action="run", axes={}, parameters=MadeUpParameters(name=name, flag=flag)) for name in names
+    )
+    return plan_by_hand(*steps)
 
 
 @dataclass
 class Play:
-    """A runner: each stage does at its first, second ... start what the script says, and else it is done."""
+    """An executor: each stage does at its first, second ... start what the script says, and else it is done."""
 
     store: Store
     script: Mapping[str, list[StageFinished]] = field(default_factory=dict)
@@ -79,20 +71,8 @@ def killed(stage: str) -> StageFinished:
 
 
 def run(plan: Plan, play: Play, *, budget: Budget = ROOMY, keep_going: bool = False) -> tuple[Result, list[Event]]:
-    store = play.store
-    job = Job(
-        plan=plan,
-        specs={"run": ActionSpec(module="none", revision=1, compiles=True)},
-        surroundings=Surroundings(),
-        budget=budget,
-        last={name: last for name in plan.stages if (last := store.last_record(name, plan.recipe)) is not None},
-        local={},
-        keep_going=keep_going,
-    )
-    started = RunStarted(time=time.time(), recipe=plan.recipe, variants=plan.variants, stages=())
-    events: list[Event] = []
-    result = execute(job, store, play, started=started, emit=events.append)
-    return result, events
+    specs = {"run": msgspec.structs.replace(MADE_UP, compiles=True)}
+    return execute_plan(plan, play.store, play, specs, budget=budget, keep_going=keep_going)
 
 
 def test_the_most_memory_that_a_stage_ever_took_is_remembered(store: Store) -> None:

@@ -9,22 +9,22 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 from packaging.markers import default_environment
 
-from axletree.core.records import Grant, StageRequest
+from axletree.core.records import Grant, Interpreter, LocalFacts
 from axletree.core.trees import Entry, make_tree
-from axletree.core.values import Digest, StageId, canonical_json, digest_of, key_of
+from axletree.core.values import Digest, canonical_json, digest_of
 from axletree.execute.backend import _missing
 from axletree.execute.context import Context
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment
 from axletree.execute.process import Log
-from axletree.host.interpreters import Interpreter, find_interpreter, identity
+from axletree.host.interpreters import find_interpreter, identity
 from axletree.host.venvs import installed, marker_environment
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from axletree.store.store import Store
+from support.requests import request_of
 from support.wheels import demo_metadata, wheel_bytes
 
 if TYPE_CHECKING:
@@ -36,27 +36,17 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path / "store")
 
 
-def context_of(
-    store: Store, *, local: dict[str, Any] | None = None, parallel: Any = "jobs", **parameters: Any
-) -> Context:
-    """The surroundings of a stage that has been given three jobs."""
-    ingredients = {"parameters": parameters, "environ": {}}
-    request = StageRequest(
-        stage=StageId("lib"),
-        action="run",
-        key=key_of(ingredients),
-        ingredients=ingredients,
-        inputs={},
-        local=local or {},
-        grant=Grant(jobs=3, parallel=parallel),
-    )
+def context_of(store: Store, *, parallel: Any = "jobs", **local: Any) -> Context:
+    """The surroundings of a stage that has been given three jobs; ``local`` are its facts of this machine."""
+    request = request_of("lib", local=LocalFacts(**local), grant=Grant(jobs=3, parallel=parallel))
     work = store.work / request.key[:24]
     work.mkdir(exist_ok=True)
     return Context(request=request, store=store, work=work, log=Log(io.BytesIO()), progress=lambda *_, **__: None)
 
 
-def variables(context: Context, *, compiles: bool = True) -> dict[str, str]:
-    with child_environment(context, venv=None, compiles=compiles) as env:
+def variables(context: Context, **own: str) -> dict[str, str]:
+    """What programs of a stage that compiles get; ``own`` are variables of the recipe."""
+    with child_environment(context, venv=None, compiles=True, variables=own) as env:
         return dict(env)
 
 
@@ -68,8 +58,8 @@ def program(path: Path, text: str) -> str:
 
 
 def test_flags_of_the_recipe_keep_the_machines_paths_out_of_objects_too(store: Store) -> None:
-    context = context_of(store, env={"CXXFLAGS": "-O3 -g", "LDFLAGS": "-s"})
-    env = variables(context)
+    context = context_of(store)
+    env = variables(context, CXXFLAGS="-O3 -g", LDFLAGS="-s")
     mapped = f"-ffile-prefix-map={context.work}=."
     assert env["CXXFLAGS"] == f"-O3 -g {mapped}"
     assert env["CFLAGS"] == mapped
@@ -79,7 +69,7 @@ def test_flags_of_the_recipe_keep_the_machines_paths_out_of_objects_too(store: S
 @pytest.mark.parametrize("parallel", ["tokens", "jobs", "setuptools"])
 def test_the_number_of_jobs_is_said_in_one_way_only(store: Store, parallel: str) -> None:
     """Beside the tokens of a job server a number would win, and each tool would take as many as it says."""
-    env = variables(context_of(store, parallel=parallel, env={"MAX_JOBS": "64", "CMAKE_BUILD_PARALLEL_LEVEL": "64"}))
+    env = variables(context_of(store, parallel=parallel), MAX_JOBS="64", CMAKE_BUILD_PARALLEL_LEVEL="64")
     numbers = {env.get("MAX_JOBS"), env.get("CMAKE_BUILD_PARALLEL_LEVEL")}
     assert numbers == {{"tokens": None, "jobs": "3", "setuptools": "1"}[parallel]}
     assert ("MAKEFLAGS" in env) == (parallel == "tokens")
@@ -88,7 +78,7 @@ def test_the_number_of_jobs_is_said_in_one_way_only(store: Store, parallel: str)
 def test_a_declared_tool_is_found_and_its_neighbours_are_not(store: Store, tmp_path: Path) -> None:
     declared = program(tmp_path / "opt" / "declared-tool", "echo here")
     program(tmp_path / "opt" / "neighbour-tool", "echo there")
-    env = variables(context_of(store, local={"tools": {"declared-tool": declared}}))
+    env = variables(context_of(store, tools={"declared-tool": declared}))
     assert subprocess.run(["declared-tool"], env=env, capture_output=True, check=True).stdout == b"here\n"
     assert shutil.which("neighbour-tool", path=env["PATH"]) is None
 
@@ -104,7 +94,7 @@ def test_a_compiler_that_is_linked_to_still_finds_its_parts(store: Store, tmp_pa
     for name, target in (("my-c++", compiler), ("moved-c++", moved)):
         (tmp_path / "bin" / name).symlink_to(target)
     tools = {name: str(tmp_path / "bin" / name) for name in ("my-c++", "moved-c++")}
-    env = variables(context_of(store, local={"tools": tools}))
+    env = variables(context_of(store, tools=tools))
     assert subprocess.run(["moved-c++"], env=env, capture_output=True, check=True).stdout == b"part of it"
     source = tmp_path / "x.cpp"
     source.write_text("#include <iostream>\nint main() { std::cout << __cplusplus; }\n")
@@ -116,18 +106,18 @@ def test_the_cuda_compiler_is_called_where_its_toolkit_is(store: Store, tmp_path
     """PyTorch and nvcc itself find the toolkit by the folder."""
     nvcc = program(tmp_path / "cuda" / "bin" / "nvcc", "exit 0")
     ccache = program(tmp_path / "ccache", "exit 0")
-    env = variables(context_of(store, local={"tools": {"nvcc": nvcc}, "ccache": ccache}))
+    env = variables(context_of(store, tools={"nvcc": nvcc}, ccache=ccache))
     assert shutil.which("nvcc", path=env["PATH"]) == nvcc
 
 
 def test_the_compiler_cache_stands_before_the_compilers_that_there_are(store: Store, tmp_path: Path) -> None:
     ccache = program(tmp_path / "ccache", "exit 0")
     compiler = program(tmp_path / "opt" / "clang++", "exit 0")
-    with_clang = variables(context_of(store, local={"tools": {"clang++": compiler}, "ccache": ccache}))["PATH"]
+    with_clang = variables(context_of(store, tools={"clang++": compiler}, ccache=ccache))["PATH"]
     found = shutil.which("clang++", path=with_clang)
     assert found is not None
     assert os.readlink(found) == ccache  # noqa: PTH115 (as text)
-    without = variables(context_of(store, local={"ccache": ccache}))["PATH"]
+    without = variables(context_of(store, ccache=ccache))["PATH"]
     plain = os.pathsep.join(folder for folder in without.split(os.pathsep) if str(store.root) not in folder)
     for name in ("cc", "c++", "gcc", "g++", "clang", "clang++", "nvcc"):
         assert (shutil.which(name, path=without) is None) == (shutil.which(name, path=plain) is None)
@@ -136,7 +126,7 @@ def test_the_compiler_cache_stands_before_the_compilers_that_there_are(store: St
 def test_a_pure_python_stage_needs_no_compiler(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("axletree.execute.environ.SYSTEM_PATH", (str(tmp_path),))
     ccache = program(tmp_path / "tools" / "ccache", "exit 0")
-    assert variables(context_of(store, local={"ccache": ccache}))["PATH"] == str(tmp_path)
+    assert variables(context_of(store, ccache=ccache))["PATH"] == str(tmp_path)
 
 
 def test_links_are_made_whole_beside_what_a_killed_process_left(store: Store, tmp_path: Path) -> None:
@@ -147,8 +137,8 @@ def test_links_are_made_whole_beside_what_a_killed_process_left(store: Store, tm
     for name in (".cc.1", f".cc.{os.getpid()}", "ccache"):
         (store.cache / "tools" / "ccache").mkdir(parents=True, exist_ok=True)
         (store.cache / "tools" / "ccache" / name).symlink_to("elsewhere")
-    first = variables(context_of(store, local={"ccache": ccache}))["PATH"]
-    assert variables(context_of(store, local={"ccache": ccache}))["PATH"] == first
+    first = variables(context_of(store, ccache=ccache))["PATH"]
+    assert variables(context_of(store, ccache=ccache))["PATH"] == first
 
 
 def test_another_ccache_is_reached_by_the_same_path(store: Store, tmp_path: Path) -> None:
@@ -156,7 +146,7 @@ def test_another_ccache_is_reached_by_the_same_path(store: Store, tmp_path: Path
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     paths = [program(tmp_path / name / "ccache", "exit 0") for name in ("one", "other")]
-    seen = [variables(context_of(store, local={"ccache": path}))["PATH"] for path in paths]
+    seen = [variables(context_of(store, ccache=path))["PATH"] for path in paths]
     assert seen[0] == seen[1]
     found = shutil.which("cc", path=seen[1])
     assert found is not None
@@ -182,8 +172,7 @@ def environment_of(store: Store, interpreter: Interpreter) -> tuple[Context, Dig
         wheel.filename: data,
     }
     entries = [Entry(path=path, blob=store.put_bytes(data), size=len(data)) for path, data in files.items()]
-    found = {version: msgspec.structs.asdict(interpreter)}
-    return context_of(store, local={"interpreters": found}), store.put_tree(make_tree(entries))
+    return context_of(store, interpreters={version: interpreter}), store.put_tree(make_tree(entries))
 
 
 def test_an_environment_is_made_once(store: Store, interpreter: Interpreter) -> None:

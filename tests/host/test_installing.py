@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 import rattler
 from rattler.index import index_fs
@@ -14,9 +15,14 @@ from rattler.index import index_fs
 from axletree.app.installing import install_commands, wanted
 from axletree.core.records import StageRecord
 from axletree.core.values import Key, digest_of
+from axletree.plan.actions.listing import ListedFile, ListingFacts
+from axletree.plan.actions.pack import WheelParameters
+from axletree.plan.actions.pack_conda import CondaParameters
+from axletree.plan.packaging import root_of
 from support.clients import CLIENTS, put_root, rival, run_printed, who
 from support.conda import demo, put
 from support.index_server import make_wheel
+from support.requests import ingredients_of
 from support.targets import plan_of
 
 if TYPE_CHECKING:
@@ -84,26 +90,17 @@ requires = ["libferry==2.0", "buoy[deep]", "foreign>=1"]
 """What it requires was built by others, into the same root."""
 
 
-def package(stage: PlannedStage) -> tuple[str, str, dict[str, Any]]:
-    """Name, tag of a wheel and parameters of what a stage packs."""
-    tag = f"cp{stage.step.axes['python'].replace('.', '')}" if "python" in stage.step.axes else ""
-    return (
-        stage.step.parameters["package"]["name"],
-        f"{tag}-{tag}-linux_x86_64" if tag else "py3-none-any",
-        dict(stage.step.parameters),
-    )
-
-
 def file_of(stage: PlannedStage, root: Path) -> str:
     """What a stage packs, put into a root; its name there."""
-    name, tag, parameters = package(stage)
-    about = parameters["package"]
-    if stage.action == "pack-conda":
-        conda = parameters["conda"]
-        return f"conda/linux-64/{conda['name']}-{conda['version']}-{conda['build']}.conda"
-    filename, data = make_wheel(
-        name, about["version"], tag=tag, requires=tuple(about["requires"]), body="who = 'ours'\n"
-    )
+    parameters = stage.step.parameters
+    if isinstance(parameters, CondaParameters):
+        conda = parameters.conda
+        return f"conda/linux-64/{parameters.called}-{conda.version}-{conda.build}.conda"
+    assert isinstance(parameters, WheelParameters)
+    python = f"cp{stage.step.axes['python'].replace('.', '')}" if "python" in stage.step.axes else ""
+    tag = f"{python}-{python}-linux_x86_64" if python else "py3-none-any"
+    about = parameters.package
+    filename, data = make_wheel(about.name, about.version, tag=tag, requires=about.requires, body="who = 'ours'\n")
     root.mkdir(parents=True, exist_ok=True)
     (root / filename).write_bytes(data)
     return filename
@@ -116,11 +113,17 @@ def commands(
     published: dict[StageId, StageRecord] = {}
     for stage in plan.stages.values():
         if stage.action in ("index", "channel") and without not in stage.id:
-            root = folder / stage.step.parameters["root"]
+            root = root_of(stage)
             packed = [need for name, need in stage.needs.items() if name.startswith(("wheel:", "conda:"))]
-            files = [{"filename": file_of(plan.stages[need], root)} for need in packed]
+            names = [file_of(plan.stages[need], folder / root) for need in packed]
+            files = tuple(ListedFile(filename=name, sha256=digest_of(b""), size=0) for name in names)
+            facts = ListingFacts(kind="channel" if stage.action == "channel" else "index", root=root, files=files)
             published[stage.id] = StageRecord(
-                stage=stage.id, key=Key("0" * 64), tree=digest_of(b""), ingredients={}, facts={"files": files}
+                stage=stage.id,
+                key=Key("0" * 64),
+                tree=digest_of(b""),
+                ingredients=ingredients_of(),
+                facts=msgspec.to_builtins(facts),
             )
     return list(install_commands(folder, wanted(plan, published)))
 

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from axletree.core.errors import HostError, UsageError
-from axletree.host.interpreters import Interpreter, find_interpreter, identity, matches, probe
+from axletree.core.records import Interpreter
+from axletree.host.interpreters import find_interpreter, identity, matches, probe
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.core.errors import StageError
-from axletree.core.records import Grant, StageRequest
-from axletree.core.values import StageId, key_of
+from axletree.core.records import Grant, LocalFacts
 from axletree.execute import editable
-from axletree.execute.context import Context
+from axletree.execute.context import ActionContext
 from axletree.execute.editable import CONFIGURING, Need, Project
 from axletree.execute.killed import begin, has_ninja, remove_written, was_stopped
 from axletree.execute.process import Log
-from axletree.execute.workspace import WORKSPACE, open_workplace
+from axletree.execute.workspace import open_workplace
+from axletree.plan.actions.compile import CompileParameters
 from axletree.store.store import Store
 from support.faults import KILLED, ends_at
+from support.requests import request_of
 from support.store import write_files
 
 if TYPE_CHECKING:
@@ -30,19 +31,19 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
 
 
-def context_of(store: Store, work: Path, source: Digest, settings: str = "one") -> Context:
-    ingredients = {"action": {"name": "made-up"}, "parameters": {"of": settings}, "inputs": {}}
-    request = StageRequest(
-        stage=StageId("lib"),
-        action="made-up",
-        key=key_of(ingredients),
-        ingredients=ingredients,
-        inputs={"source": source},
-        grant=Grant(jobs=1),
-        local={WORKSPACE: "lib"},
-    )
+def context_of(store: Store, work: Path, source: Digest, settings: str = "one") -> ActionContext[CompileParameters]:
+    parameters = CompileParameters(directory=".", options={"OF": settings})
+    local = LocalFacts(workspace="lib")
+    request = request_of("lib", parameters, inputs={"source": source}, grant=Grant(jobs=1), local=local)
     work.mkdir(exist_ok=True)
-    return Context(request=request, store=store, work=work, log=Log(io.BytesIO()), progress=lambda *_, **__: None)
+    return ActionContext(
+        request=request,
+        store=store,
+        work=work,
+        log=Log(io.BytesIO()),
+        progress=lambda *_, **__: None,
+        parameters=parameters,
+    )
 
 
 @pytest.fixture
@@ -155,7 +156,6 @@ def test_a_build_folder_is_removed_once_whatever_is_killed_afterwards(store: Sto
 def project_of(store: Store, folder: Path, *, inside: bool) -> Project:
     source = store.ingest(write_files(folder / "1", {"a.c": b"1"}))
     context = context_of(store, folder / "work", source)
-    context.parameters.update(options={}, targets=(), expect={})
     scratch = folder / "tree" / ".axletree"
     build = (scratch if inside else folder / "tree") / "build"
     build.mkdir(parents=True)

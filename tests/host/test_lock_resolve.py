@@ -15,7 +15,7 @@ from packaging.tags import sys_tags
 from axletree.core.errors import HostError, RecipeError
 from axletree.host.fetch import download
 from axletree.host.indexes import IndexSettings
-from axletree.host.interpreters import Interpreter, find_interpreter
+from axletree.host.interpreters import find_interpreter
 from axletree.host.resolve import resolve_environment, wheel_tags
 from support.index_server import Server, make_wheel, serve, write_wheel
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from axletree.core.records import Interpreter
     from axletree.recipe.locks import PyLock
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '').strip('dm')}"

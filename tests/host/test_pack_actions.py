@@ -13,21 +13,30 @@ import msgspec
 import pytest
 
 from axletree.core.events import StageFinished
-from axletree.core.records import Grant, StageRecord, StageRequest
-from axletree.core.values import Digest, StageId, key_of
-from axletree.execute.actions import audit_conda, audit_zip, channel, pack, pack_conda, pack_zip, relocate
-from axletree.execute.stage import run_stage
+from axletree.core.records import LocalFacts, StageRecord
+from axletree.core.values import Digest
 from axletree.host.conda import read_conda
 from axletree.host.interpreters import find_interpreter
 from axletree.package.conda.reader import CondaFacts
 from axletree.package.sbom.write import Component, render_sbom
+from axletree.plan.actions.audit_zip import ZipAuditParameters
+from axletree.plan.actions.listing import ListingParameters
+from axletree.plan.actions.pack import PackedWheel, WheelParameters
+from axletree.plan.actions.pack_conda import CondaParameters, PackedConda
+from axletree.plan.actions.pack_zip import ZipParameters
+from axletree.plan.actions.packages import AuditParameters, Described, Part, Taken
+from axletree.plan.actions.relocate import RelocateParameters
+from axletree.plan.actions.spec import facts_of
+from axletree.recipe.conda import TargetConda
+from axletree.recipe.relocation import Relocate
 from axletree.store.store import Store
+from support.requests import run_action
 from support.store import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from axletree.execute.context import ActionFunction
+    from axletree.plan.actions.spec import Parameters
     from support.store import Files
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -47,100 +56,96 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path / "store")
 
 
-def described(**changes: Any) -> dict[str, Any]:
+def described(**changes: Any) -> Described:
     """A package as planning describes it."""
-    return {
-        "name": "small",
-        "version": "1.0+cpu",
-        "summary": "Small.",
-        "license": "MIT",
-        "prefix": "",
-        "build_tag": None,
-        "requires": [],
-        "requires_python": None,
-    } | changes
+    return Described(**{"name": "small", "version": "1.0+cpu", "summary": "Small.", "license": "MIT", **changes})
 
 
-def wanted(**changes: Any) -> dict[str, Any]:
+def part_of(package: str = "small", **siblings: Taken) -> Part:
+    """What a package takes of a tree: all of it, unless it has siblings."""
+    return Part(package=package, siblings=siblings or {package: Taken(files=("**",))})
+
+
+def wanted(**changes: Any) -> TargetConda:
     """Its conda form."""
-    return {
-        "name": "small",
-        "version": "1.0",
-        "build": "h1234567_0",
-        "build_number": 0,
-        "variant": {},
-        "depends": [],
-        "constrains": [],
-        "run_exports": {"weak": [], "strong": []},
-        "track_features": [],
-        "layout": "auto",
-        "prefix": None,
-    } | changes
+    form = TargetConda(
+        name="small",
+        version="1.0",
+        build="h1234567_0",
+        build_number=0,
+        variant={},
+        depends=(),
+        constrains=(),
+        weak=(),
+        strong=(),
+        track_features=(),
+        layout="auto",
+        prefix=None,
+    )
+    return msgspec.structs.replace(form, **changes)
 
 
 def run(
     store: Store,
-    action: ActionFunction,
-    parameters: dict[str, Any],
+    action: str,
+    parameters: Parameters,
     inputs: dict[str, Digest],
     *,
     axes: dict[str, str] | None = None,
 ) -> StageRecord | StageFinished:
     """The record of a stage, or how it failed."""
-    ingredients = {"parameters": parameters, "inputs": inputs, "axes": axes or {}, "epoch": 1_000_000_000}
-    interpreter = find_interpreter(PYTHON, environ=os.environ)
-    request = StageRequest(
-        stage=StageId("pack"),
-        action="pack",
-        key=key_of({**ingredients, "of": action.__module__}),
-        ingredients=ingredients,
-        inputs=inputs,
-        local={"interpreters": {PYTHON: msgspec.structs.asdict(interpreter)}},
-        grant=Grant(),
-    )
-    events: list[Any] = []
-    if run_stage(store, request, action, emit=events.append, environ=os.environ):
-        record = store.get_record(request.key)
-        assert record is not None
-        return record
-    failed = events[-1]
-    assert isinstance(failed, StageFinished)
-    return failed
+    local = LocalFacts(interpreters={PYTHON: find_interpreter(PYTHON, environ=os.environ)})
+    return run_action(store, action, parameters, inputs, axes=axes or {}, epoch=1_000_000_000, local=local)
 
 
 def tree(store: Store, tmp_path: Path, files: Files) -> Digest:
     return store.ingest(write_files(tmp_path / f"tree{len(list(tmp_path.iterdir()))}", files))
 
 
+def conda_parameters(package: Described, form: TargetConda, **changes: Any) -> CondaParameters:
+    """What planning asks for where a tree becomes a conda package."""
+    given: dict[str, Any] = {
+        "package": package,
+        "part": part_of(package.name),
+        "called": form.name,
+        "conda": form,
+        "names": None,
+        "platform": "linux-x86_64",
+        "compressor": "",
+        "generator": "test",
+        "level": 1,
+        "policy": None,
+    }
+    return CondaParameters(**{**given, **changes})
+
+
 def conda(
     store: Store,
     source: Digest | None,
     *,
-    package: dict[str, Any] | None = None,
-    form: dict[str, Any] | None = None,
+    package: Described | None = None,
+    form: TargetConda | None = None,
     axes: dict[str, str] | None = None,
-    siblings: dict[str, Any] | None = None,
+    siblings: dict[str, Taken] | None = None,
     pins: dict[str, str] | None = None,
 ) -> CondaFacts | str:
     """The package that is made of a tree as it is read back, or why there is none."""
-    described_ = package or described()
-    parameters = {
-        "package": described_,
-        "siblings": siblings or {described_["name"]: {"files": ["**"], "exclude": []}},
-        "conda": form or wanted(),
-        "pins": pins or {},
-        "platform": "linux-x86_64",
-        "python": {"version": PYTHON} if axes and "python" in axes else None,
-        "generator": "test",
-        "level": 1,
-    }
-    record = run(store, pack_conda.run, parameters, {"tree": source} if source else {}, axes=axes)
+    package = package or described()
+    parameters = conda_parameters(
+        package,
+        form or wanted(),
+        part=part_of(package.name, **siblings or {}),
+        pins=pins or {},
+        python={"version": PYTHON} if axes and "python" in axes else None,
+    )
+    record = run(store, "pack-conda", parameters, {"tree": source} if source else {}, axes=axes)
     if isinstance(record, StageFinished):
         return record.message or ""
     (entry,) = store.get_tree(record.tree).entries
     assert entry.blob is not None
-    assert entry.path == f"{record.facts['subdir']}/{record.facts['filename']}"
-    return read_conda(store.blob_path(entry.blob), filename=record.facts["filename"])
+    facts = facts_of(record, PackedConda)
+    assert entry.path == f"{facts.subdir}/{facts.filename}"
+    return read_conda(store.blob_path(entry.blob), filename=facts.filename)
 
 
 def made(facts: CondaFacts | str) -> CondaFacts:
@@ -181,8 +186,8 @@ def test_a_cpp_tree_lies_at_the_root_of_the_environment(store: Store, tmp_path: 
          "share/cmake/x/xConfig.cmake": b"", "LICENSE": b"Do as you like.\n"},
     )  # fmt: skip
     form = wanted(
-        depends=["zlib >=1.2"], constrains=["other <0.0a0"], run_exports={"weak": ["small >=1"], "strong": []},
-        track_features=["slow"], build_number=3, variant={"gpu": "cpu"},
+        depends=("zlib >=1.2",), constrains=("other <0.0a0",), weak=("small >=1",), track_features=("slow",),
+        build_number=3, variant={"gpu": "cpu"},
     )  # fmt: skip
     facts = made(conda(store, source, form=form))
     assert paths(facts) == {
@@ -265,8 +270,8 @@ def test_a_whole_environment_of_a_python(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_metapackage_has_no_files(store: Store) -> None:
-    package = described(requires=["torch==1.0+cpu", "six"])
-    facts = made(conda(store, None, package=package, form=wanted(depends=["pytorch ==1.0 cpu*"])))
+    package = described(requires=("torch==1.0+cpu", "six"))
+    facts = made(conda(store, None, package=package, form=wanted(depends=("pytorch ==1.0 cpu*",))))
     assert facts.members == ()
     assert facts.index is not None
     assert (facts.index.subdir, facts.index.noarch) == ("noarch", "generic")
@@ -274,13 +279,10 @@ def test_a_metapackage_has_no_files(store: Store) -> None:
 
 
 def test_a_metapackage_as_a_wheel(store: Store) -> None:
-    parameters = {
-        "package": described(requires=["torch==1.0"], requires_python=">=3.9"), "siblings": {}, "compressor": "",
-        "generator": "test", "level": 5, "policy": None,
-    }  # fmt: skip
-    record = run(store, pack.run, parameters, {})
+    package = described(requires=("torch==1.0",), requires_python=">=3.9")
+    record = run(store, "pack", wheel_parameters(package, Part(package="small", siblings={})), {})
     assert isinstance(record, StageRecord)
-    assert record.facts["filename"] == "small-1.0+cpu-py3-none-any.whl"
+    assert facts_of(record, PackedWheel).filename == "small-1.0+cpu-py3-none-any.whl"
     (entry,) = store.get_tree(record.tree).entries
     assert entry.blob is not None
     with zipfile.ZipFile(store.blob_path(entry.blob)) as archive:
@@ -289,23 +291,23 @@ def test_a_metapackage_as_a_wheel(store: Store) -> None:
         assert b"Requires-Dist: torch==1.0\n" in archive.read(names[0])
 
 
+def wheel_parameters(package: Described, part: Part) -> WheelParameters:
+    """What planning asks for where a tree becomes a wheel."""
+    return WheelParameters(package=package, part=part, compressor="", generator="test", level=5, policy=None)
+
+
 def wheel(
     store: Store,
     source: Digest,
     *,
-    package: dict[str, Any] | None = None,
-    siblings: dict[str, Any] | None = None,
+    package: Described | None = None,
+    siblings: dict[str, Taken] | None = None,
     axes: dict[str, str] | None = None,
 ) -> zipfile.ZipFile | str:
     """The wheel that is made of a tree, or why there is none."""
-    described_ = package or described()
-    parameters = {
-        "package": described_,
-        "siblings": siblings or {described_["name"]: {"files": ["**"], "exclude": []}},
-        "generator": "test",
-        "level": 5,
-    }
-    record = run(store, pack.run, parameters, {"tree": source}, axes=axes)
+    package = package or described()
+    parameters = wheel_parameters(package, part_of(package.name, **siblings or {}))
+    record = run(store, "pack", parameters, {"tree": source}, axes=axes)
     if isinstance(record, StageFinished):
         return record.message or ""
     (entry,) = store.get_tree(record.tree).entries
@@ -359,7 +361,7 @@ def test_pythons_of_the_recipe_count_where_the_project_names_none(store: Store, 
 
 def test_a_part_beside_the_whole_has_its_own_name(store: Store, tmp_path: Path) -> None:
     source = tree(store, tmp_path, {"small/a.py": b"", "extra/b.py": b"", **DIST_INFO})
-    both = {name: {"files": [f"{name}/**"], "exclude": []} for name in ("small", "extra")}
+    both = {name: Taken(files=(f"{name}/**",)) for name in ("small", "extra")}
     assert "Name: extra" in metadata_in(wheel(store, source, package=described(name="extra"), siblings=both))
     assert "Name: small" in metadata_in(wheel(store, source, siblings=both))
     assert "version: the recipe says 2, but" in str(
@@ -399,7 +401,7 @@ def test_links_are_not_left_out_of_a_wheel_in_silence(store: Store, tmp_path: Pa
     files: Files = {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "lib/all": "."}
     source = tree(store, tmp_path, files)
     assert "a wheel can't hold symbolic links: lib/all, lib/libx.so" in str(wheel(store, source))
-    without = {"small": {"files": ["**"], "exclude": ["lib/libx.so", "lib/all"]}}
+    without = {"small": Taken(files=("**",), exclude=("lib/libx.so", "lib/all"))}
     made = wheel(store, source, siblings=without)
     assert isinstance(made, zipfile.ZipFile), made
     with made:
@@ -434,7 +436,7 @@ def places(document: bytes) -> dict[str, list[str]]:
 def test_a_wheel_has_the_bill_of_what_its_tree_took_in_where_scanners_look(store: Store, tmp_path: Path) -> None:
     libraries = ("lib/librivet-1a2b3c4d.so.2", "lib/libplank-5e6f7a8b.so.3")
     files: Files = {"lib/libx.so": b"", **dict.fromkeys(libraries, b""), "lib/grafts.cdx.json": bill(*libraries)}
-    made = wheel(store, tree(store, tmp_path, files), package=described(prefix="small", requires=["six"]))
+    made = wheel(store, tree(store, tmp_path, files), package=described(prefix="small", requires=("six",)))
     assert isinstance(made, zipfile.ZipFile), made
     with made:
         names = set(made.namelist())
@@ -455,7 +457,7 @@ def test_a_wheel_has_the_bill_of_what_its_tree_took_in_where_scanners_look(store
 def test_each_wheel_of_a_divided_tree_has_the_bill_of_its_own_part(store: Store, tmp_path: Path) -> None:
     files: Files = {"a/liba.so.1": b"", "b/libb.so.1": b"", "a/grafts.cdx.json": bill("a/liba.so.1", "b/libb.so.1")}
     source = tree(store, tmp_path, {**files, "c/x.py": b""})
-    siblings = {name: {"files": [f"{name}/**"], "exclude": []} for name in "abc"}
+    siblings = {name: Taken(files=(f"{name}/**",)) for name in "abc"}
     found: dict[str, dict[str, list[str]]] = {}
     for name in siblings:
         made = wheel(store, source, package=described(name=name), siblings=siblings)
@@ -495,9 +497,9 @@ def test_a_tree_that_is_relocated_again_keeps_its_bill(store: Store, tmp_path: P
     files: Files = {"lib/liba.so.1": library, "lib/libb.so.1": library, "lib/libx.so": library}
     files["lib/grafts.cdx.json"] = bill("lib/liba.so.1", "lib/libb.so.1")
     files["other/grafts.cdx.json"] = b'{"bomFormat": "CycloneDX"}'
-    rules = {"place": {"lib": "deep/lib"}, "drop": ["lib/libb.so.1"]}
-    parameters = {"tree": "tree", "relocate": rules, "libraries": {}}
-    record = run(store, relocate.run, parameters, {"tree": tree(store, tmp_path, files)})
+    rules = Relocate(place={"lib": "deep/lib"}, drop=("lib/libb.so.1",))
+    parameters = RelocateParameters(tree="tree", relocate=rules, policy=None, providers=None)
+    record = run(store, "relocate", parameters, {"tree": tree(store, tmp_path, files)})
     assert isinstance(record, StageRecord), record
     blobs = {entry.path: entry.blob for entry in store.get_tree(record.tree).entries}
     document = store.read_blob(blobs["deep/lib/grafts.cdx.json"] or Digest(""))
@@ -532,10 +534,10 @@ def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lackin
 @pytest.mark.parametrize(
     ("files", "changes", "message"),
     [
-        ({"lib/x": b""}, {"siblings": {"small": {"files": ["inc/**"], "exclude": ["lib/**"]}}}, "has no files"),
+        ({"lib/x": b""}, {"siblings": {"small": Taken(files=("inc/**",), exclude=("lib/**",))}}, "has no files"),
         (
             {"lib/x": b""},
-            {"siblings": {"small": {"files": ["**"], "exclude": []}, "other": {"files": ["lib/**"], "exclude": []}}},
+            {"siblings": {"small": Taken(files=("**",)), "other": Taken(files=("lib/**",))}},
             "claimed by small and other: lib/x",
         ),
         ({"lib/x": "../../y"}, {}, "leads out of the package"),
@@ -543,10 +545,10 @@ def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lackin
         ({"info/x": b""}, {}, "belongs to conda"),
         ({"lib/x": b""}, {"form": wanted(build="a-b")}, "can't be a conda build"),
         ({"lib/x": b""}, {"form": wanted(build="x" * 65)}, "at most 64"),
-        ({"lib/x": b""}, {"package": described(requires=["x @ https://example.org/x.whl"])}, "names a URL"),
+        ({"lib/x": b""}, {"package": described(requires=("x @ https://example.org/x.whl",))}, "names a URL"),
         (
             {"lib/x": b""},
-            {"package": described(requires=['x; python_version < "3.12"'])},
+            {"package": described(requires=('x; python_version < "3.12"',))},
             "asks for python_version, but the package is for any Python",
         ),
     ],
@@ -557,24 +559,22 @@ def test_what_can_not_become_a_package(
     assert message in str(conda(store, tree(store, tmp_path, files), **changes))
 
 
+def zip_parameters(called: str) -> ZipParameters:
+    """What planning asks for where a tree becomes an archive."""
+    return ZipParameters(part=part_of(), version="1.0+cpu", called=called, source="0123abc", compressor="", level=5)
+
+
 def archive(store: Store, source: Digest) -> StageRecord | StageFinished:
-    parameters = {
-        "package": {"name": "small", "version": "1.0+cpu"}, "siblings": {"small": {"files": ["**"], "exclude": []}},
-        "called": "small", "source": "0123abc", "level": 5, "glibc": None, "driver": [],
-    }  # fmt: skip
-    record = run(store, pack_zip.run, parameters, {"tree": source})
+    record = run(store, "pack-zip", zip_parameters("small"), {"tree": source})
     if isinstance(record, StageFinished):
         return record
-    return run(store, audit_zip.run, parameters | {"x": 1}, {"tree": source, "archive": record.tree})
+    asked = ZipAuditParameters(part=part_of(), called="small", policy=None, providers=None)
+    return run(store, "audit-zip", asked, {"tree": source, "archive": record.tree})
 
 
 def test_an_archive_for_cpp_users(store: Store, tmp_path: Path, library: bytes) -> None:
     source = tree(store, tmp_path, {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "bin/run!": b"#!/bin/sh\n"})
-    parameters = {
-        "package": {"name": "small", "version": "1.0+cpu"}, "siblings": {"small": {"files": ["**"], "exclude": []}},
-        "called": "wide", "source": "0123abc", "level": 5,
-    }  # fmt: skip
-    record = run(store, pack_zip.run, parameters, {"tree": source})
+    record = run(store, "pack-zip", zip_parameters("wide"), {"tree": source})
     assert isinstance(record, StageRecord)
     (entry,) = store.get_tree(record.tree).entries
     assert entry.path == "wide-shared-with-deps-1.0+cpu.zip"
@@ -608,14 +608,11 @@ def test_a_broken_promise_about_glibc_fails_the_audit(store: Store, tmp_path: Pa
     (tmp_path / "z.c").write_text("#include <math.h>\ndouble z(double a) { return pow(a, a); }\n")
     subprocess.run(["cc", "-O0", "-shared", "-fPIC", "-o", "libz.so", "z.c", "-lm"], cwd=tmp_path, check=True)
     source = tree(store, tmp_path, {"lib/libz.so": (tmp_path / "libz.so").read_bytes()})
-    parameters = {
-        "package": described(), "siblings": {"small": {"files": ["**"], "exclude": []}}, "conda": wanted(), "pins": {},
-        "platform": "linux-x86_64", "python": None, "generator": "test", "level": 1,
-    }  # fmt: skip
-    record = run(store, pack_conda.run, parameters, {"tree": source})
+    record = run(store, "pack-conda", conda_parameters(described(), wanted()), {"tree": source})
     assert isinstance(record, StageRecord)
     none, high, low = (
-        run(store, audit_conda.run, {"glibc": glibc}, {"package": record.tree}) for glibc in (None, "2.40", "2.17")
+        run(store, "audit-conda", AuditParameters(glibc=glibc, policy=None), {"package": record.tree})
+        for glibc in (None, "2.40", "2.17")
     )
     assert isinstance(none, StageRecord)
     assert isinstance(high, StageRecord)
@@ -627,19 +624,15 @@ def test_packages_that_share_a_file_make_no_channel(store: Store, tmp_path: Path
     inputs = {}
     for name in ("one", "two"):
         source = tree(store, tmp_path, {"include/x.h": b""})
-        parameters = {
-            "package": described(name=name), "siblings": {name: {"files": ["**"], "exclude": []}},
-            "conda": wanted(name=name, depends=["two ==2.0"] if name == "one" else []), "pins": {},
-            "platform": "linux-x86_64", "python": None, "generator": "test", "level": 1,
-        }  # fmt: skip
-        record = run(store, pack_conda.run, parameters, {"tree": source})
+        form = wanted(name=name, depends=("two ==2.0",) if name == "one" else ())
+        record = run(store, "pack-conda", conda_parameters(described(name=name), form), {"tree": source})
         assert isinstance(record, StageRecord)
         inputs[f"conda:{name}"] = record.tree
-    failed = run(store, channel.run, {"root": "."}, inputs)
+    failed = run(store, "channel", ListingParameters(root="."), inputs)
     assert isinstance(failed, StageFinished)
     assert "include/x.h: is also in two-1.0-h1234567_0.conda" in str(failed.message)
     assert "has two ==2.0, not two 1.0 h1234567_0" in str(failed.message)
-    single = run(store, channel.run, {"root": "."}, {"conda:two": inputs["conda:two"]})
+    single = run(store, "channel", ListingParameters(root="."), {"conda:two": inputs["conda:two"]})
     assert isinstance(single, StageRecord)
     pages = {entry.path: entry.blob for entry in store.get_tree(single.tree).entries}
     repodata = json.loads(store.read_blob(pages["conda/noarch/repodata.json"] or Digest("")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from axletree.app.publish import publish
@@ -12,8 +13,12 @@ from axletree.core.records import StageRecord
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Key, StageId
 from axletree.package.index import IndexFile, render_index
+from axletree.plan.actions.listing import ListedFile, ListingFacts, ListingParameters
+from axletree.plan.actions.spec import facts_of
+from axletree.plan.actions.table import ACTIONS
 from axletree.store.blobs import CorruptBlob
 from axletree.store.store import Store
+from support.requests import ingredients_of
 from support.store import damage
 
 if TYPE_CHECKING:
@@ -39,8 +44,10 @@ def index_of(store: Store, content: bytes) -> StageRecord:
         stage=StageId("index:."),
         key=Key("0" * 64),
         tree=store.put_tree(make_tree(entries)),
-        ingredients={},
-        facts={"root": ".", "files": [{"filename": NAME, "sha256": wheel, "size": len(content)}]},
+        ingredients=ingredients_of(ListingParameters(root="."), action="index", spec=ACTIONS["index"]),
+        facts=msgspec.to_builtins(
+            ListingFacts(kind="index", root=".", files=(ListedFile(filename=NAME, sha256=wheel, size=len(content)),))
+        ),
     )
 
 
@@ -62,7 +69,7 @@ def test_a_large_wheel_is_never_in_memory_as_a_whole(store: Store, tmp_path: Pat
 
 def test_a_damaged_wheel_is_found_while_it_is_copied_and_nothing_appears(store: Store, tmp_path: Path) -> None:
     record = index_of(store, b"a wheel" * 99)
-    damage(store, record.facts["files"][0]["sha256"])
+    damage(store, facts_of(record, ListingFacts).files[0].sha256)
     with pytest.raises(CorruptBlob):
         publish(tmp_path / "out", [record], store)
     assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == [".axletree.lock"]

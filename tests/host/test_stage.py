@@ -13,15 +13,14 @@ import pytest
 from axletree.core.errors import HostError, IntegrityError, StageError
 from axletree.core.events import Event, MemorySampled, StageFinished, StageProgress
 from axletree.core.findings import Finding
-from axletree.core.records import Grant, StageRequest
-from axletree.core.values import StageId, key_of
+from axletree.core.records import Grant
 from axletree.execute.context import Context, Outcome
-from axletree.execute.stage import log_file, run_stage, work_folder
+from axletree.execute.stage import log_file, work_folder
 from axletree.store.store import Store
+from support.requests import MadeUpContext, MadeUpFacts, MadeUpParameters, request_of, run_request
 from support.store import damage, write_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -30,16 +29,7 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path / "store")
 
 
-def request_of(store: Store, name: str = "lib[cpu]", **parameters: Any) -> StageRequest:
-    ingredients = {"action": {"name": "made-up", "revision": 1}, "parameters": parameters, "inputs": {}}
-    return StageRequest(
-        stage=StageId(name),
-        action="made-up",
-        key=key_of(ingredients),
-        ingredients=ingredients,
-        inputs={},
-        grant=Grant(jobs=3),
-    )
+REQUEST = request_of(grant=Grant(jobs=3))
 
 
 def make_file(context: Context) -> Outcome:
@@ -47,15 +37,7 @@ def make_file(context: Context) -> Outcome:
     context.log.say("making it")
     context.progress("half", done=1, total=2)
     write_files(context.work / "out", {"a.txt": b"content"})
-    return Outcome(tree=context.store.ingest(context.work / "out", adopt=True), facts={"made": 1})
-
-
-def run(
-    store: Store, request: StageRequest, action: Callable[[Context], Outcome], **environ: str
-) -> tuple[bool, list[Event]]:
-    events: list[Event] = []
-    done = run_stage(store, request, action, emit=events.append, environ=environ)
-    return done, [event for event in events if not isinstance(event, MemorySampled)]
+    return Outcome(tree=context.store.ingest(context.work / "out", adopt=True), facts=MadeUpFacts(made=1))
 
 
 def finish(events: list[Event]) -> StageFinished:
@@ -65,65 +47,60 @@ def finish(events: list[Event]) -> StageFinished:
 
 
 def test_a_record_is_published_with_what_was_made(store: Store) -> None:
-    request = request_of(store)
-    done, events = run(store, request, make_file)
-    record = store.get_record(request.key)
+    done, events = run_request(store, REQUEST, make_file)
+    record = store.get_record(REQUEST.key)
     assert done
     assert record is not None
-    assert (record.stage, record.key, record.facts) == ("lib[cpu]", request.key, {"made": 1})
-    assert record.ingredients == request.ingredients
+    assert (record.stage, record.key, record.facts) == ("lib[cpu]", REQUEST.key, {"made": 1})
+    assert record.ingredients == REQUEST.ingredients
     assert [entry.path for entry in store.get_tree(record.tree).entries] == ["a.txt"]
     assert record.metrics.jobs == 3
     assert record.metrics.cpu > 0
     assert finish(events).status == "done"
     assert finish(events).tree == record.tree
-    assert finish(events).log == str(log_file(store, request.key))
+    assert finish(events).log == str(log_file(store, REQUEST.key))
 
 
 def test_what_it_says_is_in_the_log_and_the_events(store: Store) -> None:
-    request = request_of(store)
-    _, events = run(store, request, make_file)
-    assert log_file(store, request.key).read_text() == "making it\n"
+    _, events = run_request(store, REQUEST, make_file)
+    assert log_file(store, REQUEST.key).read_text() == "making it\n"
     (progress,) = [event for event in events if isinstance(event, StageProgress)]
     assert (progress.stage, progress.message, progress.done, progress.total) == ("lib[cpu]", "half", 1, 2)
 
 
 def test_the_folder_is_gone_after_a_success_even_if_parts_are_read_only(store: Store) -> None:
-    request = request_of(store)
 
     def action(context: Context) -> Outcome:
         folder = write_files(context.work / "deep" / "er", {"f": b"1"})
         folder.chmod(0o500)
         return make_file(context)
 
-    run(store, request, action)
-    assert not work_folder(store, request.key).exists()
+    run_request(store, REQUEST, action)
+    assert not work_folder(store, REQUEST.key).exists()
 
 
 def test_the_second_time_nothing_runs(store: Store) -> None:
-    request = request_of(store)
-    run(store, request, make_file)
-    done, events = run(store, request, lambda _: pytest.fail("it ran again"))
+    run_request(store, REQUEST, make_file)
+    done, events = run_request(store, REQUEST, lambda _: pytest.fail("it ran again"))
     assert done
     assert finish(events).status == "cached"
     assert finish(events).log is None
 
 
-def fail(context: Context) -> Outcome:
+def fail(context: MadeUpContext) -> Outcome:
     write_files(context.work, {"build/half.o": b"1"})
     context.log.write(b"x.cpp:1:1: error: no\n")
     context.log.write(b"ninja: build stopped: subcommand failed.\n")
     finding = Finding(rule="dist/x", severity="error", where="x", message="no")
-    raise StageError("the build failed with exit code 1", findings=(finding,) if context.parameters else ())
+    raise StageError("the build failed with exit code 1", findings=(finding,) if context.parameters.audit else ())
 
 
 def test_a_failure_leaves_folder_and_log_and_no_record(store: Store) -> None:
-    request = request_of(store)
-    done, events = run(store, request, fail)
+    done, events = run_request(store, REQUEST, fail)
     assert not done
-    assert store.get_record(request.key) is None
-    assert (work_folder(store, request.key) / "build" / "half.o").exists()
-    assert log_file(store, request.key).read_text().splitlines()[-1] == "error: the build failed with exit code 1"
+    assert store.get_record(REQUEST.key) is None
+    assert (work_folder(store, REQUEST.key) / "build" / "half.o").exists()
+    assert log_file(store, REQUEST.key).read_text().splitlines()[-1] == "error: the build failed with exit code 1"
     finished = finish(events)
     assert (finished.status, finished.exit_code) == ("failed", 1)
     assert finished.message == "the build failed with exit code 1"
@@ -145,7 +122,7 @@ def test_it_is_told_that_a_compiler_was_killed(store: Store, line: str, message:
         context.log.say(line)
         raise StageError(message)
 
-    _, events = run(store, request_of(store), action)
+    _, events = run_request(store, REQUEST, action)
     assert finish(events).killed is killed
 
 
@@ -157,7 +134,7 @@ def test_a_log_that_speaks_of_a_full_disk_is_believed_only_if_the_disk_is_full(s
     status = os.statvfs(store.root)
     if status.f_bavail * status.f_frsize < max(1 << 29, status.f_blocks * status.f_frsize // 50):
         pytest.skip("the disk really is nearly full")
-    _, events = run(store, request_of(store), action)
+    _, events = run_request(store, REQUEST, action)
     assert (finish(events).message, finish(events).exit_code) == ("the build failed with exit code 1", 1)
     assert finish(events).cause == ("as: x.o: No space left on device",)
 
@@ -167,26 +144,25 @@ def test_what_is_told_of_a_step_is_cut(store: Store) -> None:
         context.progress("ld " + "a.o " * 100_000)
         return make_file(context)
 
-    _, events = run(store, request_of(store), action)
+    _, events = run_request(store, REQUEST, action)
     assert max(len(event.message) for event in events if isinstance(event, StageProgress)) == 1000
 
 
 def test_findings_of_a_failure_are_told(store: Store) -> None:
-    _, events = run(store, request_of(store, audit=True), fail)
+    _, events = run_request(store, request_of(parameters=MadeUpParameters(audit=True)), fail)
     assert [finding.rule for finding in finish(events).findings] == ["dist/x"]
 
 
 def test_the_next_attempt_starts_with_an_empty_folder(store: Store) -> None:
-    request = request_of(store)
-    run(store, request, fail)
+    run_request(store, REQUEST, fail)
 
     def look(context: Context) -> Outcome:
         assert list(context.work.iterdir()) == []
         return make_file(context)
 
-    done, _ = run(store, request, look)
+    done, _ = run_request(store, REQUEST, look)
     assert done
-    assert "error" not in log_file(store, request.key).read_text()
+    assert "error" not in log_file(store, REQUEST.key).read_text()
 
 
 @pytest.mark.parametrize(("error", "code"), [(HostError("no compiler"), 3), (IntegrityError("another file"), 2)])
@@ -194,7 +170,7 @@ def test_a_deliberate_error_keeps_its_exit_code(store: Store, error: Exception, 
     def action(_context: Context) -> Outcome:
         raise error
 
-    _, events = run(store, request_of(store), action)
+    _, events = run_request(store, REQUEST, action)
     assert finish(events).exit_code == code
     assert finish(events).message == str(error)
 
@@ -203,22 +179,20 @@ def test_an_error_that_nobody_thought_of_is_a_failure_with_its_traceback_in_the_
     def action(_context: Context) -> Outcome:
         raise ZeroDivisionError("oh")
 
-    request = request_of(store)
-    done, events = run(store, request, action)
+    done, events = run_request(store, REQUEST, action)
     assert not done
     assert finish(events).message == "ZeroDivisionError: oh"
-    assert "Traceback" in log_file(store, request.key).read_text()
+    assert "Traceback" in log_file(store, REQUEST.key).read_text()
 
 
 def test_a_result_whose_content_is_gone_is_made_again(store: Store) -> None:
-    request = request_of(store)
-    run(store, request, make_file)
-    record = store.get_record(request.key)
+    run_request(store, REQUEST, make_file)
+    record = store.get_record(REQUEST.key)
     assert record is not None
     (entry,) = store.get_tree(record.tree).entries
     assert entry.blob is not None
     store.blob_path(entry.blob).unlink()
-    done, events = run(store, request, make_file)
+    done, events = run_request(store, REQUEST, make_file)
     assert done
     assert finish(events).status == "done"
     assert store.read_blob(entry.blob) == b"content"
@@ -234,7 +208,7 @@ def test_a_damaged_input_is_told_so_that_the_driver_plans_again(store: Store, tm
         context.store.materialise(tree, context.work / "in")
         return make_file(context)
 
-    _, events = run(store, request_of(store), action)
+    _, events = run_request(store, REQUEST, action)
     assert (finish(events).message or "").startswith("corrupt input")
 
 
@@ -244,9 +218,8 @@ def test_secrets_reach_neither_log_nor_events(store: Store) -> None:
         context.progress("fetching https://u:s3cr3t-value@h.example/x")
         raise StageError(f"not with {context.environ['MY_TOKEN']}")
 
-    request = request_of(store)
-    _, events = run(store, request, action, MY_TOKEN="s3cr3t-value")
-    assert b"s3cr3t" not in log_file(store, request.key).read_bytes()
+    _, events = run_request(store, REQUEST, action, environ={"MY_TOKEN": "s3cr3t-value"})
+    assert b"s3cr3t" not in log_file(store, REQUEST.key).read_bytes()
     assert not [event for event in events if "s3cr3t" in repr(event)]
 
 
@@ -254,10 +227,8 @@ def test_memory_of_all_processes_is_sampled(store: Store) -> None:
     """The peak is that of the whole family, at some moment at which it was looked at."""
     size = 96 * 1024**2
     sampled = threading.Event()
-    events: list[Event] = []
 
     def emit(event: Event) -> None:
-        events.append(event)
         if isinstance(event, MemorySampled) and event.processes > 1 and event.memory > size:
             sampled.set()
 
@@ -269,9 +240,9 @@ def test_memory_of_all_processes_is_sampled(store: Store) -> None:
             child.communicate(b"\n")
         return make_file(context)
 
-    request = request_of(store)
-    assert run_stage(store, request, action, emit=emit, environ={})
-    record = store.get_record(request.key)
+    done, _ = run_request(store, REQUEST, action, emit=emit)
+    assert done
+    record = store.get_record(REQUEST.key)
     assert record is not None
     assert record.metrics.peak_memory > size
     assert record.metrics.peak_process > size
@@ -285,9 +256,11 @@ from axletree.store.store import Store
 import msgspec
 from axletree.core.records import StageRequest
 from axletree.core.events import StageFinished
+from axletree.plan.actions.spec import ActionSpec, Parameters
 root, place = map(pathlib.Path, sys.argv[1:])
 store = Store.open(root)
 request = msgspec.json.decode((place / "request").read_bytes(), type=StageRequest)
+spec = ActionSpec(module="none", revision=1, parameters=Parameters)
 def action(context):
     with (place / "runs").open("a") as file:
         file.write("one\\n")
@@ -300,7 +273,7 @@ def emit(event):
     if isinstance(event, StageFinished):
         print(event.status, flush=True)
 print("begun", flush=True)
-sys.exit(0 if run_stage(store, request, action, emit=emit, environ={}) else 1)
+sys.exit(0 if run_stage(store, request, spec, action, isolation={}, emit=emit, environ={}) else 1)
 """
 
 
@@ -309,7 +282,7 @@ def racers(store: Store, tmp_path: Path) -> Any:
     """Start processes that all want one stage."""
     import msgspec
 
-    (tmp_path / "request").write_bytes(msgspec.json.encode(request_of(store)))
+    (tmp_path / "request").write_bytes(msgspec.json.encode(REQUEST))
     started: list[subprocess.Popen[str]] = []
 
     def begin() -> subprocess.Popen[str]:
@@ -349,7 +322,7 @@ def test_when_the_first_is_killed_the_second_takes_over(racers: Any, store: Stor
     assert said(second) == "running"
     assert second.communicate("go on\n", timeout=60)[0] == "done\n"
     assert (tmp_path / "runs").read_text() == "one\none\n"
-    assert store.get_record(request_of(store).key) is not None
+    assert store.get_record(REQUEST.key) is not None
 
 
 def test_the_folder_has_the_same_path_on_each_attempt(store: Store) -> None:
@@ -361,5 +334,5 @@ def test_the_folder_has_the_same_path_on_each_attempt(store: Store) -> None:
         raise StageError("no")
 
     for _ in range(2):
-        run(store, request_of(store), action)
+        run_request(store, REQUEST, action)
     assert len(set(seen)) == 1

@@ -114,13 +114,14 @@ def test_a_kill_while_making_a_folder_leaves_no_folder(store: Store, tmp_path: P
 
 def test_two_processes_store_the_same_at_once(store: Store, tmp_path: Path, big: Path) -> None:
     code = """
-        from axletree.core.records import StageRecord
+        from axletree.core.records import ActionCode, Ingredients, StageRecord
         from axletree.core.values import key_of
+        ingredients = Ingredients(action=ActionCode(name="a", revision=1), parameters={})
         print("ready", flush=True)
         while not Path(sys.argv[3]).exists():
             time.sleep(0.001)
         tree = store.ingest(Path(sys.argv[2]))
-        record = StageRecord(stage="s", key=key_of("k"), tree=tree, ingredients={}, facts={"by": os.getpid()})
+        record = StageRecord(stage="s", key=key_of("k"), tree=tree, ingredients=ingredients, facts={"by": os.getpid()})
         print(tree, store.put_record(record).facts["by"])
     """
     processes = [start(code, store.root, big, tmp_path / "go") for _ in range(3)]
@@ -144,12 +145,13 @@ def test_opening_a_new_store_at_once(tmp_path: Path) -> None:
 def test_gc_and_ingest_at_once(store: Store, tmp_path: Path, big: Path) -> None:
     """A sweep with no grace at all never takes what an ingest that is running relies on."""
     code = """
-        from axletree.core.records import StageRecord
+        from axletree.core.records import ActionCode, Ingredients, StageRecord
         from axletree.core.values import key_of
+        ingredients = Ingredients(action=ActionCode(name="a", revision=1), parameters={})
         for number in range(6):
             lease = store.scratch("run")
             tree = store.ingest(Path(sys.argv[2]))
-            record = StageRecord(stage="s", key=key_of(number), tree=tree, ingredients={})
+            record = StageRecord(stage="s", key=key_of(number), tree=tree, ingredients=ingredients)
             assert store.put_record(record) == record
             assert store.get_record(record.key) == record
             store.drop_scratch(lease)

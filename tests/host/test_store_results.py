@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from axletree.cli.main import cli
 from axletree.core.errors import StoreError, UsageError
-from axletree.core.records import StageRequest
 from axletree.core.values import Digest, Key, StageId, digest_of, key_of
 from axletree.store import STORE_VARIABLE, Store, default_root, du, gc, verify
+from support.requests import MadeUpParameters, request_of
 from support.store import damage, record_of, write_files
 
 DAY = 86400.0
@@ -110,9 +110,7 @@ def test_what_a_stage_was_last_is_kept_by_recipe(store: Store, tmp_path: Path) -
 
 
 def test_requests(store: Store) -> None:
-    request = StageRequest(
-        stage=StageId("fetch"), action="fetch", key=key_of("x"), ingredients={"a": [1]}, inputs={"x": digest_of(b"")}
-    )
+    request = request_of("fetch", MadeUpParameters(name="x"), inputs={"x": digest_of(b"")}, axes={"a": "1"})
     assert store.put_request(request).is_relative_to(store.requests)
     assert store.get_request(request.key) == request
     with pytest.raises(UsageError, match="no request for key"):
@@ -185,7 +183,7 @@ def test_gc_keeps_what_the_last_run_of_a_root_needed(store: Store, tmp_path: Pat
     kept = store.last_record(StageId("kept"), "kept")
     assert kept is not None
     assert store.get_record(kept.key) == kept
-    assert kept.ingredients["age"] == "2"
+    assert kept.ingredients.axes["age"] == "2"
     assert store.last_record(StageId("gone"), "gone") is None
     assert verify(store).sound
 

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.core.errors import IntegrityError, StageError
-from axletree.host.interpreters import Interpreter, find_interpreter
+from axletree.host.interpreters import find_interpreter
 from axletree.host.venvs import create_venv, forget_wheels, install_with_pip, install_with_uv, installed, wheel_shelf
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from support.index_server import write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from axletree.core.records import Interpreter
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '').strip('dm')}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from axletree.package.wheel.agreement import Wanted, disagreements, said_otherwise
+from axletree.core.stated import Wanted
+from axletree.package.wheel.agreement import disagreements, said_otherwise
 from axletree.package.wheel.metadata import create_metadata, with_field
 from axletree.package.wheel.tags import takes
 

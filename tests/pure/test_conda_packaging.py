@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,12 +24,15 @@ from axletree.package.conda.repodata import (
 from axletree.package.conda.requires import Target, convert_requires
 from axletree.package.cpp_archive import archive_name, lay_out, own_files
 from axletree.package.wheel.metadata import create_metadata
+from axletree.plan.actions.pack_conda import CondaParameters
+from axletree.plan.actions.test import ClientTestParameters, WantedPackage
 from axletree.recipe.conda import add_up, build_hash, build_tokens, minor_pin
 from support.conda import demo, scanned, text
-from support.targets import plan_of
+from support.targets import parameters_of, plan_of
 
 if TYPE_CHECKING:
     from axletree.package.conda.model import CondaPackage
+    from axletree.plan.graph import Plan
 
 RECIPE = """\
 name = "pytorch"
@@ -103,39 +106,36 @@ conda = { depends = ["libblas * *mkl"], constrains = ["libopenblas * openmp_*"] 
 NAMES = {"conda_names": {"torch": "pytorch"}}
 
 
-def conda(plan: Any, stage: str) -> dict[str, Any]:
+def conda(plan: Plan, stage: str) -> CondaParameters:
     """Parameters of a package's stage: its conda form, and its pins."""
-    parameters = plan.stages[StageId(stage)].step.parameters
-    return {**parameters["conda"], "pins": parameters["pins"]}
+    return parameters_of(plan, stage, CondaParameters)
 
 
 def test_build_strings_and_pins_are_known_before_anything_is_built() -> None:
     plan = plan_of(RECIPE, **NAMES)
     variant = {"gpu": "cu126", "blas": "mkl"}
     library = conda(plan, "pack-conda:libtorch[cu126-mkl]")
-    assert library["build"] == f"cu126_mkl_{build_hash(variant)}_2"
-    assert library["variant"] == variant
+    assert library.conda.build == f"cu126_mkl_{build_hash(variant)}_2"
+    assert library.conda.variant == variant
     torch = conda(plan, "pack-conda:torch[py311-cu126-mkl]")
-    assert torch["name"] == "pytorch"
-    assert torch["build"] == f"cu126_mkl_py311_{build_hash({'python': '3.11', **variant})}_202"
-    assert torch["build_number"] == 202
-    assert torch["pins"] == {
-        "libtorch": f"libtorch 2.6.0 {library['build']}",
-        "libtorch-linalg": f"libtorch-linalg 2.6.0 {conda(plan, 'pack-conda:libtorch-linalg[cu126-mkl]')['build']}",
+    assert torch.called == "pytorch"
+    assert torch.conda.build == f"cu126_mkl_py311_{build_hash({'python': '3.11', **variant})}_202"
+    assert torch.conda.build_number == 202
+    assert torch.pins == {
+        "libtorch": f"libtorch 2.6.0 {library.conda.build}",
+        "libtorch-linalg": f"libtorch-linalg 2.6.0 {conda(plan, 'pack-conda:libtorch-linalg[cu126-mkl]').conda.build}",
     }
-    assert torch["depends"] == ["filelock", "__cuda"]
-    assert library["depends"] == ["libblas * *mkl"]
-    assert library["constrains"] == ["pytorch ==2.6.0", "libopenblas * openmp_*"]
+    assert torch.conda.depends == ("filelock", "__cuda")
+    assert library.conda.depends == ("libblas * *mkl",)
+    assert library.conda.constrains == ("pytorch ==2.6.0", "libopenblas * openmp_*")
     generic = conda(plan, "pack-conda:libtorch[cu126-generic]")
-    assert generic["constrains"] == ["pytorch ==2.6.0"]
+    assert generic.conda.constrains == ("pytorch ==2.6.0",)
 
 
 def test_run_exports_of_a_dependent_name_the_library_behind_it_too() -> None:
     torch = conda(plan_of(RECIPE, **NAMES), "pack-conda:torch[py311-cpu-mkl]")
-    assert torch["run_exports"] == {
-        "weak": ["pytorch >=2.6.0,<2.7.0a0", "libtorch >=2.6.0,<2.7.0a0"],
-        "strong": ["tool"],
-    }
+    assert torch.conda.weak == ("pytorch >=2.6.0,<2.7.0a0", "libtorch >=2.6.0,<2.7.0a0")
+    assert torch.conda.strong == ("tool",)
 
 
 def test_a_metapackage_is_one_stage_for_all_variants_that_have_it() -> None:
@@ -145,8 +145,8 @@ def test_a_metapackage_is_one_stage_for_all_variants_that_have_it() -> None:
     gpu, cpu = metas["pack-conda:pytorch-gpu"], metas["pack-conda:pytorch-cpu"]
     assert (len(gpu.variants), len(cpu.variants)) == (8, 4)
     assert gpu.needs == {}
-    assert conda(plan, "pack-conda:pytorch-cpu")["track_features"] == ["pytorch-cpu"]
-    assert conda(plan, "pack-conda:pytorch-gpu")["depends"] == ["pytorch ==2.6.0 cu*"]
+    assert conda(plan, "pack-conda:pytorch-cpu").conda.track_features == ("pytorch-cpu",)
+    assert conda(plan, "pack-conda:pytorch-gpu").conda.depends == ("pytorch ==2.6.0 cu*",)
 
 
 def test_only_variants_that_have_a_package_make_and_list_it() -> None:
@@ -166,14 +166,18 @@ def test_tests_see_the_release_of_the_gpu_and_take_packages_of_their_format() ->
         + '[environments.test]\naxes = ["python"]\n[tests.smoke]\npackages = ["libtorch", "torch", "pytorch-gpu"]\n'
     )
     plan = plan_of(text_ + 'installers = ["uv", "conda"]\nimports = ["torch"]\n', **NAMES)
-    by_conda = plan.stages[StageId("test:smoke:conda[py311-cu130-mkl]")].step
-    assert by_conda.parameters["virtual"] == {"__cuda": "13.0"}
-    assert [package["name"] for package in by_conda.parameters["packages"]] == ["libtorch", "pytorch-gpu", "pytorch"]
-    assert set(by_conda.needs) == {"channel:0", "environment"}
-    by_uv = plan.stages[StageId("test:smoke:uv[py311-cu130-mkl]")].step
-    assert by_uv.parameters["packages"] == [{"name": "torch", "version": "2.6.0+cu130.mkl"}]
-    assert set(by_uv.needs) == {"index:0", "environment"}
-    assert plan.stages[StageId("test:smoke:conda[py311-cpu-mkl]")].step.parameters["virtual"] == {}
+    by_conda, by_uv, for_cpu = (
+        f"test:smoke:{of}" for of in ("conda[py311-cu130-mkl]", "uv[py311-cu130-mkl]", "conda[py311-cpu-mkl]")
+    )
+    asked = parameters_of(plan, by_conda, ClientTestParameters)
+    assert asked.virtual == {"__cuda": "13.0"}
+    assert [package.name for package in asked.packages] == ["libtorch", "pytorch-gpu", "pytorch"]
+    assert set(plan.stages[StageId(by_conda)].needs) == {"channel:0", "environment"}
+    assert parameters_of(plan, by_uv, ClientTestParameters).packages == (
+        WantedPackage(name="torch", version="2.6.0+cu130.mkl"),
+    )
+    assert set(plan.stages[StageId(by_uv)].needs) == {"index:0", "environment"}
+    assert parameters_of(plan, for_cpu, ClientTestParameters).virtual == {}
 
 
 def test_sums_tokens_and_pins() -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
-from axletree.core.values import StageId
+from axletree.core.values import StageId, canonical_json
 from axletree.plan.explain import why
 from support.targets import MANY, SURROUNDINGS, plan_of, run
+
+if TYPE_CHECKING:
+    from axletree.plan.keys import Resolved
+
+
+def plain(resolved: Resolved) -> dict[str, Any]:
+    """The ingredients as JSON has them."""
+    found: dict[str, Any] = msgspec.json.decode(canonical_json(resolved.ingredients))
+    return found
+
 
 LAST: dict[str, Any] = {
     "action": {"name": "build", "revision": 2},
@@ -49,9 +60,19 @@ PATCHES = LAST["parameters"]["patches"]
     [
         ("action/revision", 3, "the code of the action 'build' is newer: revision 2 -> 3"),
         ("action/revision", 1, "the code of the action 'build' is older: revision 2 -> 1"),
+        (
+            "action/distribution",
+            "demo 1.1",
+            "the action 'build' is brought by another distribution: (none) -> demo 1.1",
+        ),
         ("action/name", "run", "the action name: build -> run"),
         ("axes/python", "3.12", "axis python: 3.11 -> 3.12"),
         ("axes/gpu", "cpu", "axis gpu: (none) -> cpu"),
+        ("axes", ..., "axis python: 3.11 -> (none)"),
+        ("parameters/commands", ..., "parameter commands: - make, - make install"),
+        ("parameters/targets", ["all"], "parameter targets: + all"),
+        ("parameters/options", {"USE_X": "ON"}, "parameter options.USE_X: (none) -> ON"),
+        ("parameters/env", ..., "parameter env.CFLAGS: -O2 -> (none)"),
         ("parameters/directory", "sub", "parameter directory: . -> sub"),
         ("parameters/env/CFLAGS", "-O3", "parameter env.CFLAGS: -O2 -> -O3"),
         ("parameters/env/LDFLAGS", "-s", "parameter env.LDFLAGS: (none) -> -s"),
@@ -116,7 +137,7 @@ def test_reasons_of_a_real_plan() -> None:
     text = MANY.replace("make GPU", "make -s GPU").replace("[environments.build]", "[environments.build]\n#")
     after = run(plan_of(text), {}, SURROUNDINGS).resolved
     lib, bind = StageId("lib[cpu]"), StageId("bind[py311-cpu]")
-    assert why(after[lib].ingredients, before[lib].ingredients) == (
+    assert why(plain(after[lib]), plain(before[lib])) == (
         "parameter commands: + make -s GPU=cpu DESTDIR=$AXLETREE_OUT, - make GPU=cpu DESTDIR=$AXLETREE_OUT",
     )
-    assert why(after[bind].ingredients, before[bind].ingredients) == ("input in:lib is another one",)
+    assert why(plain(after[bind]), plain(before[bind])) == ("input in:lib is another one",)

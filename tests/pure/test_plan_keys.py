@@ -9,14 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from axletree.core.records import Ingredients
 from axletree.core.values import Key, StageId, canonical_json, digest_of, key_of
+from axletree.plan.actions.fetch import FolderSource
+from axletree.plan.actions.table import ACTIONS
 from axletree.plan.keys import Surroundings, resolve_plan
 from axletree.recipe.locks import LockedWheel
-from axletree.registry import ACTIONS
+from support.requests import NOTHING, lookup_in
 from support.targets import MANY, SURROUNDINGS, ids, locked, plan_of, recipe_texts, run, targets_at
 
 if TYPE_CHECKING:
     from axletree.core.records import StageRecord
+    from axletree.plan.actions.spec import Facts
     from axletree.plan.graph import Plan
 
 CLOSED = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -28,9 +32,7 @@ TOOLED = MANY.replace(
 
 def keys_of(plan: Plan, surroundings: Surroundings = SURROUNDINGS) -> dict[StageId, Key]:
     """Keys as far as they can be known with an empty store."""
-    return {
-        stage: each.key for stage, each in resolve_plan(plan, ACTIONS.__getitem__, surroundings, lambda _: None).items()
-    }
+    return {stage: each.key for stage, each in resolve_plan(plan, ACTIONS.__getitem__, surroundings, NOTHING).items()}
 
 
 def changed(before: dict[StageId, Key], after: dict[StageId, Key]) -> list[str]:
@@ -85,7 +87,7 @@ def test_what_cannot_change_a_result_is_in_no_key(addition: str) -> None:
 @pytest.mark.parametrize(
     ("change", "prefixes"),
     [
-        ({"source": {"tree": digest_of(b"other")}}, ["fetch"]),
+        ({"source": FolderSource(tree=digest_of(b"other"))}, ["fetch"]),
         ({"compressor": "zlib-ng 2.2"}, ["pack:"]),
         ({"generator": "axletree 99"}, ["pack:"]),
         ({"policy": digest_of(b"other")}, ["pack:", "audit:"]),
@@ -96,7 +98,7 @@ def test_what_cannot_change_a_result_is_in_no_key(addition: str) -> None:
 def test_what_was_read_beforehand_is_in_the_keys_that_use_it(change: dict[str, Any], prefixes: list[str]) -> None:
     """Only those: what is behind them changes if their results do."""
     store: dict[Key, StageRecord] = {}
-    content = lambda now: f"{now.ingredients['axes']}{now.ingredients['action']}"  # noqa: E731 (the same tree each time)
+    content = lambda now: f"{now.ingredients.axes}{now.ingredients.action}"  # noqa: E731 (the same tree each time)
     run(plan_of(MANY), store, makes=content)
     ran = run(plan_of(MANY, **change), store, makes=content).ran
     assert ran == [stage for stage in ids(plan_of(MANY)) if stage.startswith(tuple(prefixes))]
@@ -129,16 +131,16 @@ def test_the_compilers_of_the_system_are_in_the_keys_of_all_that_compile() -> No
     }
     assert {"run", "build"} <= touched
     assert not {"fetch", "patch", "environment"} & touched
-    resolved = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, lambda _: None)
-    assert not any("tools" in each.ingredients for each in resolved.values())
+    resolved = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, NOTHING)
+    assert not any(b'"tools"' in canonical_json(each.ingredients) for each in resolved.values())
 
 
 def test_a_declared_tool_counts_instead_of_the_systems() -> None:
     surroundings = msgspec.structs.replace(
         SURROUNDINGS, tools={"c++": {"version": "mine"}}, toolchain={"c++": {"version": "1"}, "cc": {"version": "1"}}
     )
-    resolved = resolve_plan(plan_of(TOOLED), ACTIONS.__getitem__, surroundings, lambda _: None)
-    assert resolved[StageId("lib[cpu]")].ingredients["tools"] == {"c++": {"version": "mine"}, "cc": {"version": "1"}}
+    resolved = resolve_plan(plan_of(TOOLED), ACTIONS.__getitem__, surroundings, NOTHING)
+    assert resolved[StageId("lib[cpu]")].ingredients.tools == {"c++": {"version": "mine"}, "cc": {"version": "1"}}
 
 
 def test_a_tool_is_in_the_keys_of_stages_that_use_it() -> None:
@@ -170,7 +172,7 @@ def test_host_facts_are_in_the_keys_of_tests_only() -> None:
 
 def test_the_epoch_is_in_the_keys_of_what_writes_dates() -> None:
     store: dict[Key, StageRecord] = {}
-    content = lambda now: f"{now.ingredients['axes']}{now.ingredients['action']}"  # noqa: E731
+    content = lambda now: f"{now.ingredients.axes}{now.ingredients.action}"  # noqa: E731
     plan = plan_of(MANY)
     run(plan, store, makes=content)
     ran = run(plan, store, msgspec.structs.replace(SURROUNDINGS, epoch=1_700_000_000), makes=content).ran
@@ -181,9 +183,7 @@ def test_a_newer_action_does_not_serve_results_of_the_older() -> None:
     plan = plan_of(MANY)
     newer = {**ACTIONS, "build": msgspec.structs.replace(ACTIONS["build"], revision=ACTIONS["build"].revision + 1)}
     before = keys_of(plan)
-    after = {
-        stage: each.key for stage, each in resolve_plan(plan, newer.__getitem__, SURROUNDINGS, lambda _: None).items()
-    }
+    after = {stage: each.key for stage, each in resolve_plan(plan, newer.__getitem__, SURROUNDINGS, NOTHING).items()}
     touched = changed(before, after)
     assert "bind[py311-cpu]" in touched
     assert "lib[cpu]" not in touched
@@ -192,23 +192,23 @@ def test_a_newer_action_does_not_serve_results_of_the_older() -> None:
 def test_a_key_is_the_digest_of_its_ingredients() -> None:
     for resolved in run(plan_of(TOOLED), {}).resolved.values():
         assert resolved.key == key_of(resolved.ingredients)
-        assert msgspec.json.decode(canonical_json(resolved.ingredients)) == resolved.ingredients
+        assert msgspec.json.decode(canonical_json(resolved.ingredients), type=Ingredients) == resolved.ingredients
 
 
 def test_inputs_count_by_their_trees_and_by_their_key_until_they_exist() -> None:
     plan = plan_of(MANY)
     store: dict[Key, StageRecord] = {}
     lib, bind = StageId("lib[cpu]"), StageId("bind[py311-cpu]")
-    before = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, store.get)
+    before = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, lookup_in(store))
     assert before[StageId("fetch")].certain
     assert not before[lib].certain
-    assert before[bind].ingredients["inputs"]["in:lib"] == f"key:{before[lib].key}"
+    assert before[bind].ingredients.inputs["in:lib"] == f"key:{before[lib].key}"
     assert run(plan, store).ran == ids(plan)
-    after = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, store.get)
+    after = resolve_plan(plan, ACTIONS.__getitem__, SURROUNDINGS, lookup_in(store))
     assert all(each.certain and each.record is not None for each in after.values())
     record = after[lib].record
     assert record is not None
-    assert after[bind].ingredients["inputs"]["in:lib"] == f"tree:{record.tree}"
+    assert after[bind].ingredients.inputs["in:lib"] == f"tree:{record.tree}"
 
 
 def test_a_second_run_does_nothing() -> None:
@@ -239,7 +239,7 @@ def test_a_predicted_key_is_not_looked_up() -> None:
     """An input that is to be made may come out as another tree; a result of the predicted key would be a guess."""
     asked: list[Key] = []
 
-    def lookup(key: Key) -> StageRecord | None:
+    def lookup(key: Key, _facts: type[Facts]) -> StageRecord | None:
         asked.append(key)
         return None
 

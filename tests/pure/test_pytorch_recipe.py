@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from axletree.core.values import StageId
+from axletree.plan.actions.compile import CompileParameters
+from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.plan.graph import build_plan
 from axletree.recipe.axes import expand, variant_id
 from axletree.recipe.parse import parse_recipe
 from axletree.recipe.properties import DataFile
 from axletree.recipe.target import resolve
-from support.targets import inputs_of
+from support.targets import inputs_of, parameters_of
 
 if TYPE_CHECKING:
     from axletree.plan.graph import Plan
@@ -70,10 +72,9 @@ def made(target: Target) -> dict[str, list[str]]:
     return {form: sorted(names) for form, names in found.items()}
 
 
-def conda(plan: Plan, package: str, label: str) -> dict[str, Any]:
+def conda(plan: Plan, package: str, label: str) -> CondaParameters:
     """A package as it will be packed: name, strings, numbers, dependencies; with its pins on siblings."""
-    parameters = plan.stages[StageId(f"pack-conda:{package}[{label}]")].step.parameters
-    return {**parameters["conda"], "pins": parameters["pins"]}
+    return parameters_of(plan, f"pack-conda:{package}[{label}]", CondaParameters)
 
 
 def wheel(target: Target, name: str) -> tuple[str, set[str]]:
@@ -118,14 +119,15 @@ def test_only_what_differs_is_compiled_again(plan: Plan) -> None:
     assert set(with_magma.variants) == {"py312-cu130-mkl-magma", "py313-cu130-mkl-magma"}
     assert with_magma.needs == without.needs, "they start from one libtorch"
     assert with_magma.step.continues == without.step.continues == "libtorch"
-    one, other = with_magma.step.parameters["env"], without.step.parameters["env"]
+    magma, none = (parameters_of(plan, str(stage.id), CompileParameters) for stage in (with_magma, without))
+    one, other = magma.env, none.env
     assert {name for name in one if one[name] != other[name]} == {"USE_LINALG_MAGMA"}
-    library = plan.stages[StageId("libtorch[cu130-mkl]")].step.parameters["env"]
+    library = parameters_of(plan, "libtorch[cu130-mkl]", CompileParameters).env
     assert {**library, "USE_LINALG_MAGMA": "on"} == one, (
         "what else is configured is as in the folder that it goes on in"
     )
-    assert with_magma.step.parameters["expect"]["USE_MAGMA"] == "ON"
-    assert "USE_MAGMA" not in without.step.parameters["expect"]
+    assert magma.expect["USE_MAGMA"] == "ON"
+    assert "USE_MAGMA" not in none.expect
 
 
 def test_tools_of_a_gpu_are_asked_for_by_its_variants_only(plan: Plan) -> None:
@@ -150,40 +152,41 @@ def test_conda_build_strings_and_numbers(plan: Plan) -> None:
     }
     for (package, label), (name, start, end) in shapes.items():
         found = conda(plan, package, label)
-        assert found["name"] == name
-        assert (found["build"].startswith(start), found["build"].endswith(end)) == (True, True), found["build"]
-        assert end == f"_{found['build_number']}"
+        assert found.called == name
+        assert (found.conda.build.startswith(start), found.conda.build.endswith(end)) == (True, True), found.conda.build
+        assert end == f"_{found.conda.build_number}"
 
 
 def test_conda_packages_hold_each_other_together(plan: Plan) -> None:
     library = conda(plan, "libtorch-conda", "cu130-mkl")
     linalg = conda(plan, "libtorch-cuda-linalg-conda", "cu130-mkl-magma")
     torch = conda(plan, "pytorch", "py312-cu130-mkl")
-    assert torch["pins"]["libtorch-conda"] == f"libtorch 2.13.0 {library['build']}"
-    assert "libtorch-cuda-linalg ==2.13.0 cuda130_*_mkl_*" in library["depends"]
-    assert "pytorch ==2.13.0 cuda130_mkl_*" in library["constrains"]
-    assert {"pytorch-gpu ==2.13.0", "pytorch-cpu <0.0a0"} <= set(library["constrains"])
-    assert "libtorch ==2.13.0 cuda130_mkl_*" in linalg["constrains"]
-    assert "magma" in linalg["depends"]
-    assert {"__cuda", "triton ==3.7.1"} <= set(torch["depends"])
-    assert library["run_exports"] == {"weak": ["libtorch >=2.13.0,<2.14.0a0"], "strong": []}
-    assert torch["run_exports"]["weak"] == ["pytorch >=2.13.0,<2.14.0a0", "libtorch >=2.13.0,<2.14.0a0"]
-    assert conda(plan, "pytorch-gpu", "cu130-mkl")["depends"] == ["pytorch ==2.13.0 cuda130_mkl_*"]
+    assert torch.pins["libtorch-conda"] == f"libtorch 2.13.0 {library.conda.build}"
+    assert "libtorch-cuda-linalg ==2.13.0 cuda130_*_mkl_*" in library.conda.depends
+    assert "pytorch ==2.13.0 cuda130_mkl_*" in library.conda.constrains
+    assert {"pytorch-gpu ==2.13.0", "pytorch-cpu <0.0a0"} <= set(library.conda.constrains)
+    assert "libtorch ==2.13.0 cuda130_mkl_*" in linalg.conda.constrains
+    assert "magma" in linalg.conda.depends
+    assert {"__cuda", "triton ==3.7.1"} <= set(torch.conda.depends)
+    assert library.conda.weak == ("libtorch >=2.13.0,<2.14.0a0",)
+    assert library.conda.strong == ()
+    assert torch.conda.weak == ("pytorch >=2.13.0,<2.14.0a0", "libtorch >=2.13.0,<2.14.0a0")
+    assert conda(plan, "pytorch-gpu", "cu130-mkl").conda.depends == ("pytorch ==2.13.0 cuda130_mkl_*",)
 
 
 def test_without_magma_is_what_solvers_take_when_they_must(plan: Plan) -> None:
     without = conda(plan, "libtorch-cuda-linalg-conda", "cu130-mkl-nomagma")
-    assert "magma <0.0a0" in without["constrains"]
-    assert without["track_features"] == ["libtorch-cuda-linalg-nomagma"]
-    assert "magma" not in without["depends"]
-    assert conda(plan, "libtorch-cuda-linalg-conda", "cu130-mkl-magma")["track_features"] == []
+    assert "magma <0.0a0" in without.conda.constrains
+    assert without.conda.track_features == ("libtorch-cuda-linalg-nomagma",)
+    assert "magma" not in without.conda.depends
+    assert conda(plan, "libtorch-cuda-linalg-conda", "cu130-mkl-magma").conda.track_features == ()
 
 
 def test_conda_packages_for_cpus_ask_for_nothing_of_gpus(plan: Plan) -> None:
     library = conda(plan, "libtorch-conda", "cpu-openblas")
-    assert library["depends"] == ["libblas"]
-    assert {"libopenblas * openmp_*", "pytorch-cpu ==2.13.0", "pytorch-gpu <0.0a0"} <= set(library["constrains"])
-    assert not [each for each in conda(plan, "pytorch", "py312-cpu-openblas")["depends"] if "cuda" in each]
+    assert library.conda.depends == ("libblas",)
+    assert {"libopenblas * openmp_*", "pytorch-cpu ==2.13.0", "pytorch-gpu <0.0a0"} <= set(library.conda.constrains)
+    assert not [each for each in conda(plan, "pytorch", "py312-cpu-openblas").conda.depends if "cuda" in each]
 
 
 def test_wheels_for_cpus_require_each_other_only(targets: dict[str, Target]) -> None:

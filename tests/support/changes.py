@@ -130,8 +130,8 @@ def lose_result(tiny: Tiny) -> None:
 def newer_code(tiny: Tiny) -> Tiny:
     """Axletree with another revision of one action."""
     code = (
-        "import msgspec; from axletree import registry\n"
-        "registry.ACTIONS['pack'] = msgspec.structs.replace(registry.ACTIONS['pack'], revision=99)\n"
+        "import msgspec; from axletree.plan.actions.table import ACTIONS\n"
+        "ACTIONS['pack'] = msgspec.structs.replace(ACTIONS['pack'], revision=99)\n"
         "from axletree.cli.main import main; main()"
     )
     return replace(tiny, program=(sys.executable, "-P", "-c", code))

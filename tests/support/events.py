@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -25,7 +25,12 @@ from axletree.core.events import (
 from axletree.core.findings import Finding
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.values import Digest, Key, StageId, digest_of, key_of
+from axletree.plan.actions.pack import PackedWheel, WheelParameters
+from axletree.plan.actions.packages import Described, Part
+from axletree.plan.actions.spec import Facts, Parameters
+from axletree.plan.actions.test import ClientTestFacts, ClientTestParameters
 from axletree.view.state import Folding
+from support.requests import ingredients_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +68,7 @@ class Script:
     variants: tuple[str, ...] = (VARIANT,)
     why: tuple[str, ...] = ("it has not run yet",)
     estimate: float | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
 
 
 def v(name: str, variant: str = VARIANT) -> str:
@@ -114,7 +119,7 @@ AUDIT = (
         evidence=("memcpy@GLIBC_2.14", "clock_gettime@GLIBC_2.17"),
     ),
 )
-PACKED = {"filename": WHEEL, "size": 331_284, "sha256": digest_of(WHEEL.encode())}
+PACKED = PackedWheel(filename=WHEEL, size=331_284, sha256=digest_of(WHEEL.encode()))
 
 GREEN = (
     Script("fetch", "fetch", (), 0.1, 0.8, 31_000_000, steps=(("torch_scatter-2.1.2.tar.gz", 108_000, 108_000),)),
@@ -161,7 +166,7 @@ GREEN = (
             122.5,
             wall,
             peak,
-            facts={"passed": 36, "failed": 0, "skipped": 2},
+            facts=ClientTestFacts(installer=installer, installed={}, passed=36, failed=0, skipped=2),
             steps=(("installing", None, None), ("python -m pytest -q test_operators.py", None, None)),
         )
         for installer, wall, peak in (("pip", 38.0, 910_000_000), ("uv", 29.0, 880_000_000))
@@ -264,9 +269,9 @@ def records(scripts: tuple[Script, ...]) -> dict[StageId, StageRecord]:
             stage=StageId(s.id),
             key=Key(key_of(s.id)),
             tree=_tree(s),
-            ingredients=_ingredients(s),
+            ingredients=ingredients_of(_parameters(s), action=s.action),
             findings=s.findings,
-            facts=s.facts,
+            facts=msgspec.to_builtins(s.facts),
             metrics=metrics(s),
             finished_at=START + s.begin + s.wall,
         )
@@ -275,15 +280,27 @@ def records(scripts: tuple[Script, ...]) -> dict[StageId, StageRecord]:
     }
 
 
-def _ingredients(s: Script) -> dict[str, Any]:
+def parameters(scripts: tuple[Script, ...]) -> dict[StageId, Parameters]:
+    """What the plan asks of the stages."""
+    return {StageId(s.id): _parameters(s) for s in scripts}
+
+
+def _parameters(s: Script) -> Parameters:
     parts = s.id.partition("[")[0].split(":")
-    parameters: dict[str, Any] = {}
     if s.action == "pack":
         version = "2.1.2+torch.2.13.cpu" if parts[1] == "torch-scatter" else "1.0"
-        parameters = {"package": {"name": parts[1], "version": version}}
-    elif s.action == "test":
-        parameters = {"installer": parts[2], "client": {"pip": "26.1", "uv": "0.11.2"}[parts[2]]}
-    return {"action": {"name": s.action, "revision": 1}, "parameters": parameters}
+        return WheelParameters(
+            package=Described(name=parts[1], version=version, summary=""),
+            part=Part(package=parts[1], siblings={}),
+            compressor="",
+            generator="",
+            level=6,
+            policy=None,
+        )
+    if s.action == "test":
+        installer: Literal["pip", "uv"] = "pip" if parts[2] == "pip" else "uv"
+        return ClientTestParameters(installer=installer, client={"pip": "26.1", "uv": "0.11.2"}[installer], packages=())
+    return Parameters()
 
 
 def published(*, fresh: bool, time: float) -> tuple[Event, ...]:

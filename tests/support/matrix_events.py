@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from axletree.core.events import Event, Published
 from axletree.core.values import digest_of
+from axletree.plan.actions.pack import PackedWheel
+from axletree.plan.actions.spec import Facts
+from axletree.plan.actions.test import ClientTestFacts
 from support.events import AUDIT, CAUSE, Script, changed, play, v
 
 if TYPE_CHECKING:
@@ -34,7 +37,7 @@ def matrix_scripts(variants: int) -> tuple[Script, ...]:
             status: Status = "cached" if number % 5 == 4 else "done"
             if broken and action != "environment":
                 status = "failed" if action == "build" else "blocked"
-            facts = _facts(action, name) if status in ("done", "cached") else {}
+            facts = _facts(action, name) if status in ("done", "cached") else Facts()
             script = Script(
                 v(step, name), action, needs, begin, wall, peak, 4, status=status, variants=(name,), facts=facts
             )
@@ -52,27 +55,27 @@ def matrix_scripts(variants: int) -> tuple[Script, ...]:
     return tuple(scripts)
 
 
-def _facts(action: str, name: str) -> dict[str, Any]:
+def _facts(action: str, name: str) -> Facts:
     if action == "pack":
         file = f"demo-1.0+{name.replace('-', '.')}-cp{name[2:5]}-cp{name[2:5]}-manylinux_2_28_x86_64.whl"
         size = 1_000_000 + 90_000 * (len(name) + int(name[-5:-4] == "m")) + int(name[2:5]) * 4_000
-        return {"filename": file, "size": size, "sha256": digest_of(file.encode())}
+        return PackedWheel(filename=file, size=size, sha256=digest_of(file.encode()))
     if action == "test":
-        return {"passed": 12, "failed": 0, "skipped": 0}
-    return {}
+        return ClientTestFacts(installer="uv", installed={}, passed=12, failed=0, skipped=0)
+    return Facts()
 
 
 def matrix_run(variants: int) -> tuple[Event, ...]:
     scripts = matrix_scripts(variants)
     names = tuple(name for name in scripts[0].variants)
     events = play(scripts, recipe="demo", variants=names)
-    files = [s.facts for s in scripts if s.action == "pack" and s.facts]
+    files = [s.facts for s in scripts if isinstance(s.facts, PackedWheel)]
     out = [
         Published(
             time=events[-1].time,
-            path=f"simple/demo/{file['filename']}",
-            size=file["size"],
-            sha256=file["sha256"],
+            path=f"simple/demo/{file.filename}",
+            size=file.size,
+            sha256=file.sha256,
             fresh=number % 5 != 4,
         )
         for number, file in enumerate(files)

@@ -51,6 +51,7 @@ def scatter(stream: tuple[Event, ...], scripts: tuple[events.Script, ...], *, wo
     return report_data(
         fold(stream),
         records=events.records(scripts),
+        parameters=events.parameters(scripts),
         recipe_name="torch-scatter",
         recipe_version="2.1.2",
         host=HOST,
@@ -81,6 +82,7 @@ def big(variants: int = 200) -> ReportData:
     return report_data(
         fold(matrix_events.matrix_run(variants)),
         records=events.records(scripts),
+        parameters=events.parameters(scripts),
         recipe_name="demo",
         recipe_version="1.0",
         host=HOST,
@@ -91,7 +93,12 @@ def big(variants: int = 200) -> ReportData:
 def single() -> ReportData:
     scripts = events.GREEN[:1]
     return report_data(
-        fold(events.play(scripts)), records=events.records(scripts), recipe_name="tiny", recipe_version="0.1", host={}
+        fold(events.play(scripts)),
+        records=events.records(scripts),
+        parameters=events.parameters(scripts),
+        recipe_name="tiny",
+        recipe_version="0.1",
+        host={},
     )
 
 

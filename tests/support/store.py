@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from axletree.core.records import StageRecord
 from axletree.core.values import Digest, StageId, key_of
+from support.requests import MadeUpParameters, ingredients_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,8 +74,8 @@ def read_files(folder: Path) -> Files:
     return found
 
 
-def record_of(tree: Digest, name: str = "build[py311-cpu]", **ingredients: str) -> StageRecord:
-    known = {"name": name, **ingredients}
+def record_of(tree: Digest, name: str = "build[py311-cpu]", **axes: str) -> StageRecord:
+    known = ingredients_of(MadeUpParameters(name=name), axes=axes)
     return StageRecord(stage=StageId(name), key=key_of(known), tree=tree, ingredients=known)
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import tomli_w
 from hypothesis import strategies as st
 
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.values import Digest, Key, StageId, digest_of
+from axletree.plan.actions.fetch import FolderSource
+from axletree.plan.actions.spec import Parameters
+from axletree.plan.actions.table import ACTIONS
 from axletree.plan.graph import Plan, build_plan
 from axletree.plan.inputs import LockedEnvironment, PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_stage
 from axletree.recipe.axes import expand, variant_id
 from axletree.recipe.locks import LockedWheel, make_lock
 from axletree.recipe.target import Target, resolve
-from axletree.registry import ACTIONS
 from support.recipes import SMALL, recipe_of
+from support.requests import lookup_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
@@ -46,7 +49,7 @@ def inputs_of(targets: Iterable[Target], **changes: Any) -> PlanInputs:
     files = {patch.file for target in targets for patch in target.source.patches}
     files |= {path for target in targets for test in target.tests for path in test.files}
     given: dict[str, Any] = {
-        "source": {"tree": digest_of(b"source")},
+        "source": FolderSource(tree=digest_of(b"source")),
         "environments": {each.lock: locked(each) for target in targets for each in target.environments},
         "files": {path: digest_of(path.encode()) for path in files},
         "compressor": "zlib 1.3",
@@ -61,6 +64,16 @@ def plan_of(text: str, only: Container[str] | None = None, **changes: Any) -> Pl
     recipe = recipe_of(text)
     targets = targets_at(text, only)
     return build_plan(targets, inputs_of(targets, **changes), label=lambda values: variant_id(values, recipe.axes))
+
+
+_P = TypeVar("_P", bound=Parameters)
+
+
+def parameters_of(plan: Plan, stage: str, kind: type[_P]) -> _P:
+    """What a plan asks of a stage, which is of this type."""
+    found = plan.stages[StageId(stage)].step.parameters
+    assert type(found) is kind
+    return found
 
 
 def ids(plan: Plan, prefix: str = "") -> list[str]:
@@ -90,13 +103,13 @@ def run(
     ran: list[StageId] = []
     for stage in plan.stages.values():
         inputs = {name: resolved[needed] for name, needed in stage.needs.items()}
-        now = resolve_stage(stage, ACTIONS[stage.action], surroundings, inputs=inputs, lookup=store.get)
+        now = resolve_stage(stage, ACTIONS[stage.action], surroundings, inputs=inputs, lookup=lookup_in(store))
         assert now.certain
         if now.record is None:
             ran.append(stage.id)
             content = (trees or {}).get(stage.id) or (makes(now) if makes else f"{now.key}")
             store[now.key] = record(stage.id, now, digest_of(content.encode()))
-            now = resolve_stage(stage, ACTIONS[stage.action], surroundings, inputs=inputs, lookup=store.get)
+            now = resolve_stage(stage, ACTIONS[stage.action], surroundings, inputs=inputs, lookup=lookup_in(store))
         resolved[stage.id] = now
     return Run(resolved, ran)
 

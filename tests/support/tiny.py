@@ -22,12 +22,14 @@ from filelock import FileLock
 
 from axletree.core.errors import HostError
 from axletree.core.values import digest_of
-from axletree.host.interpreters import Interpreter, find_interpreter
+from axletree.host.interpreters import find_interpreter
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from support.wheels import demo_metadata, wheel_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from axletree.core.records import Interpreter
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.10", "3.14")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"

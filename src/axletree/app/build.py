@@ -21,11 +21,11 @@ from axletree.core.errors import AxletreeError, HostError, Problem, render_probl
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
 from axletree.execute.driver import Job, Result, execute
-from axletree.execute.runner import LocalRunner
+from axletree.execute.executor import LocalExecutor
 from axletree.host import machine
 from axletree.host.hiding import hide_start
 from axletree.plan.ledger import Standing
-from axletree.plan.packaging import LISTINGS
+from axletree.plan.packaging import LISTINGS, root_of
 from axletree.store.blobs import CorruptBlob
 from axletree.store.layout import STORE_VARIABLE
 from axletree.view.report_data import InstallCommand
@@ -214,8 +214,8 @@ def run_plan(
         },
         keep_going=keep_going,
     )
-    runner = LocalRunner(store, environ)
-    return execute(job, store, runner, started=run_started(prepared, store), emit=tell, tick=tick)
+    executor = LocalExecutor(store, environ)
+    return execute(job, store, executor, started=run_started(prepared, store), emit=tell, tick=tick)
 
 
 def _refuse_too_large(prepared: Prepared, *, free: int) -> None:
@@ -256,19 +256,14 @@ def publishable(prepared: Prepared, result: Result) -> list[tuple[PlannedStage, 
         whole = all(user in result.resolved for user in users[stage.id])
         return whole and resolved is not None and resolved.record is not None
 
-    bad = {(variant, _root(stage)) for stage in listings if not good(stage) for variant in stage.variants}
+    bad = {(variant, root_of(stage)) for stage in listings if not good(stage) for variant in stage.variants}
     found: list[tuple[PlannedStage, StageRecord]] = []
     for stage in listings:
-        if any((variant, _root(stage)) not in bad for variant in stage.variants):
+        if any((variant, root_of(stage)) not in bad for variant in stage.variants):
             record = result.resolved[stage.id].record
             assert record is not None  # noqa: S101 (it is good for some variant, so it is there)
             found.append((stage, record))
     return found
-
-
-def _root(stage: PlannedStage) -> str:
-    root: str = stage.step.parameters["root"]
-    return root
 
 
 def _install(

@@ -6,6 +6,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import Problem, PublishError
+from axletree.plan.actions.listing import ListingFacts
+from axletree.plan.actions.spec import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,10 +31,11 @@ def refuse_collisions(listings: Iterable[tuple[PlannedStage, StageRecord]]) -> N
     seen: dict[str, tuple[str, PlannedStage]] = {}
     problems: list[Problem] = []
     for stage, record in listings:
-        for file in record.facts["files"]:
-            path = PurePosixPath(record.facts["root"], file["filename"]).as_posix()
-            digest, first = seen.setdefault(path, (file["sha256"], stage))
-            if digest != file["sha256"]:
+        facts = facts_of(record, ListingFacts)
+        for file in facts.files:
+            path = PurePosixPath(facts.root, file.filename).as_posix()
+            digest, first = seen.setdefault(path, (file.sha256, stage))
+            if digest != file.sha256:
                 problems.append(_problem(path, first, stage))
     if problems:
         raise PublishError(*problems)

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.app.build import lease
+from axletree.app.dev_part import context_of
 from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.core.errors import HostError, Problem, StageError, UsageError
 from axletree.core.units import some_of
 from axletree.execute import editable
-from axletree.execute.context import Context
 from axletree.execute.diagnosing import read_failure
 from axletree.execute.editable import CONFIGURING, Need, Project
 from axletree.execute.environ import child_environment, note_environment
 from axletree.execute.killed import begin
 from axletree.execute.preparing import prepare
-from axletree.execute.process import Log, secrets_of
 from axletree.execute.workspace import Workplace, workplace_variables
 from axletree.host import devtree
 from axletree.host.devtree import FOLDER, DevState
@@ -284,15 +283,15 @@ def _project(
     work = ours / "work"
     remove_tree(work)
     work.mkdir()
-    log = Log(stream, secrets=secrets_of(environ))
-    context = Context(request=state.request, store=store, work=work, log=log, progress=progress, environ=dict(environ))
+    context = context_of(state.request, store, work, stream=stream, progress=progress, environ=environ)
+    own = context.parameters.env
     venv = Path(state.venv) if state.venv is not None else None
-    with child_environment(context, venv=venv, compiles=True, root=tree) as variables:
+    with child_environment(context, venv=venv, compiles=True, variables=own, root=tree) as variables:
         env = variables | workplace_variables(context, _workplace(state))
         note_environment(context, env)
         yield Project(
             context=context,
-            source=tree / context.parameters["directory"],
+            source=tree / context.parameters.directory,
             build=tree / state.build,
             venv=venv,
             env=env,
@@ -350,7 +349,7 @@ def _build(state: DevState, project: Project, need: Need, log_path: Path) -> tup
         editable.mend(project, running)
     begin(running)
     try:
-        commands = tuple(project.context.parameters.get("commands", ()))
+        commands = project.context.parameters.commands
         if commands and commands != state.prepared:
             prepare(project.context, _workplace(state), project.source, project.build, project.env)
         count = editable.bring_up_to_date(project, need)

@@ -12,14 +12,13 @@ import msgspec
 from axletree import registry
 from axletree.app import planning
 from axletree.app.build import find_ccache, run_plan
+from axletree.app.dev_part import find_stage, part_of, python_of
 from axletree.app.recipes import load_recipe
-from axletree.buildsystem.cmake.cache import is_true
-from axletree.buildsystem.editable import SPLIT_VARIABLES, settings_of, way_of
+from axletree.buildsystem.editable import settings_of, way_of
 from axletree.buildsystem.era import TELLING_FILES, detect_era
 from axletree.core.errors import HostError, Problem, RecipeError, StageError, UsageError
 from axletree.core.records import Grant, StageRequest
 from axletree.core.units import some_of
-from axletree.core.values import Digest, StageId
 from axletree.execute.environments import UV_CACHE
 from axletree.execute.laying import lay_out
 from axletree.host import machine
@@ -27,21 +26,24 @@ from axletree.host.devtree import FOLDER, DevState, digests, stamps
 from axletree.host.files import replace_file
 from axletree.host.tools import SYSTEM_PATH, TOOLCHAIN, find_programs
 from axletree.host.venvs import add_wheels, create_venv
+from axletree.plan.actions.build import BuildParameters
+from axletree.plan.actions.compile import cmake_options
 from axletree.plan.admission import cost_of
-from axletree.plan.graph import PlannedStage
 from axletree.recipe.axes import exactly, expand, select
-from axletree.recipe.faults import suggestion
 from axletree.recipe.properties import data_names
-from axletree.recipe.target import input_variable
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from axletree.app.dev_part import Part
     from axletree.app.planning import Prepared
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.events import Event
-    from axletree.host.interpreters import Interpreter
+    from axletree.core.records import Ingredients, Interpreter
+    from axletree.core.values import Digest, StageId
+    from axletree.plan.actions.project import ProjectParameters
+    from axletree.plan.graph import PlannedStage
     from axletree.store.store import Store
 
 _MARK = "axletree-dev.json"
@@ -57,15 +59,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the stage that is built in it; ``None`` where the recipe has one that it can be."""
     tree: Path
     venv: Path
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
-    """The stage, with what is not a stage of its own in an editable tree."""
-
-    stage: PlannedStage
-    parameters: dict[str, Any]
-    inputs: dict[str, StageId]
-    """Name of a stage -> the one whose tree is laid out for this one."""
 
 
 def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
@@ -112,7 +105,7 @@ def set_up(
     trees = _run(prepared, {*parts, *tests, *part.inputs.values()}, store, environ=environ, emit=emit)
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
     if parts:
-        version = prepared.plan.stages[parts[0]].step.parameters["version"]
+        version = python_of(prepared.plan.stages[parts[0]])
         # In our folder nobody else has one; it is without a mark where making it was interrupted.
         ours = wanted.venv.is_relative_to(wanted.tree / FOLDER) or (
             before is not None and before.venv == str(wanted.venv)
@@ -124,14 +117,14 @@ def set_up(
     return msgspec.structs.replace(state, project={}) if fresh else state
 
 
-def _plan(wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, _Part]:
+def _plan(wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
     """The plan; the source is in it only where another stage than this one is made of it: it may be large."""
     with tempfile.TemporaryDirectory(prefix="axletree-dev-") as nothing:
         prepared, part = _plan_with(nothing, wanted, store, environ)
     return _plan_with(str(wanted.tree), wanted, store, environ) if part.inputs else (prepared, part)
 
 
-def _plan_with(source: str, wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, _Part]:
+def _plan_with(source: str, wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
     prepared = planning.prepare(
         str(wanted.recipe),
         store,
@@ -139,64 +132,18 @@ def _plan_with(source: str, wanted: Wanted, store: Store, environ: Mapping[str, 
         out=wanted.tree / FOLDER,
         environ={**environ, planning.SOURCE_VARIABLE: source},
     )
-    return prepared, _part(prepared, _stage(prepared, wanted.stage))
-
-
-def _stage(prepared: Prepared, name: str | None) -> PlannedStage:
-    """The stage that is built in the tree: the one that is named, else the only build, else the only compile stage."""
-    stages = prepared.plan.stages.values()
-    possible = {stage.step.name: stage for stage in stages if stage.action in {"build", "compile"}}
-    file = str(prepared.loaded.path)
-    if name is not None:
-        if name not in possible:
-            hint = suggestion(name, possible, "those that can") or "it has no build and no compile stage"
-            raise UsageError(Problem(file=file, message=f"no stage {name!r} that a tree can be built by", hint=hint))
-        return possible[name]
-    for action in ("build", "compile"):
-        found = [stage for stage in possible.values() if stage.action == action]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            names = ", ".join(stage.step.name for stage in found)
-            raise UsageError(
-                Problem(file=file, message=f"several {action} stages: {names}", hint="name one by --stage")
-            )
-    raise UsageError(Problem(file=file, message="the recipe has no build and no compile stage"))
-
-
-def _part(prepared: Prepared, stage: PlannedStage) -> _Part:
-    """The stage's own parameters; where it builds only the part for one Python, also those of what it is built against.
-
-    PyTorch's bindings are such a part: the library is a compile stage of the same source. An editable tree is the
-    whole.
-    """
-    parameters = dict(stage.step.parameters)
-    inputs = {name.removeprefix("in:"): need for name, need in stage.needs.items() if name.startswith("in:")}
-    own: dict[str, str] = parameters["env"]
-    commands: list[str] = list(parameters.get("commands", []))
-    env = own
-    if is_true(own.get("BUILD_PYTHON_ONLY", "")):
-        merged = {name: prepared.plan.stages[need] for name, need in inputs.items()}
-        merged = {name: part for name, part in merged.items() if part.action == "compile"}
-        for name, part in merged.items():
-            env = {**part.step.parameters["env"], **env}
-            commands = [command for command in commands if input_variable(name) not in command]
-            commands = [*part.step.parameters["commands"], *commands]
-            del inputs[name]
-    parameters["env"] = {name: value for name, value in env.items() if name not in SPLIT_VARIABLES}
-    parameters["commands"] = list(dict.fromkeys(commands))
-    return _Part(stage=stage, parameters=parameters, inputs=inputs)
+    return prepared, part_of(prepared, find_stage(prepared, wanted.stage))
 
 
 def _test_environments(prepared: Prepared, parts: list[StageId]) -> Iterator[StageId]:
     """Environments of the variant's tests, for the same Python: what is built wants something to be imported with."""
     stages = prepared.plan.stages
-    versions = {stages[part].step.parameters["version"] for part in parts}
+    versions = {python_of(stages[part]) for part in parts}
     needs = (stage.needs.get("environment") for stage in stages.values() if stage.action == "test")
     for need in dict.fromkeys(needs):
         if need is None or need in parts or stages[need].action != "environment":
             continue
-        if stages[need].step.parameters["version"] in versions:
+        if python_of(stages[need]) in versions:
             yield need
 
 
@@ -284,22 +231,20 @@ def _state(
     wanted: Wanted,
     before: DevState | None,
     prepared: Prepared,
-    part: _Part,
+    part: Part,
     *,
     environments: tuple[Digest, ...],
     inputs: dict[str, Digest],
 ) -> DevState:
     stage, resolved = part.stage, prepared.resolved[part.stage.id]
-    ingredients = {**resolved.ingredients, "parameters": part.parameters}
+    ingredients = msgspec.structs.replace(resolved.ingredients, parameters=msgspec.to_builtins(part.parameters))
     local = planning.local_facts(prepared, stage, ccache=find_ccache())
-    source = wanted.tree / part.parameters["directory"]
+    source = wanted.tree / part.parameters.directory
     texts = _texts(source)
     era = detect_era(texts)
     way = way_of(era, texts)
-    passed: dict[str, str | None] = ingredients.get("environ", {})
-    parameters = part.parameters
     in_source = way in {"setup.py", "setuptools"}
-    build = Path(parameters["directory"]) / "build" if in_source else Path(FOLDER) / "build"
+    build = Path(part.parameters.directory) / "build" if in_source else Path(FOLDER) / "build"
     request = StageRequest(
         stage=stage.id,
         action=stage.action,
@@ -310,7 +255,7 @@ def _state(
         grant=_grant(prepared, stage),
     )
     # Linked names: what has no stamp yet, such as a compiler that is not there, is none that was used.
-    programs = stamps([*local["tools"].values(), *find_programs(TOOLCHAIN, ":".join(SYSTEM_PATH)).values()])
+    programs = stamps([*local.tools.values(), *find_programs(TOOLCHAIN, ":".join(SYSTEM_PATH)).values()])
     fresh = DevState(
         tree=str(wanted.tree),
         recipe=str(wanted.recipe),
@@ -323,9 +268,9 @@ def _state(
         pytorch=era.pytorch,
         build=build.as_posix(),
         request=request,
-        settings=_settings(ingredients, environments, inputs),
+        settings=_settings(ingredients, part.parameters, environments, inputs),
         read=read_of(wanted.recipe),
-        passed=passed,
+        passed=ingredients.environ,
         programs=programs,
     )
     if before is None:
@@ -341,14 +286,16 @@ def _state(
 
 
 def _settings(
-    ingredients: Mapping[str, Any], environments: tuple[Digest, ...], inputs: Mapping[str, Digest]
+    ingredients: Ingredients,
+    parameters: ProjectParameters,
+    environments: tuple[Digest, ...],
+    inputs: Mapping[str, Digest],
 ) -> dict[str, str]:
-    parameters = ingredients["parameters"]
     settings = settings_of(
-        environ={**ingredients.get("environ", {}), **parameters["env"]},
-        config=parameters.get("config", {}),
-        options=parameters.get("options", {}),
-        tools=ingredients.get("tools", {}),
+        environ={**ingredients.environ, **parameters.env},
+        config=parameters.config if isinstance(parameters, BuildParameters) else {},
+        options=cmake_options(parameters),
+        tools=ingredients.tools,
     )
     settings |= {f"environment {number}": digest for number, digest in enumerate(environments)}
     return settings | {f"input {name}": digest for name, digest in inputs.items()}

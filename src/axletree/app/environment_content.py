@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
+    from axletree.core.records import Interpreter
     from axletree.host.conda_install import Solved
-    from axletree.host.interpreters import Interpreter
     from axletree.recipe.target import TargetEnvironment
     from axletree.store.store import Store
 

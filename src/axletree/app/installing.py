@@ -16,7 +16,9 @@ from axletree.package.index import read_index
 from axletree.package.install import conda_commands, wheel_commands
 from axletree.package.wheel.metadata import parse_metadata
 from axletree.package.wheel.names import parse_wheel_name
-from axletree.plan.packaging import LISTINGS
+from axletree.plan.actions.listing import ListingFacts
+from axletree.plan.actions.spec import facts_of
+from axletree.plan.packaging import LISTINGS, root_of
 from axletree.view.report_data import InstallCommand
 
 if TYPE_CHECKING:
@@ -54,11 +56,11 @@ def wanted(plan: Plan, published: Mapping[StageId, StageRecord]) -> dict[Place, 
     found: dict[Place, list[Wanted]] = {}
     for variant in plan.variants:
         mine = [stage for stage in listings if variant in stage.variants]
-        lacking = {stage.step.parameters["root"] for stage in mine if stage.id not in published}
+        lacking = {root_of(stage) for stage in mine if stage.id not in published}
         for stage in mine:
-            kind, root = _KINDS.get(stage.action), stage.step.parameters["root"]
+            kind, root = _KINDS.get(stage.action), root_of(stage)
             if root not in lacking and kind is not None:
-                names = [file["filename"] for file in published[stage.id].facts["files"]]
+                names = [file.filename for file in facts_of(published[stage.id], ListingFacts).files]
                 files = {_package(name): name for name in names}
                 _join(found.setdefault((kind, root), []), Wanted(variants=(variant,), files=files))
     return found

@@ -292,7 +292,7 @@ def skipped(recipe: Recipe, skip: Sequence[str]) -> tuple[str, ...]:
 
 def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
     """Variant -> the stages that end it, with their keys as they follow from the plan alone."""
-    resolved = resolve_plan(prepared.plan, prepared.specs.__getitem__, prepared.surroundings, lambda _: None)
+    resolved = resolve_plan(prepared.plan, prepared.specs.__getitem__, prepared.surroundings, lambda _key, _facts: None)
     return final_keys(prepared.plan, {stage: found.key for stage, found in resolved.items()})
 
 

@@ -10,10 +10,10 @@ from axletree.buildsystem.cmake.cache import is_true
 from axletree.check.engine import apply_rules
 from axletree.check.rules.build import BUILD_RULES
 from axletree.host.link_sizes import read_link_sizes
+from axletree.plan.actions.compile import cmake_options
+from axletree.plan.actions.project import ProjectParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from axletree.app.planning import Prepared
     from axletree.core.findings import Finding
     from axletree.plan.graph import PlannedStage
@@ -48,10 +48,11 @@ def link_findings(prepared: Prepared) -> tuple[Finding, ...]:
 
 def _asked(stage: PlannedStage) -> tuple[str, str, str] | None:
     """Arch list, CUDA release and flags of nvcc, of a stage that compiles for CUDA."""
-    settings: Mapping[str, str] = {
-        **stage.step.parameters.get("env", {}),
-        **{name.partition(":")[0]: value for name, value in stage.step.parameters.get("options", {}).items()},
-    }
+    parameters = stage.step.parameters
+    if not isinstance(parameters, ProjectParameters):
+        return None
+    options = cmake_options(parameters)
+    settings = {**parameters.env, **{name.partition(":")[0]: value for name, value in options.items()}}
     cuda = cuda_release(stage.step.axes.get("gpu", ""))
     if cuda is None or not is_true(settings.get("USE_CUDA", "")) or not settings.get(_ARCHS):
         return None

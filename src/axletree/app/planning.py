@@ -14,22 +14,23 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
 from axletree.app.releases import RELEASE_VARIABLE, release_version
 from axletree.app.sources import read_lock, remake, source_inputs
-from axletree.app.stated import stated_facts
+from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.core.errors import AxletreeError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
-from axletree.core.records import StageRecord
+from axletree.core.records import Ingredients, Interpreter, LocalFacts, StageRecord
 from axletree.core.secrets import looks_secret
-from axletree.core.values import Digest, StageId
-from axletree.execute.workspace import CONTINUES, WORKSPACE
+from axletree.core.values import Digest, StageId, canonical_json
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
-from axletree.host.interpreters import Interpreter, find_interpreter, identity
+from axletree.host.interpreters import find_interpreter, identity
 from axletree.host.policies import policy_digest
 from axletree.host.providers import providers_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
 from axletree.package.wheel.info import GENERATOR
-from axletree.plan.actions import ActionSpec
+from axletree.plan.actions.environment import EnvironmentParameters
+from axletree.plan.actions.fetch import FetchParameters, FileSource, FolderSource
+from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import LockedEnvironment, PlanInputs
@@ -43,6 +44,7 @@ from axletree.recipe.target import Target, resolve
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from axletree.recipe.locks import LockedWheel
     from axletree.store.store import Store
 
 
@@ -165,33 +167,36 @@ def downloads(prepared: Prepared, store: Store) -> tuple[Download, ...]:
     for stage in prepared.plan.stages.values():
         if prepared.resolved[stage.id].record is not None:
             continue
-        parameters = stage.step.parameters
-        wheels = parameters.get("wheels", []) if stage.action == "environment" else []
-        files = [parameters] if stage.action == "fetch" and "filename" in parameters else wheels
+        files: Sequence[LockedWheel | FileSource] = ()
+        match stage.step.parameters:
+            case EnvironmentParameters(wheels=wheels):
+                files = wheels
+            case FetchParameters(source=FileSource() as source):
+                files = (source,)
+            case _:
+                continue
         for file in files:
-            if not store.has_blob(Digest(file["sha256"])):
-                found[file["filename"]] = Download(filename=file["filename"], size=file.get("size"))
+            if not store.has_blob(Digest(file.sha256)):
+                found[file.filename] = Download(filename=file.filename, size=file.size)
     return tuple(sorted(found.values(), key=lambda item: (-(item.size or 0), item.filename)))
 
 
-def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) -> dict[str, Any]:
+def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) -> LocalFacts:
     """What a stage's action needs to know of this machine; none of it can change a result."""
-    facts: dict[str, Any] = {
-        "interpreters": {name: msgspec.structs.asdict(found) for name, found in prepared.interpreters.items()},
-        "tools": {tool: prepared.tools[tool].path for tool in stage.step.tools},
-    }
-    if prepared.specs[stage.action].compiles and ccache is not None:
-        facts["ccache"] = ccache
-    if stage.step.workspace:
-        facts[WORKSPACE] = _workspace(prepared, stage)
-    if stage.step.continues is not None:
-        facts[CONTINUES] = _workspace(prepared, _maker(prepared.plan, stage.needs[f"in:{stage.step.continues}"]))
+    step = stage.step
+    continued = None if step.continues is None else _maker(prepared.plan, stage.needs[f"in:{step.continues}"])
+    backend = registry.backend_of(step.axes.get("gpu", ""))
     target = next(target for target in prepared.targets if target.variant in stage.variants)
-    facts |= stated_facts(prepared.loaded, target, stage)
-    backend = registry.backend_of(stage.step.axes.get("gpu", ""))
-    if backend is not None:
-        facts["extra_indexes"] = [backend.torch_index(stage.step.axes["gpu"])]
-    return facts
+    return LocalFacts(
+        interpreters=prepared.interpreters,
+        tools={tool: prepared.tools[tool].path for tool in step.tools},
+        ccache=ccache if prepared.specs[stage.action].compiles else None,
+        workspace=_workspace(prepared, stage) if step.workspace else None,
+        continues=None if continued is None else _workspace(prepared, continued),
+        extra_indexes=() if backend is None else (backend.torch_index(step.axes["gpu"]),),
+        stated=stated(prepared.loaded, target, stage),
+        expected=expected(prepared.loaded, target, stage),
+    )
 
 
 def _workspace(prepared: Prepared, stage: PlannedStage) -> str:
@@ -233,30 +238,49 @@ def _own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     resolved = prepared.resolved[stage]
     last = prepared.last.get(stage)
     if last is None:
-        return why(resolved.ingredients, None)
-    now = dict(resolved.ingredients)
+        return why(_plain(resolved.ingredients), None)
+    now = _plain(resolved.ingredients)
     # An input that does not exist yet is no reason by itself: its stage may make the very tree that was there before.
     now["inputs"] = {
-        name: last.ingredients["inputs"].get(name, value) if value.startswith("key:") else value
-        for name, value in now["inputs"].items()
+        name: last.ingredients.inputs.get(name, value) if value.startswith("key:") else value
+        for name, value in resolved.ingredients.inputs.items()
     }
-    then = last.ingredients
-    if prepared.source_changes is not None and "tree" in now["parameters"]:
+    then = _plain(last.ingredients)
+    if prepared.source_changes is not None and stage == _FETCH:
         files = zip((then, now), prepared.source_changes, strict=True)
         then, now = ({**part, "parameters": {"kind": "path", "files": changed}} for part, changed in files)
     return why(now, then, present=not resolved.certain)
+
+
+def _plain(ingredients: Ingredients) -> dict[str, Any]:
+    """As JSON has them: what was planned and what was read from a record are compared."""
+    plain: dict[str, Any] = msgspec.json.decode(canonical_json(ingredients))
+    return plain
 
 
 def _source_changes(
     plan: Plan, last: Mapping[StageId, StageRecord], store: Store
 ) -> tuple[list[Any], list[Any]] | None:
     """Files of a source folder that are new, gone or other than last time; ``None`` where nobody can tell."""
-    now = plan.stages[_FETCH].step.parameters.get("tree")
-    then = last[_FETCH].ingredients["parameters"].get("tree") if _FETCH in last else None
-    if now is None or then is None or now == then:
-        return None
+    now = plan.stages[_FETCH].step.parameters
+    then = _as_fetched(last[_FETCH]) if _FETCH in last else None
+    match now, then:
+        case FetchParameters(source=FolderSource(tree=after)), FetchParameters(source=FolderSource(tree=before)):
+            return None if before == after else _file_changes(before, after, store)
+        case _:
+            return None
+
+
+def _as_fetched(record: StageRecord) -> FetchParameters | None:
     try:
-        before, after = (frozenset(store.get_tree(Digest(digest)).entries) for digest in (then, now))
+        return msgspec.convert(record.ingredients.parameters, FetchParameters)
+    except msgspec.ValidationError:
+        return None
+
+
+def _file_changes(one: Digest, other: Digest, store: Store) -> tuple[list[Any], list[Any]] | None:
+    try:
+        before, after = (frozenset(store.get_tree(Digest(digest)).entries) for digest in (one, other))
     except AxletreeError:
         return None  # the older listing may be gone from the store
     old, new = (
@@ -321,7 +345,6 @@ def _inputs(
         providers=providers_digest(),
         libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
         clients=client_versions(targets),
-        revision=next((str(source[key]) for key in ("commit", "tree", "sha256") if key in source), ""),
         **conda_inputs(targets),
     )
 

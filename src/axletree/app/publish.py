@@ -15,6 +15,8 @@ from axletree.app.listings import digest, listed, listing
 from axletree.core.errors import HostError, IntegrityError
 from axletree.core.values import Digest
 from axletree.host.files import PART, replace_file, write_beside
+from axletree.plan.actions.listing import ListingFacts
+from axletree.plan.actions.spec import facts_of
 from axletree.store.blobs import CHUNK, copy_hashed, lost_blobs, set_aside
 from axletree.store.disk import sync_folders
 
@@ -87,7 +89,7 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
     pages: list[tuple[Path, Path]] = []
     try:
         with output_lock(out):
-            roots = dict.fromkeys(record.facts["root"] for record in records)
+            roots = dict.fromkeys(_listing_facts(record).root for record in records)
             _remove_leftovers(*(out / root for root in roots))
             merges = [_Merge(out, root, kind, same, store) for (root, kind), same in _together(records).items()]
             for merge in merges:
@@ -114,7 +116,8 @@ def _together(records: Iterable[StageRecord]) -> dict[tuple[str, str], list[Stag
     """Records by root and kind."""
     found: dict[tuple[str, str], list[StageRecord]] = {}
     for record in records:
-        found.setdefault((record.facts["root"], _kind(record)), []).append(record)
+        facts = _listing_facts(record)
+        found.setdefault((facts.root, facts.kind), []).append(record)
     return found
 
 
@@ -144,29 +147,29 @@ def put_beside_index(path: Path, data: bytes) -> None:
 def _up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
     """Whether the output folder holds what index stages made: by its own pages and by size, without hashing."""
     for record in records:
-        root = out / record.facts["root"]
+        facts = _listing_facts(record)
+        root = out / facts.root
         try:
-            there = listed(_kind(record), root)
+            there = listed(facts.kind, root)
         except IntegrityError:
             return False
-        for file in record.facts["files"]:
-            path = root / file["filename"]
-            if there.get(file["filename"]) != file["sha256"] or path.stat().st_size != file["size"]:
+        for file in facts.files:
+            path = root / file.filename
+            if there.get(file.filename) != file.sha256 or path.stat().st_size != file.size:
                 return False
     return True
 
 
-def _kind(record: StageRecord) -> str:
-    """What it lists: wheels (``index``), a channel, archives."""
-    kind: str = record.facts.get("kind", "index")
-    return kind
+def _listing_facts(record: StageRecord) -> ListingFacts:
+    return facts_of(record, ListingFacts)
 
 
 def _standing(record: StageRecord) -> Iterator[PublishedFile]:
     """The files of an index stage, as ones that were there already."""
-    for file in record.facts["files"]:
-        path = PurePosixPath(record.facts["root"], file["filename"]).as_posix()
-        yield PublishedFile(path=path, size=file["size"], sha256=Digest(file["sha256"]), fresh=False)
+    facts = _listing_facts(record)
+    for file in facts.files:
+        path = PurePosixPath(facts.root, file.filename).as_posix()
+        yield PublishedFile(path=path, size=file.size, sha256=file.sha256, fresh=False)
 
 
 class _Merge:

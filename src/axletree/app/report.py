@@ -30,6 +30,7 @@ def write_report(built: Built, out: Path) -> Path:
     data = report_data(
         built.view,
         records=records,
+        parameters={stage.id: stage.step.parameters for stage in prepared.plan.stages.values()},
         recipe_name=prepared.plan.recipe,
         recipe_version=prepared.plan.version,
         host={**machine.summary(), "isolation": isolation_text(records.values())},
@@ -44,7 +45,7 @@ def write_report(built: Built, out: Path) -> Path:
 
 def isolation_text(records: Iterable[StageRecord]) -> str:
     """What isolation the stages had that made some records, on whichever machine that was."""
-    granted = [record.facts["isolation"] for record in records if "isolation" in record.facts]
+    granted = [record.isolation for record in records if record.isolation]
     lacking = sorted({name for kinds in granted for name, was_granted in kinds.items() if not was_granted})
     if not granted:
         return "isolation of stages not recorded"

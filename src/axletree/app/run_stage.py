@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from axletree.core.events import Event
     from axletree.core.values import Key
-    from axletree.execute.context import Context, Outcome
+    from axletree.execute.context import ActionContext, Outcome
 
 _PRINTING = threading.Lock()
 
@@ -45,16 +45,17 @@ def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[s
             del granted["network"]
         lacks = tuple(name for name, is_granted in granted.items() if not is_granted)
 
-        def action(context: Context) -> Outcome:
-            outcome = registry.load_action(request.action)(context)
-            return msgspec.structs.replace(outcome, facts={**outcome.facts, "isolation": granted})
-
         def tell(event: Event) -> None:
             if isinstance(event, StageFinished) and event.status != "cached":
                 event = msgspec.structs.replace(event, lacks=lacks)
             emit(event)
 
-        return 0 if run_stage(store, request, action, emit=tell, environ=environ) else 1
+        def action(context: ActionContext[Any]) -> Outcome:
+            # Imported only if it must run, and where a module that can't be imported fails the stage with its log.
+            return registry.load_action(request.action)(context)
+
+        done = run_stage(store, request, spec, action, isolation=granted, emit=tell, environ=environ)
+        return 0 if done else 1
 
     parent = environ.get("AXLETREE_PARENT")
     return run_isolated(body, network=spec.network, parent=int(parent) if parent else None)

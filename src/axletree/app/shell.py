@@ -48,7 +48,7 @@ def find_place(store: Store, stage: str) -> Place:
     environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
     # A kept workspace has the source; where commands start in it is the recipe's choice.
     source = Path(environ.get("AXLETREE_SOURCE", folder / "source"))
-    start = source / request.ingredients["parameters"].get("directory", ".")
+    start = source / request.ingredients.parameters.get("directory", ".")
     opened = next((path for path in (start, source) if path.is_dir()), folder)
     return Place(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
 

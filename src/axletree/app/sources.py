@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from axletree.app.recipes import problem_at
 from axletree.core.errors import HostError, Problem, RecipeError
+from axletree.core.values import Digest
 from axletree.host.devtree import FOLDER
+from axletree.plan.actions.fetch import CommitSource, FileSource, FolderSource
 from axletree.recipe.locks import SOURCE_LOCK, check_source, parse_source
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.app.recipes import LoadedRecipe
+    from axletree.plan.actions.fetch import PinnedSource
     from axletree.recipe.target import Target, TargetSource
     from axletree.store.store import Store
 
@@ -24,7 +27,7 @@ _NO_SOURCE = (".git", "__pycache__", FOLDER)
 _LOCKS = ("pylock.*.toml", SOURCE_LOCK)
 
 
-def source_inputs(loaded: LoadedRecipe, targets: Sequence[Target], store: Store, out: Path) -> dict[str, Any]:
+def source_inputs(loaded: LoadedRecipe, targets: Sequence[Target], store: Store, out: Path) -> PinnedSource:
     """What pins the source; a folder or a local wheel goes into the store. ``out`` is no part of a folder.
 
     Raises:
@@ -38,7 +41,7 @@ def source_inputs(loaded: LoadedRecipe, targets: Sequence[Target], store: Store,
             hint = f"paths are relative to the recipe: {folder.absolute()}"
             raise RecipeError(problem_at(loaded, ("source", "path"), message, hint=hint))
         no_source = [*_below(folder, loaded.companion, *_LOCKS), *_below(folder, out), *_below(folder, store.root)]
-        return {"tree": store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE, *no_source))}
+        return FolderSource(tree=store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE, *no_source)))
     local = loaded.path.parent / source.location
     if source.kind == "wheel" and "://" not in source.location:
         return _local_wheel(local, loaded, store)
@@ -54,17 +57,17 @@ def _below(folder: Path, path: Path, *names: str) -> list[str]:
     return [f"/{place}/{name}".replace("/./", "/") for name in names] or [f"/{place}"]
 
 
-def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> dict[str, Any]:
+def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> FileSource:
     try:
         data = path.read_bytes()
     except OSError as error:
         message = f"cannot read the wheel: {error.strerror}"
         hint = f"paths are relative to the recipe: {path.absolute()}"
         raise RecipeError(problem_at(loaded, ("source", "wheel"), message, hint=hint)) from error
-    return {"filename": path.name, "sha256": store.put_bytes(data), "size": len(data)}
+    return FileSource(filename=path.name, sha256=store.put_bytes(data), size=len(data))
 
 
-def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]:
+def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> PinnedSource:
     path = loaded.companion / SOURCE_LOCK
     if not path.exists():
         message = f"the source is not locked: there is no {path}"
@@ -73,10 +76,16 @@ def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> dict[str, Any]
     problems = check_source(lock, source, file=str(path))
     if problems:
         raise RecipeError(*problems)
-    if source.kind == "git":
-        return {"url": source.location, "commit": lock.commit, "submodules": source.submodules}
-    pinned: dict[str, Any] = {"filename": lock.filename, "sha256": lock.sha256, "size": lock.size}
-    return pinned if source.kind == "pypi" else {**pinned, "url": source.location}
+    if lock.commit is not None:
+        return CommitSource(url=source.location, commit=lock.commit, submodules=source.submodules)
+    assert lock.filename is not None  # noqa: S101 (a lock is of a commit or of a file)
+    assert lock.sha256 is not None  # noqa: S101
+    return FileSource(
+        filename=lock.filename,
+        sha256=Digest(lock.sha256),
+        size=lock.size,
+        url=None if source.kind == "pypi" else source.location,
+    )
 
 
 def read_lock(path: Path, loaded: LoadedRecipe) -> str:

@@ -5,13 +5,11 @@ None of it can change a result, only refuse one, so it is in no key: a package w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from axletree.app.recipes import problem_at
-from axletree.execute.agreeing import EXPECTED, STATED, Expected, Stated
-from axletree.package.wheel.agreement import Wanted
+from axletree.core.stated import Expected, Stated, Wanted
+from axletree.plan.actions.pack import WheelParameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,29 +19,31 @@ if TYPE_CHECKING:
     from axletree.plan.graph import PlannedStage
     from axletree.recipe.target import Target, TargetPackage, TargetStage
 
-_PACKS = frozenset({"pack", "pack-conda"})
 _OF_PACKAGE = ("local", "requires-python", "requires")
 
 
-def stated_facts(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> dict[str, Any]:
-    """The facts of a stage that builds or packs; none of others.
+def stated(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> Stated:
+    """Where a recipe says what of the package that a stage packs; nothing of other stages.
 
     Args:
         loaded: the recipe.
         target: one of the variants that share the stage.
         stage: of the plan.
     """
-    if stage.action in _PACKS:
-        name = stage.step.parameters["package"]["name"]
-        package = next(each for each in target.packages if each.name == name)
-        return {STATED: msgspec.to_builtins(_stated(loaded, package))}
-    if stage.action == "build":
-        expected = [
-            Expected(wanted=_wanted(package, target), stated=_stated(loaded, package))
-            for package in _packages_of(target, stage.step.name)
-        ]
-        return {EXPECTED: msgspec.to_builtins(expected)}
-    return {}
+    parameters = stage.step.parameters
+    if not isinstance(parameters, WheelParameters):
+        return Stated()
+    return _stated(loaded, next(each for each in target.packages if each.name == parameters.package.name))
+
+
+def expected(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> tuple[Expected, ...]:
+    """What a recipe calls the packages that are made of what a stage builds; nothing of other stages."""
+    if stage.action != "build":
+        return ()
+    return tuple(
+        Expected(wanted=_wanted(package, target), stated=_stated(loaded, package))
+        for package in _packages_of(target, stage.step.name)
+    )
 
 
 def _packages_of(target: Target, built: str) -> Iterator[TargetPackage]:

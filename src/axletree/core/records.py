@@ -7,10 +7,12 @@ from typing import Any, Literal
 import msgspec
 
 from axletree.core.findings import Finding
+from axletree.core.stated import Expected, Stated
 from axletree.core.values import Digest, Key, StageId
 
-REQUEST_SCHEMA: Literal[1] = 1
-RECORD_SCHEMA: Literal[1] = 1
+REQUEST_SCHEMA: Literal[2] = 2
+RECORD_SCHEMA: Literal[2] = 2
+"""2: ingredients and facts have types, and values at their default are left out."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +26,78 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """How the number of jobs reaches the build."""
 
 
+class ActionCode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whose code makes a result."""
+
+    name: str
+    revision: int
+    distribution: str = ""
+    """Name and version of the distribution that brings it; empty for the actions of Axletree."""
+
+
+class Ingredients(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that can change a stage's result. A key is the digest of its canonical JSON."""
+
+    action: ActionCode
+    axes: dict[str, str] = {}
+    parameters: dict[str, Any]
+    """Those of the action, as its declaration in :mod:`axletree.plan.actions` types them."""
+    inputs: dict[str, str] = {}
+    """Name of an input -> what stands for it: ``tree:DIGEST``, before it exists ``key:KEY``."""
+    tools: dict[str, dict[str, str]] = {}
+    """Tool -> its fingerprint."""
+    environ: dict[str, str | None] = {}
+    """Variables of the user's shell that the stage asked for."""
+    host: dict[str, str] = {}
+    """Facts of the host, where a result depends on them."""
+    epoch: int | None = None
+    """``SOURCE_DATE_EPOCH``, where something takes a date: seconds."""
+
+
+class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
+    """A Python interpreter of this machine."""
+
+    path: str
+    """The program itself, never one inside a virtual environment."""
+    version: str
+    """``3.11.7``."""
+    implementation: str
+    """``cpython``."""
+    free_threaded: bool
+    abiflags: str
+    soabi: str
+    """``cpython-311-x86_64-linux-gnu``: the middle of an extension module's file name."""
+    platform: str
+    """``linux-x86_64``, as sysconfig has it."""
+    machine: str
+    """``x86_64``."""
+    libc: str
+    """``glibc 2.36``; empty where the system does not tell."""
+    build: str
+    """Digest of the compilers and flags that it was built with: extension modules are built with the same."""
+
+
+class LocalFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an action needs to know of this machine. In no key: it cannot change the result."""
+
+    interpreters: dict[str, Interpreter] = {}
+    """``3.11`` -> the interpreter."""
+    tools: dict[str, str] = {}
+    """Tool that the stage declared -> its path."""
+    ccache: str | None = None
+    """The compiler cache, where the action compiles and there is one."""
+    workspace: str | None = None
+    """Name of the folder that the stage keeps."""
+    continues: str | None = None
+    """Name of the kept folder of another stage in which it goes on, if it can."""
+    extra_indexes: tuple[str, ...] = ()
+    """Package indexes that are asked after the user's."""
+    stated: Stated = Stated()
+    """Of a stage that packs: where the recipe says what of the package."""
+    expected: tuple[Expected, ...] = ()
+    """Of a stage that builds: what the recipe calls the packages that are made of its tree."""
+
+
 class StageRequest(msgspec.Struct, frozen=True, kw_only=True):
     """All that ``axletree run-stage`` needs to run one stage, and nothing of the process that asks."""
 
@@ -31,14 +105,13 @@ class StageRequest(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     """Name of the action, a key of the registry's action table."""
     key: Key
-    ingredients: dict[str, Any]
+    ingredients: Ingredients
     """What the key was made from; the key is their digest."""
     inputs: dict[str, Digest]
     """Name of an input -> digest of its tree."""
-    local: dict[str, Any] = msgspec.field(default_factory=dict)
-    """Facts of this machine that the action needs and that can't change the result (paths, index settings)."""
+    local: LocalFacts = LocalFacts()
     grant: Grant = Grant()
-    schema: Literal[1] = REQUEST_SCHEMA
+    schema: Literal[2] = REQUEST_SCHEMA
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +128,15 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """Parallel jobs that the stage was granted."""
 
 
+class CacheCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Compilations by what the compiler cache did with them."""
+
+    hits: int
+    misses: int
+    refused: dict[str, int] = {}
+    """Why it did not take some -> how many."""
+
+
 class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a finished stage, written last and only once: key -> tree."""
 
@@ -62,11 +144,15 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The stage that made it first; others with the same key share it."""
     key: Key
     tree: Digest
-    ingredients: dict[str, Any]
+    ingredients: Ingredients
     findings: tuple[Finding, ...] = ()
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
-    """Small results that later steps and the report show: file names, tags, sizes, test counts."""
+    facts: dict[str, Any] = {}
+    """Small results for later stages, publishing and the report, as the action's declaration types them."""
+    compiler_cache: CacheCounts | None = None
+    """Where something was compiled through the compiler cache: what came from it."""
+    isolation: dict[str, bool] = {}
+    """Kind of isolation -> whether the system granted it to the stage."""
     metrics: Metrics = Metrics()
     finished_at: float = 0.0
     """Seconds since the epoch."""
-    schema: Literal[1] = RECORD_SCHEMA
+    schema: Literal[2] = RECORD_SCHEMA

@@ -1,1 +1,1 @@
-"""Run a plan: the driver's loop, the local runner, the entry that runs one stage, the actions."""
+"""Run a plan: the driver's loop, the local executor, the entry that runs one stage, the actions."""

@@ -9,7 +9,8 @@ from build import BuildBackendException
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.errors import AxletreeError, ExpectationError, Problem
-from axletree.package.wheel.agreement import Wanted, said_otherwise
+from axletree.core.stated import Expected, Stated, Wanted
+from axletree.package.wheel.agreement import said_otherwise
 from axletree.package.wheel.metadata import parse_metadata
 from axletree.package.wheel.names import parse_wheel_name
 from axletree.recipe.toml import table_of, tables_of
@@ -23,28 +24,9 @@ if TYPE_CHECKING:
     from axletree.buildsystem.era import Era
     from axletree.execute.context import Context
     from axletree.package.wheel.agreement import Disagreement
+    from axletree.plan.actions.packages import Described
 
-EXPECTED = "expected"
-"""Fact of a build for its action: what the recipe calls the packages that are made of its tree."""
-STATED = "stated"
-"""Fact of a package for its action: where the recipe says what."""
 _LARGEST = 16 << 20
-
-
-class Stated(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a recipe says something of a package."""
-
-    stage: str | None = None
-    """Stage whose tree is packed."""
-    places: dict[str, Problem] = {}
-    """Key of a disagreement -> a problem with the place only."""
-
-
-class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """A package of a build's tree."""
-
-    wanted: Wanted
-    stated: Stated
 
 
 class _Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,23 +53,18 @@ def refuse(found: Iterable[Disagreement], stated: Stated, origin: str) -> None:
         raise ExpectationError(*problems)
 
 
-def wanted_of(package: Mapping[str, Any], *, version: str, siblings: tuple[str, ...] | None, labels: bool) -> Wanted:
+def wanted_of(package: Described, *, version: str, siblings: tuple[str, ...] | None, labels: bool) -> Wanted:
     """What a recipe says of a package, from the parameters of the step that packs it."""
     return Wanted(
-        name=package["name"],
+        name=package.name,
         version=version,
-        source_version=package.get("source_version"),
+        source_version=package.source_version,
         siblings=siblings,
         labels=labels,
-        requires_python=package["requires_python"],
-        requires=tuple(package["requires"]),
-        relabel=package.get("relabel", False),
+        requires_python=package.requires_python,
+        requires=package.requires,
+        relabel=package.relabel,
     )
-
-
-def stated_of(context: Context) -> Stated:
-    """Where the recipe says what of the package of a stage; nothing where nobody told."""
-    return msgspec.convert(context.request.local.get(STATED, {}), Stated)
 
 
 def check_wheel_name(context: Context, filename: str) -> None:
@@ -98,7 +75,7 @@ def check_wheel_name(context: Context, filename: str) -> None:
         IntegrityError: the file's name is no wheel's.
     """
     name = parse_wheel_name(filename)
-    _refuse(_expected(context), _Evidence(origin=filename, name=name.project, version=name.version))
+    _refuse(context.request.local.expected, _Evidence(origin=filename, name=name.project, version=name.version))
 
 
 def check_source(context: Context, source: Path, era: Era, env: Mapping[str, str]) -> bool:
@@ -113,7 +90,7 @@ def check_source(context: Context, source: Path, era: Era, env: Mapping[str, str
     Raises:
         ExpectationError: it is something else.
     """
-    expected = _expected(context)
+    expected = context.request.local.expected
     if era.pytorch:
         _check_pytorch(expected, source, env)
         return True  # its setup.py compiles where it is asked for metadata
@@ -150,7 +127,9 @@ def ask_backend(context: Context, builder: ProjectBuilder, config: Mapping[str, 
         context.log.say(f"the build backend can't say beforehand what it builds: {error}")
         return
     if info is not None:
-        _refuse(_expected(context), _Evidence(origin="its build backend", name=info.name, version=info.version))
+        _refuse(
+            context.request.local.expected, _Evidence(origin="its build backend", name=info.name, version=info.version)
+        )
 
 
 def _check_pytorch(expected: tuple[Expected, ...], source: Path, env: Mapping[str, str]) -> None:
@@ -176,10 +155,6 @@ def _refuse(expected: Iterable[Expected], evidence: _Evidence) -> None:
     for each in expected:
         found = said_otherwise(each.wanted, name=evidence.name, version=evidence.version)
         refuse(found, each.stated, evidence.origin)
-
-
-def _expected(context: Context) -> tuple[Expected, ...]:
-    return msgspec.convert(context.request.local.get(EXPECTED, []), tuple[Expected, ...])
 
 
 def _is_version(text: str) -> bool:

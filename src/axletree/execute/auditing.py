@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from axletree.core.errors import StageError
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import canonical_json
@@ -32,10 +30,4 @@ def judged(context: Context, report: AuditReport) -> Outcome:
         )
     data = canonical_json(report)
     entry = Entry(path="audit.json", blob=context.store.put_bytes(data), size=len(data))
-    facts = {
-        "floors": report.floors,
-        "glibc": report.glibc,
-        "verdict": report.verdict,
-        "needs": msgspec.to_builtins(report.needs),
-    }
-    return Outcome(tree=context.store.put_tree(make_tree([entry])), findings=report.findings, facts=facts)
+    return Outcome(tree=context.store.put_tree(make_tree([entry])), findings=report.findings)

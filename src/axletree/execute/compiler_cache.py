@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from axletree.buildsystem.ccache import CacheUse, read_stats_log
 from axletree.check.engine import apply_rules
 from axletree.check.rules.compiling import COMPILING_RULES, Compiling
+from axletree.core.records import CacheCounts
 from axletree.core.values import canonical_json, digest_of
 from axletree.host.files import replace_file
 from axletree.host.tools import find_programs
@@ -123,7 +124,7 @@ def put_in_front(context: Context, env: dict[str, str], root: Path, *, rest: Ite
         root: folder of the sources that are compiled.
         rest: the folders behind on PATH.
     """
-    ccache = context.request.local.get("ccache")
+    ccache = context.request.local.ccache
     if ccache is None:
         return []
     # A link for a compiler that is not there would be found by those who only look whether it is.
@@ -151,7 +152,7 @@ def tell_launchers(context: Context, env: dict[str, str], links: list[str]) -> N
         env: the stage's variables, with PATH and those of the recipe.
         links: what :func:`put_in_front` returned.
     """
-    declared = context.request.local.get("tools", {}).get("nvcc")
+    declared = context.request.local.tools.get("nvcc")
     if declared is not None:
         env.setdefault("NVCC", declared)  # without the cache too: it must not decide which nvcc is called
     if not links:
@@ -175,7 +176,7 @@ def note_use(context: Context) -> None:
             return
         context.log.say(str(use))
         refused = {why: len(files) for why, files in use.refused.items()}
-        context.notes.facts["compiler-cache"] = {"hits": use.hits, "misses": use.misses, "refused": refused}
+        context.notes.cache_use = CacheCounts(hits=use.hits, misses=use.misses, refused=refused)
         facts = Compiling(stage=context.request.stage, use=use, expected=context.notes.cache_expected)
         context.notes.findings.extend(apply_rules(COMPILING_RULES, facts))
 
@@ -208,7 +209,8 @@ def _links(store: Store, names: tuple[str, ...], ccache: str) -> Path:
 
 
 def _launcher(context: Context, links: str) -> Path:
-    ccache = _links(context.store, ("ccache",), context.request.local["ccache"]) / "ccache"
+    assert context.request.local.ccache is not None  # noqa: S101 (there are links to it)
+    ccache = _links(context.store, ("ccache",), context.request.local.ccache) / "ccache"
     return _script(context.store, "launch", _LAUNCHER, CCACHE=str(ccache), LINKS=links)
 
 

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from axletree.execute.context import Context
-    from axletree.host.interpreters import Interpreter
+    from axletree.core.records import Interpreter
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.test import ClientTestParameters
 
 
 class CondaEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +41,7 @@ class CondaEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def conda_environment(
-    context: Context,
+    context: ActionContext[ClientTestParameters],
     prefix: Path,
     interpreter: Interpreter,
     python: str,
@@ -75,23 +76,23 @@ def conda_environment(
     for name, specs in reduced.dropped.items():
         context.log.say(f"{name}: nothing here brings {', '.join(specs)}")
     context.progress("installing with conda")
-    built = context.parameters["packages"]
-    wanted = [f"{package['name']} =={package['version']} {package['build']}" for package in built]
+    built = context.parameters.packages
+    wanted = [f"{package.name} =={package.version} {package.build}" for package in built]
     solved = solve_and_install(
         prefix,
         [*wanted, *(f"{other.name} =={other.version}" for other in others), f"python ={interpreter.version}"],
         channels=[folder / CHANNEL for folder in folders],
         subdir=conda_subdir(interpreter.platform.replace("-", "_")),
         cache=context.work / "packages",
-        virtual=context.parameters["virtual"],
+        virtual=context.parameters.virtual,
         environ=client_environ(context),
         say=context.log.write,
     )
     found = {package.name: f"{package.version} {package.build}" for package in solved}
     wrong = [
-        f"{package['name']} {found.get(package['name'], 'is missing')}, not {package['version']} {package['build']}"
+        f"{package.name} {found.get(package.name, 'is missing')}, not {package.version} {package.build}"
         for package in built
-        if found.get(package["name"]) != f"{package['version']} {package['build']}"
+        if found.get(package.name) != f"{package.version} {package.build}"
     ]
     if wrong:
         raise StageError(f"conda installed something else than what was built: {'; '.join(wrong)}")

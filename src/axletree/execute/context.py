@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from axletree.core.findings import Finding
 from axletree.core.values import Digest
+from axletree.plan.actions.spec import Facts, Parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from axletree.core.records import Grant, StageRequest
+    from axletree.core.records import CacheCounts, Grant, Ingredients, StageRequest
     from axletree.core.trees import Tree
     from axletree.execute.process import Log
     from axletree.store.store import Store
+
+
+P_co = TypeVar("P_co", bound=Parameters, covariant=True)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,8 +29,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     tree: Digest
     """Digest of a tree that is in the store."""
-    facts: dict[str, Any] = {}
-    """Small results for later steps and the report."""
+    facts: Facts = Facts()
+    """Small results for later stages, publishing and the report, of the type that the action declares."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -41,7 +45,8 @@ class Progress(Protocol):
 class Notes:
     """What is found out on the way, beside what the action itself returns."""
 
-    facts: dict[str, Any] = field(default_factory=dict)
+    cache_use: CacheCounts | None = None
+    """What came from the compiler cache."""
     findings: list[Finding] = field(default_factory=list)
     cache_expected: str = ""
     """Why much of what is compiled should come from the compiler cache; empty where nobody knows."""
@@ -49,7 +54,7 @@ class Notes:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """The surroundings of one run of one action."""
+    """The surroundings of one run of one action, whichever it is."""
 
     request: StageRequest
     store: Store
@@ -62,10 +67,9 @@ class Context:
     notes: Notes = field(default_factory=Notes)
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The action's parameters."""
-        parameters: dict[str, Any] = self.request.ingredients["parameters"]
-        return parameters
+    def ingredients(self) -> Ingredients:
+        """What the stage's key was made from."""
+        return self.request.ingredients
 
     @property
     def grant(self) -> Grant:
@@ -83,5 +87,12 @@ class Context:
         return path
 
 
-ActionFunction = Callable[[Context], Outcome]
+@dataclass(frozen=True, kw_only=True)
+class ActionContext(Context, Generic[P_co]):
+    """The same, with the parameters of the action."""
+
+    parameters: P_co
+
+
+ActionFunction = Callable[[ActionContext[Any]], Outcome]
 """An action: gets its surroundings, returns what it made, raises :class:`~axletree.core.errors.StageError`."""

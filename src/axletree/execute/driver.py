@@ -1,4 +1,4 @@
-"""The loop of a run: instruction -> runner -> event, until every stage is in a final state."""
+"""The loop of a run: instruction -> executor -> event, until every stage is in a final state."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import signal
 import time
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from axletree.core.errors import AxletreeError, StageError
 from axletree.core.events import Event, Keeps, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
-from axletree.core.records import Grant, StageRecord, StageRequest
+from axletree.core.records import Grant, LocalFacts, StageRecord, StageRequest
 from axletree.core.values import StageId
 from axletree.execute.stage import log_file
-from axletree.execute.workspace import CONTINUES, WORKSPACE
-from axletree.plan.actions import ActionSpec
+from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
 from axletree.plan.keys import Resolved, Surroundings, resolve_stage
@@ -27,7 +26,7 @@ from axletree.plan.schedule import Block, Cancel, Ended, Hit, Killed, Miss, Reso
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from axletree.execute.runner import Runner
+    from axletree.execute.executor import Executor
     from axletree.plan.admission import Cost
     from axletree.plan.graph import PlannedStage
     from axletree.plan.schedule import Instruction, Signal
@@ -48,7 +47,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget
     last: dict[StageId, StageRecord]
     """What stages were last time, for what they cost."""
-    local: dict[StageId, dict[str, Any]]
+    local: dict[StageId, LocalFacts]
     """Stage -> facts of this machine that its action needs."""
     keep_going: bool = False
 
@@ -85,7 +84,7 @@ _KILLED_TWICE = "it ran alone this time and with one job, after it had been kill
 def execute(
     job: Job,
     store: Store,
-    runner: Runner,
+    executor: Executor,
     *,
     started: RunStarted,
     emit: Callable[[Event], None],
@@ -96,16 +95,16 @@ def execute(
     SIGINT and SIGTERM cancel the run: nothing more starts, what runs is ended with its whole tree, and what was
     finished stays in the store.
     """
-    return asyncio.run(_Driver(job, store, runner, emit).drive(started, tick))
+    return asyncio.run(_Driver(job, store, executor, emit).drive(started, tick))
 
 
 class _Driver:
     """One run. All state changes happen in the event loop's thread, through the scheduler."""
 
-    def __init__(self, job: Job, store: Store, runner: Runner, emit: Callable[[Event], None]) -> None:
+    def __init__(self, job: Job, store: Store, executor: Executor, emit: Callable[[Event], None]) -> None:
         self.job = job
         self.store = store
-        self.runner = runner
+        self.executor = executor
         self.emit = emit
         self.resolved: dict[StageId, Resolved] = {}
         self.failures: list[StageFinished] = []
@@ -120,14 +119,14 @@ class _Driver:
 
     def _work(self, stage: PlannedStage) -> Work:
         last = self.job.last.get(stage.id)
+        local = self.job.local.get(stage.id, LocalFacts())
         return Work(
             id=stage.id,
             needs=tuple(stage.needs.values()),
             compiles=self.job.specs[stage.action].compiles,
             resources=stage.step.resources,
             last=last.metrics if last is not None else None,
-            workspace=self.job.local.get(stage.id, {}).get(CONTINUES)
-            or self.job.local.get(stage.id, {}).get(WORKSPACE),
+            workspace=local.continues or local.workspace,
         )
 
     async def drive(self, started: RunStarted, tick: Callable[[], None]) -> Result:
@@ -227,15 +226,15 @@ class _Driver:
                 for name, needed in self.job.plan.stages[stage_id].needs.items()
                 if (record := self.resolved[needed].record) is not None
             },
-            local=self.job.local.get(stage_id, {}),
+            local=self.job.local.get(stage_id, LocalFacts()),
             grant=Grant(jobs=cost.jobs, memory=cost.memory, parallel=step.parallel),
         )
         log = str(log_file(self.store, request.key))
-        keeps: Keeps = "compiler-cache" if "ccache" in request.local else "nothing"
-        if WORKSPACE in request.local or CONTINUES in request.local:
+        keeps: Keeps = "compiler-cache" if request.local.ccache is not None else "nothing"
+        if request.local.workspace is not None or request.local.continues is not None:
             keeps = "folder"
         self.emit(StageStarted(time=time.time(), stage=stage_id, key=request.key, jobs=cost.jobs, log=log, keeps=keeps))
-        self.tasks[asyncio.ensure_future(self.runner.run(request, self.emit))] = stage_id
+        self.tasks[asyncio.ensure_future(self.executor.run(request, self.emit))] = stage_id
 
     def _end(self, task: asyncio.Task[StageFinished]) -> None:
         stage_id = self.tasks.pop(task)
@@ -271,7 +270,7 @@ class _Driver:
         if finished.status not in _GOOD:
             return finished
         resolved = self.resolved[stage_id]
-        record = self.store.get_record(resolved.key)
+        record = self.store.get_record(resolved.key, self.job.specs[self.job.plan.stages[stage_id].action].facts)
         if record is None:
             return msgspec.structs.replace(
                 finished, status="failed", message="its result is not in the store, though its process said so"

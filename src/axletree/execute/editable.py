@@ -25,7 +25,7 @@ from axletree.buildsystem.editable import Changes, Count, Way, count_steps, redi
 from axletree.buildsystem.ninja import Step, read_ninja_log
 from axletree.core.errors import StageError
 from axletree.execute.backend import check_requirements, open_builder
-from axletree.execute.context import Context
+from axletree.execute.context import ActionContext
 from axletree.execute.drivers.cmake import configure_command
 from axletree.execute.drivers.configure import check_expectations, checking
 from axletree.execute.drivers.scikit_build import INFO
@@ -34,6 +34,9 @@ from axletree.execute.process import check_program, run_program
 from axletree.execute.progress import describe
 from axletree.host.files import replace_file
 from axletree.host.venvs import editable_command
+from axletree.plan.actions.build import BuildParameters
+from axletree.plan.actions.compile import CompileParameters, cmake_options
+from axletree.plan.actions.project import ProjectParameters
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ _DEFAULTS = {"CMAKE_BUILD_TYPE": "RelWithDebInfo"}
 class Project(msgspec.Struct, frozen=True, kw_only=True):
     """A project in a tree, and what it is built with."""
 
-    context: Context
+    context: ActionContext[ProjectParameters]
     source: Path
     """Folder of the project."""
     build: Path
@@ -235,8 +238,8 @@ def _by_scikit_build(project: Project, need: Need) -> None:
 
 def _install_by_scikit_build(project: Project) -> None:
     _check_requirements(project)
-    defines = {f"cmake.define.{name}": value for name, value in project.context.parameters.get("options", {}).items()}
-    watch, end = checking(project.context.parameters.get("expect", {}), project.source)
+    defines = {f"cmake.define.{name}": value for name, value in cmake_options(project.context.parameters).items()}
+    watch, end = checking(project.context.parameters.expect, project.source)
     config = {"editable.mode": "redirect", "editable.rebuild": "false", **_config(project), **defines}
     _install(project, {**config, "build-dir": str(project.build)}, watch=watch)
     end()
@@ -250,12 +253,13 @@ def _by_cmake(project: Project, need: Need) -> None:
     if need.configure:
         cache.unlink(missing_ok=True)
     if need.files.moved or not cache.exists():
-        options = parameters.get("options", {})
+        options = cmake_options(parameters)
         command = configure_command(
             project.source, project.build, env=project.env, options=options, prefix=target, defaults=_DEFAULTS
         )
         _configure(project, command)
-    targets = [word for name in parameters.get("targets", ()) if name != "install" for word in ("--target", name)]
+    named = parameters.targets if isinstance(parameters, CompileParameters) else ()
+    targets = [word for name in named if name != "install" for word in ("--target", name)]
     _compile(project, need, *targets)
     _run(project, ["cmake", "--install", str(project.build)], what="the installation")
     if project.venv is not None:
@@ -272,15 +276,15 @@ def _by_backend(project: Project, _need: Need) -> None:
 
 
 def _config(project: Project) -> dict[str, str]:
-    config: dict[str, str] = project.context.parameters.get("config", {})
-    return {name: str(value) for name, value in config.items()}
+    parameters = project.context.parameters
+    return dict(parameters.config) if isinstance(parameters, BuildParameters) else {}
 
 
 def _configure(project: Project, words: list[str]) -> None:
     project.context.progress("configuring")
     lines: list[str] = []
     _run(project, words, what="configuring", watch=lines.append)
-    check_expectations(project.context.parameters.get("expect", {}), project.build / CACHE_FILE, lines)
+    check_expectations(project.context.parameters.expect, project.build / CACHE_FILE, lines)
     _in_effect(project)
 
 

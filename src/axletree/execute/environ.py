@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json, digest_of
@@ -45,6 +46,7 @@ def child_environment(
     *,
     venv: Path | None,
     compiles: bool,
+    variables: Mapping[str, str] = MappingProxyType({}),
     root: Path | None = None,
     sealed: Iterable[Path] = (),
     steady: bool = False,
@@ -57,6 +59,7 @@ def child_environment(
         context: The stage's surroundings.
         venv: Environment whose programs come first.
         compiles: Whether a compiler cache and a number of jobs are wanted.
+        variables: The recipe's own.
         root: Folder of the sources that are compiled; default is the stage's own folder.
         sealed: More folders whose files may have other names.
         steady: Whether other environments go on with what is compiled below ``root``: then its flags must not differ.
@@ -69,8 +72,8 @@ def child_environment(
     env["PATH"] = ":".join(dict.fromkeys([*path, *cache, *tools, *SYSTEM_PATH]))
     if venv is not None:
         env["VIRTUAL_ENV"] = str(venv)
-    env |= {name: value for name, value in context.request.ingredients.get("environ", {}).items() if value is not None}
-    env |= context.parameters.get("env", {})
+    env |= {name: value for name, value in context.ingredients.environ.items() if value is not None}
+    env |= variables
     if compiles:
         tell_launchers(context, env, cache)
         flags = _steady_maps(context, root, venv) if steady else _maps(root, venv)
@@ -108,7 +111,7 @@ def _base(context: Context) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
-        "SOURCE_DATE_EPOCH": str(context.request.ingredients.get("epoch", 0)),
+        "SOURCE_DATE_EPOCH": str(context.ingredients.epoch or 0),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
@@ -125,7 +128,7 @@ def _declared_tools(context: Context) -> list[str]:
     system = os.pathsep.join(SYSTEM_PATH)
     links: dict[str, str] = {}
     folders: list[str] = []
-    for name, path in context.request.local.get("tools", {}).items():
+    for name, path in context.request.local.tools.items():
         if shutil.which(name, path=system) == path:
             continue  # it is the one that is found anyway
         if name in _TOOLKIT_PROGRAMS:

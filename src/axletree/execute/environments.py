@@ -11,7 +11,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import HostError
-from axletree.host.interpreters import Interpreter
 from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv
 from axletree.store.disk import remove_tree
@@ -19,6 +18,7 @@ from axletree.store.disk import remove_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from axletree.core.records import Interpreter
     from axletree.core.values import Digest
     from axletree.execute.context import Context
 
@@ -45,10 +45,10 @@ def interpreter_for(context: Context, version: str) -> Interpreter:
     Raises:
         HostError: the request names none.
     """
-    found = context.request.local.get("interpreters", {}).get(version)
+    found = context.request.local.interpreters.get(version)
     if found is None:
         raise HostError(f"the request names no interpreter for Python {version}", hint="plan again on this machine")
-    return Interpreter(**found)
+    return found
 
 
 def wheel_folder(context: Context, digest: Digest) -> Path:

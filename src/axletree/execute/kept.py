@@ -9,20 +9,22 @@ from axletree.buildsystem.era import TELLING_FILES, Era, detect_era
 from axletree.buildsystem.pytorch import forwarding
 from axletree.buildsystem.variables import names_compiler, starts_afresh
 from axletree.core.errors import Problem, StageError
+from axletree.plan.actions.compile import cmake_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.project import ProjectParameters
 
 
 _WITHOUT_LIBRARIES = ("BUILD_PYTHON_ONLY", "BUILD_LIBTORCHLESS")
 
 
-def era_of(context: Context) -> Era:
+def era_of(context: ActionContext[ProjectParameters]) -> Era:
     """How the source of a stage is built, by its files."""
     tree = context.tree("source")
-    directory = context.parameters["directory"]
+    directory = context.parameters.directory
     texts: dict[str, str] = {}
     for name in TELLING_FILES:
         entry = tree.find(name if directory == "." else f"{directory}/{name}")
@@ -58,31 +60,30 @@ def check_variables(env: Mapping[str, str], era: Era, driver: str, *, say: Calla
         raise StageError(*problems)
 
 
-def builds_on_libraries(context: Context, era: Era) -> bool:
+def builds_on_libraries(context: ActionContext[ProjectParameters], era: Era) -> bool:
     """Whether a stage configures away the targets of the libraries that it links against (``BUILD_PYTHON_ONLY``).
 
     There is nothing for it to go on with in the folder of the stage that compiled them, and much to lose: when CMake
     generates without a target, ninja forgets what its objects depend on.
     """
-    given = {**context.request.ingredients.get("environ", {}), **context.parameters["env"]}
-    given |= context.parameters.get("options", {})
+    given = {**context.ingredients.environ, **context.parameters.env, **cmake_options(context.parameters)}
     return era.libtorchless and any(is_true(given.get(name) or "") for name in _WITHOUT_LIBRARIES)
 
 
-def kept_for(context: Context, driver: str, *, pytorch: bool) -> dict[str, Any]:
+def kept_for(context: ActionContext[ProjectParameters], driver: str, *, pytorch: bool) -> dict[str, Any]:
     """What a folder in which CMake builds must have been made with to be of use; all else is configured in it again.
 
     That is compilers and other tools, the date that they are given, and the variables that act without a trace in any
     command. Stages that agree on this can go on in one another's folder.
     """
-    ingredients, parameters = context.request.ingredients, context.parameters
-    environ = {**ingredients.get("environ", {}), **parameters["env"]}
-    options = {name.partition(":")[0]: value for name, value in parameters.get("options", {}).items()}
+    ingredients, parameters = context.ingredients, context.parameters
+    environ = {**ingredients.environ, **parameters.env}
+    options = {name.partition(":")[0]: value for name, value in cmake_options(parameters).items()}
     return {
         "driver": driver,
-        "directory": parameters["directory"],
-        "tools": ingredients.get("tools", {}),
-        "epoch": ingredients.get("epoch"),
+        "directory": parameters.directory,
+        "tools": ingredients.tools,
+        "epoch": ingredients.epoch,
         "environ": {name: value for name, value in environ.items() if starts_afresh(name, pytorch=pytorch)},
         "options": {name: value for name, value in options.items() if names_compiler(name)},
     }

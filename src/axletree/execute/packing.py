@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -14,7 +14,7 @@ from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
 from axletree.binary.zip.deflate import BLOCK
 from axletree.core.errors import ExpectationError, IntegrityError, Problem, StageError
 from axletree.core.trees import Entry
-from axletree.execute.agreeing import refuse, stated_of, wanted_of
+from axletree.execute.agreeing import refuse, wanted_of
 from axletree.host.archive import map_file
 from axletree.host.policies import read_policies
 from axletree.package.partition import Claim, partition
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from axletree.core.values import Digest
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext, Context
     from axletree.package.sbom.write import Component
+    from axletree.plan.actions.pack import WheelParameters
+    from axletree.plan.actions.packages import Part
     from axletree.store.store import Store
 
 
@@ -59,29 +61,26 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata folder that the tree brings, if it brings one."""
 
 
-def content_of(context: Context) -> Content:
+def content_of(context: Context, part: Part) -> Content:
     """Divide the stage's tree among the packages that share it, and give this one its part; empty without a tree.
 
     Args:
-        context: its parameters name the package and the claims of all.
+        context: the stage's surroundings.
+        part: which part the package gets.
 
     Raises:
         IntegrityError: the tree can't be divided as the recipe says.
         StageError: nothing is left for the package.
     """
-    name = context.parameters["package"]["name"]
     if "tree" not in context.request.inputs:
         return Content(entries={}, paths=(), brought=None)
     entries = {entry.path: entry for entry in context.tree("tree").entries if entry.kind != "directory"}
     brought = _dist_info(entries)
-    claims = {
-        owner: Claim(files=tuple(claim["files"]), exclude=tuple(claim["exclude"]))
-        for owner, claim in context.parameters["siblings"].items()
-    }
+    claims = {owner: Claim(files=taken.files, exclude=taken.exclude) for owner, taken in part.siblings.items()}
     content = [path for path in entries if brought is None or not path.startswith(f"{brought}/")]
-    paths = partition(content, claims)[name]
+    paths = partition(content, claims)[part.package]
     if not paths:
-        raise StageError(f"package {name} has no files", hint="its files patterns match nothing in the tree")
+        raise StageError(f"package {part.package} has no files", hint="its files patterns match nothing in the tree")
     return Content(entries=entries, paths=paths, brought=brought)
 
 
@@ -111,12 +110,12 @@ def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags
         elf_facts(context.store, content.entries, targets),
         read_policies(),
         original=original,
-        python=context.request.ingredients["axes"].get("python"),
+        python=context.ingredients.axes.get("python"),
     )
 
 
 def _check_python(context: Context, tags: tuple[str, ...], path: str) -> None:
-    python: str | None = context.request.ingredients["axes"].get("python")
+    python = context.ingredients.axes.get("python")
     if python is None or not _CPYTHON.fullmatch(python) or takes(python, tags):
         return
     message = f"the variant is for Python {python}, but what was built is for {', '.join(tags)} ({path})"
@@ -138,7 +137,11 @@ def elf_facts(store: Store, entries: dict[str, Entry], targets: dict[str, str]) 
 
 
 def metadata_of(
-    context: Context, content: Content, *, version: str, conda: Callable[[str], bool] | None = None
+    context: ActionContext[WheelParameters],
+    content: Content,
+    *,
+    version: str,
+    conda: Callable[[str], bool] | None = None,
 ) -> Metadata:
     """The metadata of a package: what the tree brings with what the recipe adds, or the recipe's alone.
 
@@ -152,36 +155,38 @@ def metadata_of(
         ExpectationError: the tree brings what the recipe says otherwise, and no `relabel`.
         IntegrityError: what the tree brings is unreadable.
     """
-    package: dict[str, Any] = context.parameters["package"]
+    package = context.parameters.package
     if content.brought is None:
         return create_metadata(
-            name=package["name"],
+            name=package.name,
             version=version,
-            summary=package["summary"],
-            license=package["license"],
-            requires_python=package["requires_python"],
-            requires=package["requires"],
+            summary=package.summary,
+            license=package.license,
+            requires_python=package.requires_python,
+            requires=package.requires,
         )
     path = f"{content.brought}/METADATA"
     built = parse_metadata(_read(context.store, content, path), file=path)
     called_so = conda is not None and conda(built.name)
-    siblings = None if called_so else tuple(context.parameters["siblings"])
+    siblings = None if called_so else tuple(context.parameters.part.siblings)
     wanted = wanted_of(package, version=version, siblings=siblings, labels=conda is None)
-    stated = stated_of(context)
+    stated = context.request.local.stated
     made = f"{path} of stage {stated.stage}" if stated.stage is not None else path
     refuse(disagreements(wanted, built), stated, made)
-    name = built.name if called_so or _same_name(built.name, package["name"]) else package["name"]
+    name = built.name if called_so or _same_name(built.name, package.name) else package.name
     metadata = with_version(with_field(built, "Name", name), version)
     if (metadata.name, Version(built.version)) != (built.name, Version(metadata.version)):
         context.log.say(f"built as {built.name} {built.version}, packed as {metadata.name} {metadata.version}")
-    if package["requires_python"] is not None:
-        metadata = with_field(metadata, "Requires-Python", package["requires_python"])
-    for requirement in package["requires"]:
+    if package.requires_python is not None:
+        metadata = with_field(metadata, "Requires-Python", package.requires_python)
+    for requirement in package.requires:
         metadata = with_requirement(metadata, requirement)
     return metadata
 
 
-def check_inside(context: Context, content: Content, *, version: str, conda: Callable[[str], bool]) -> None:
+def check_inside(
+    context: ActionContext[WheelParameters], content: Content, *, version: str, conda: Callable[[str], bool]
+) -> None:
     """Refuse files that are another version of the distribution that conda calls as their package; see `metadata_of`.
 
     Nothing is known of files with the metadata of several distributions, or of none.
@@ -195,8 +200,8 @@ def check_inside(context: Context, content: Content, *, version: str, conda: Cal
         return
     built = parse_metadata(_read(context.store, content, found[0]), file=found[0])
     if conda(built.name):
-        wanted = wanted_of(context.parameters["package"], version=version, siblings=None, labels=False)
-        refuse(said_otherwise(wanted, name=None, version=built.version), stated_of(context), found[0])
+        wanted = wanted_of(context.parameters.package, version=version, siblings=None, labels=False)
+        refuse(said_otherwise(wanted, name=None, version=built.version), context.request.local.stated, found[0])
 
 
 def _same_name(one: str, other: str) -> bool:
@@ -231,7 +236,7 @@ def with_bill(
         kept.values(),
         dist_info=folder,
         bundled=[part for path in sorted(found) for part in found[path]],
-        epoch=context.request.ingredients["epoch"],
+        epoch=context.ingredients.epoch or 0,
     )
     return kept, (Member(path=f"{folder}/{SBOMS}/{SBOM_NAME}", data=data),)
 

@@ -20,8 +20,9 @@ from axletree.host.files import replace_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
     from axletree.execute.workspace import Workplace
+    from axletree.plan.actions.project import CommandParameters
 
 PREPARED = "prepared.json"
 """File of a kept folder: what the commands wrote there, and when it came out otherwise than before."""
@@ -32,13 +33,15 @@ _Prepared = dict[str, tuple[str, int]]
 """Path in the source -> digest of the file, and its time in nanoseconds."""
 
 
-def prepare(context: Context, place: Workplace, source: Path, build: Path, env: Mapping[str, str]) -> None:
+def prepare(
+    context: ActionContext[CommandParameters], place: Workplace, source: Path, build: Path, env: Mapping[str, str]
+) -> None:
     """Run the stage's commands in the source's folder; files that they wrote as last time keep their time.
 
     Raises:
         StageError: a command fails.
     """
-    commands = context.parameters.get("commands")
+    commands = context.parameters.commands
     if not commands:
         return
     began = time.time_ns() - _CLOCK

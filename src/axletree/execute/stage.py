@@ -10,7 +10,8 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psutil
@@ -18,7 +19,7 @@ import psutil
 from axletree.core.errors import AxletreeError, ExpectationError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
-from axletree.execute.context import ActionFunction, Context, Outcome
+from axletree.execute.context import ActionContext, ActionFunction, Outcome
 from axletree.execute.diagnosing import Failure, read_failure
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob, lost_blobs
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.core.events import Event
-    from axletree.core.records import StageRequest
+    from axletree.core.records import CacheCounts, StageRequest
     from axletree.core.values import Digest, Key
+    from axletree.plan.actions.spec import ActionSpec
     from axletree.store.store import Store
 
 _SAMPLE_SECONDS = 0.25
@@ -58,8 +60,10 @@ def log_file(store: Store, key: Key) -> Path:
 def run_stage(
     store: Store,
     request: StageRequest,
+    spec: ActionSpec,
     action: ActionFunction,
     *,
+    isolation: Mapping[str, bool],
     emit: Callable[[Event], None],
     environ: Mapping[str, str],
 ) -> bool:
@@ -71,7 +75,7 @@ def run_stage(
         Whether the stage is done.
     """
     with store.lock(f"stage-{request.key}"):
-        present = store.get_record(request.key)
+        present = store.get_record(request.key, spec.facts)
         if present is not None:
             emit(_finished(request, present, log_path=None))
             return True
@@ -79,14 +83,17 @@ def run_stage(
         log_path.parent.mkdir(parents=True, exist_ok=True)
         with log_path.open("wb") as stream:
             log = Log(stream, secrets=secrets_of(environ))
-            return _attempt(store, request, action, log=log, log_path=log_path, emit=emit, environ=environ)
+            run = partial(_attempt, store, request, spec, action, isolation=dict(isolation))
+            return run(log=log, log_path=log_path, emit=emit, environ=environ)
 
 
 def _attempt(
     store: Store,
     request: StageRequest,
+    spec: ActionSpec,
     action: ActionFunction,
     *,
+    isolation: dict[str, bool],
     log: Log,
     log_path: Path,
     emit: Callable[[Event], None],
@@ -102,13 +109,23 @@ def _attempt(
     try:
         remove_tree(work)  # what an interrupted attempt left
         work.mkdir(parents=True)
-        context = Context(request=request, store=store, work=work, log=log, progress=progress, environ=dict(environ))
+        context = ActionContext(
+            request=request,
+            parameters=msgspec.convert(request.ingredients.parameters, spec.parameters),
+            store=store,
+            work=work,
+            log=log,
+            progress=progress,
+            environ=dict(environ),
+        )
         with _sampled_memory(request, emit) as peak:
             outcome = action(context)
-        facts, findings = {**context.notes.facts, **outcome.facts}, (*outcome.findings, *context.notes.findings)
-        outcome = msgspec.structs.replace(outcome, facts=facts, findings=findings)
-        record = _record(request, outcome, started=started, peak=peak[0])
-        record = store.put_record(record)
+        facts = _facts(request, spec, outcome)
+        outcome = msgspec.structs.replace(outcome, findings=(*outcome.findings, *context.notes.findings))
+        record = _record(
+            request, outcome, facts, isolation=isolation, cache=context.notes.cache_use, started=started, peak=peak[0]
+        )
+        record = store.put_record(record, spec.facts)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
         said = _said(log_path, log, error)  # before our own words are in the log
         failure = _damage(store, request) or _explained(store, error, said.cause)
@@ -125,7 +142,26 @@ def _attempt(
     return True
 
 
-def _record(request: StageRequest, outcome: Outcome, *, started: float, peak: int) -> StageRecord:
+def _facts(request: StageRequest, spec: ActionSpec, outcome: Outcome) -> dict[str, Any]:
+    """The facts as a record has them. Ones that nobody could read again would be a result that is never found."""
+    facts: dict[str, Any] = msgspec.to_builtins(outcome.facts)
+    try:
+        msgspec.convert(facts, spec.facts)
+    except msgspec.ValidationError as error:
+        raise StageError(f"action {request.action!r} returned no {spec.facts.__name__}: {error}") from error
+    return facts
+
+
+def _record(
+    request: StageRequest,
+    outcome: Outcome,
+    facts: dict[str, Any],
+    *,
+    isolation: dict[str, bool],
+    cache: CacheCounts | None,
+    started: float,
+    peak: int,
+) -> StageRecord:
     own = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     metrics = Metrics(
@@ -141,7 +177,9 @@ def _record(request: StageRequest, outcome: Outcome, *, started: float, peak: in
         tree=outcome.tree,
         ingredients=request.ingredients,
         findings=outcome.findings,
-        facts=outcome.facts,
+        facts=facts,
+        isolation=isolation,
+        compiler_cache=cache,
         metrics=metrics,
         finished_at=time.time(),
     )

@@ -31,13 +31,9 @@ from axletree.store.disk import disk_errors, remove_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from axletree.core.records import Ingredients
     from axletree.core.values import Digest
     from axletree.execute.context import Context
-
-WORKSPACE = "workspace"
-"""Name, among a request's local facts, of the folder that the stage keeps."""
-CONTINUES = "continues"
-"""Name of the one in which it goes on, if it can."""
 
 _INPUT = "in:"
 _SETTINGS = "settings"
@@ -83,14 +79,14 @@ def open_workplace(context: Context, *, settings: Any = None, alone: bool = Fals
     """
     trees = _trees(context)
     wanted = key_of(_all_settings(context) if settings is None else settings)
-    owner = context.request.local.get(CONTINUES)
+    owner = context.request.local.continues
     if owner and not alone:
         with _taken(context, owner, trees, lambda root: _is_fit(context, root, wanted, trees["source"])) as place:
             if place is not None:
                 context.log.say("going on in the kept workspace of the stage before")
                 yield place
                 return
-    name = context.request.local.get(WORKSPACE)
+    name = context.request.local.workspace
     if not name:
         for folder, digest in trees.items():
             context.store.materialise(digest, context.work / folder)
@@ -149,12 +145,10 @@ def _workplace(root: Path, trees: dict[str, Digest], *, state: Path | None) -> W
     )
 
 
-def _all_settings(context: Context) -> dict[str, Any]:
-    ingredients = context.request.ingredients
-    inputs = {
-        name: tree for name, tree in ingredients["inputs"].items() if name != "source" and not name.startswith(_INPUT)
-    }
-    return {**ingredients, "inputs": inputs}
+def _all_settings(context: Context) -> Ingredients:
+    kept = {name: tree for name, tree in context.ingredients.inputs.items() if name != "source"}
+    inputs = {name: tree for name, tree in kept.items() if not name.startswith(_INPUT)}
+    return msgspec.structs.replace(context.ingredients, inputs=inputs)
 
 
 def _open(context: Context, root: Path, settings: str) -> bool:

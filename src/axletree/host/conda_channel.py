@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from axletree.core.records import Interpreter
     from axletree.host.conda import CondaPackageFile
-    from axletree.host.interpreters import Interpreter
     from axletree.package.conda.model import CondaFile, CondaPackage
     from axletree.package.conda.repodata import ChannelFile
     from axletree.package.conda.requires import Names

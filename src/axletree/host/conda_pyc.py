@@ -10,13 +10,15 @@ from typing import IO, TYPE_CHECKING, cast
 import msgspec
 
 from axletree.core.errors import HostError
-from axletree.host.interpreters import Interpreter, matches
+from axletree.host.interpreters import matches
 from axletree.package.conda.model import CondaFile
 from axletree.package.conda.pyc import cache_path, cache_tag, plan_pyc, unfit_source
 from axletree.package.conda.writer import content_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from axletree.core.records import Interpreter
 
 _ANSWER = struct.Struct("<BI")
 _WORKER = """

@@ -17,34 +17,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import HostError, UsageError
+from axletree.core.records import Interpreter
 from axletree.host.files import replace_file
 from axletree.host.indexes import uv_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-
-class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python interpreter of this machine."""
-
-    path: str
-    """The program itself, never one inside a virtual environment."""
-    version: str
-    """``3.11.7``."""
-    implementation: str
-    """``cpython``."""
-    free_threaded: bool
-    abiflags: str
-    soabi: str
-    """``cpython-311-x86_64-linux-gnu``: the middle of an extension module's file name."""
-    platform: str
-    """``linux-x86_64``, as sysconfig has it."""
-    machine: str
-    """``x86_64``."""
-    libc: str
-    """``glibc 2.36``; empty where the system does not tell."""
-    build: str
-    """Digest of the compilers and flags that it was built with: extension modules are built with the same."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):

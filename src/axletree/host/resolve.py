@@ -29,8 +29,8 @@ from axletree.recipe.locks import LockedWheel, PyLock, make_lock, render_lock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from axletree.core.records import Interpreter
     from axletree.host.indexes import IndexSettings
-    from axletree.host.interpreters import Interpreter
 
     _Measure = Callable[[str], tuple[str, int]]
 

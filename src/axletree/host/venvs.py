@@ -29,7 +29,7 @@ from axletree.recipe.locks import parse_lock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from axletree.host.interpreters import Interpreter
+    from axletree.core.records import Interpreter
     from axletree.recipe.locks import PyLock
 
     Say = Callable[[bytes], object]

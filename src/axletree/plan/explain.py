@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _WORDS = {
     "action": "the action",
@@ -40,16 +43,32 @@ def _part_reasons(part: str, now: Any, last: Any) -> list[str]:
     if now == last:
         return []
     word = _WORDS[part]
+    now, last = _alike(now, last)
     if isinstance(now, dict) and isinstance(last, dict):
         if part == "action" and now["name"] == last["name"]:
-            return [_newer(now, last)]
+            return list(_code_reasons(now, last))
         return [_reason(word, path, old, new) for path, old, new in _differences(now, last)]
     return [_reason(word, "", last, now)]
 
 
-def _newer(now: dict[str, Any], last: dict[str, Any]) -> str:
-    order = "newer" if now["revision"] > last["revision"] else "older"
-    return f"the code of the action {now['name']!r} is {order}: revision {last['revision']} -> {now['revision']}"
+def _alike(now: Any, last: Any) -> tuple[Any, Any]:
+    """What is empty is left out of ingredients: a table or a list that is on one side only has an empty one beside."""
+    for kind in (dict, list):
+        if now is None and isinstance(last, kind):
+            return kind(), last
+        if last is None and isinstance(now, kind):
+            return now, kind()
+    return now, last
+
+
+def _code_reasons(now: dict[str, Any], last: dict[str, Any]) -> Iterator[str]:
+    new, old = now["revision"], last["revision"]
+    if new != old:
+        order = "newer" if new > old else "older"
+        yield f"the code of the action {now['name']!r} is {order}: revision {old} -> {new}"
+    if now.get("distribution") != last.get("distribution"):
+        change = f"{_short(last.get('distribution'))} -> {_short(now.get('distribution'))}"
+        yield f"the action {now['name']!r} is brought by another distribution: {change}"
 
 
 def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:
@@ -58,6 +77,7 @@ def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") ->
         new, old = now.get(name), last.get(name)
         if new == old:
             continue
+        new, old = _alike(new, old)
         if isinstance(new, dict) and isinstance(old, dict):
             found.extend(_differences(new, old, f"{prefix}{name}."))
         else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from axletree.core.values import Digest
+from axletree.plan.actions.fetch import PinnedSource
+from axletree.plan.actions.spec import ActionSpec
+from axletree.plan.actions.table import ACTIONS
 from axletree.recipe.locks import PyLock
 
 
@@ -21,8 +22,9 @@ class LockedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Everything read beforehand for a plan."""
 
-    source: dict[str, Any]
-    """What pins the source: file name and digest of an archive, a commit, the digest of a folder's tree."""
+    source: PinnedSource
+    actions: dict[str, ActionSpec] = msgspec.field(default_factory=lambda: ACTIONS)
+    """Action -> its declaration: those that ship, and those of other distributions that the recipe names."""
     environments: dict[str, LockedEnvironment] = {}
     """Lock file name -> content."""
     files: dict[str, Digest] = {}
@@ -41,8 +43,6 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What a relocation may graft, by its patterns and folders -> SONAME -> SHA-256 of this machine's library."""
     clients: dict[str, str] = {}
     """Installer -> version, for tests."""
-    revision: str = ""
-    """What stands for the source in archives: a commit, else a digest."""
     platform: str = ""
     """Platform of this machine, ``linux-x86_64``: for packages that are for one Python but have no machine code."""
     conda_names: dict[str, str] = {}

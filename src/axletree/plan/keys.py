@@ -8,21 +8,23 @@ leaves every key behind it as it was: the rebuild stops there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.records import StageRecord
+from axletree.core.records import ActionCode, Ingredients, StageRecord
 from axletree.core.values import Key, StageId, key_of
+from axletree.plan.actions.spec import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from axletree.plan.actions import ActionSpec
+    from axletree.plan.actions.spec import ActionSpec
     from axletree.plan.graph import Plan, PlannedStage
 
-_DATED = frozenset({"pack", "pack-conda", "pack-zip", "index", "relocate"})
-"""Actions that write a date, ``SOURCE_DATE_EPOCH``."""
+Lookup = Callable[[Key, type[Facts]], StageRecord | None]
+"""Finds the result for a key, with facts of a type; one whose facts are not of that type is none."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +46,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     """A stage with its key."""
 
     key: Key
-    ingredients: dict[str, Any]
+    ingredients: Ingredients
     certain: bool
     """Whether all its inputs exist, so that the key is final."""
     record: StageRecord | None = None
@@ -62,36 +64,33 @@ def resolve_stage(
     surroundings: Surroundings,
     *,
     inputs: Mapping[str, Resolved],
-    lookup: Callable[[Key], StageRecord | None],
+    lookup: Lookup,
 ) -> Resolved:
     """Compute a stage's key from its inputs, and look its result up once the key is final."""
     step = stage.step
-    ingredients: dict[str, Any] = {
-        "action": {"name": step.action, "revision": spec.revision},
-        "axes": step.axes if step.axes_in_key else {},
-        "parameters": step.parameters,
-        "inputs": {name: resolved.identity for name, resolved in inputs.items()},
-    }
     tools = surroundings.toolchain if spec.compiles else {}
-    tools = tools | {tool: surroundings.tools.get(tool, {}) for tool in step.tools}
-    if tools:
-        ingredients["tools"] = tools
-    if step.pass_env:
-        ingredients["environ"] = {name: surroundings.environ.get(name) for name in step.pass_env}
-    if spec.host:
-        ingredients["host"] = surroundings.host
-    if spec.compiles or step.action in _DATED:
-        ingredients["epoch"] = surroundings.epoch
+    ingredients = Ingredients(
+        action=ActionCode(name=step.action, revision=spec.revision, distribution=spec.distribution),
+        axes=step.axes if step.axes_in_key else {},
+        parameters=msgspec.json.decode(msgspec.json.encode(step.parameters)),  # lists, as a record will have them
+        inputs={name: resolved.identity for name, resolved in inputs.items()},
+        tools=tools | {tool: surroundings.tools.get(tool, {}) for tool in step.tools},
+        environ={name: surroundings.environ.get(name) for name in step.pass_env},
+        host=surroundings.host if spec.host else {},
+        epoch=surroundings.epoch if spec.compiles or spec.dated else None,
+    )
     certain = all(resolved.record is not None for resolved in inputs.values())
     key = key_of(ingredients)
-    return Resolved(key=key, ingredients=ingredients, certain=certain, record=lookup(key) if certain else None)
+    return Resolved(
+        key=key, ingredients=ingredients, certain=certain, record=lookup(key, spec.facts) if certain else None
+    )
 
 
 def resolve_plan(
     plan: Plan,
     specs: Callable[[str], ActionSpec],
     surroundings: Surroundings,
-    lookup: Callable[[Key], StageRecord | None],
+    lookup: Lookup,
 ) -> dict[StageId, Resolved]:
     """The keys of all stages of a plan, as far as they are known now."""
     resolved: dict[StageId, Resolved] = {}

@@ -7,15 +7,27 @@ output folder together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from axletree.backends.cuda import cuda_release
+from axletree.plan.actions.audit import WheelAuditParameters
+from axletree.plan.actions.audit_zip import ZipAuditParameters
+from axletree.plan.actions.fetch import revision_of
+from axletree.plan.actions.listing import ListingParameters
+from axletree.plan.actions.pack import WheelParameters
+from axletree.plan.actions.pack_conda import CondaParameters
+from axletree.plan.actions.pack_zip import ZipParameters
+from axletree.plan.actions.packages import AuditParameters, Described, Part, Taken
+from axletree.plan.actions.test import CarriedFile, ClientTestParameters, WantedPackage
 from axletree.plan.siblings import conda_called, conda_pins, dependents, run_exports
 from axletree.plan.step import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from axletree.plan.graph import PlannedStage
     from axletree.plan.inputs import PlanInputs
     from axletree.recipe.target import AxisValues, Target, TargetPackage, TargetTest
 
@@ -32,6 +44,15 @@ _LISTING: dict[Format, tuple[str, str]] = {
 """Format -> what lists it in a root, what packs it."""
 LISTINGS = frozenset(listing for listing, _ in _LISTING.values())
 """Actions whose trees are published."""
+
+
+def root_of(stage: PlannedStage) -> str:
+    """The index root of a stage that lists packages."""
+    parameters = stage.step.parameters
+    assert isinstance(parameters, ListingParameters)  # noqa: S101 (it is one)
+    return parameters.root
+
+
 _TAKES: dict[str, Format] = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
 
 
@@ -54,32 +75,29 @@ def packaging_steps(target: Target, inputs: PlanInputs, *, trees: Callable[[str]
         yield from _test_steps(test, target, inputs)
 
 
-def _described(package: TargetPackage, target: Target) -> dict[str, Any]:
-    described = {
-        "name": package.name,
-        "version": package.version,
-        "summary": package.summary,
-        "license": package.license,
-        "prefix": package.prefix,
-        "build_tag": package.build_tag,
-        "requires": list(package.requires),
-        "requires_python": package.requires_python,
-    }
-    # Only where they say something, so that they change no other key.
-    if package.relabel:
-        described["relabel"] = True
-    if target.version != target.source.version:
-        described["source_version"] = target.source.version
-    return described
+def _described(package: TargetPackage, target: Target) -> Described:
+    return Described(
+        name=package.name,
+        version=package.version,
+        summary=package.summary,
+        license=package.license,
+        prefix=package.prefix,
+        build_tag=package.build_tag,
+        requires=package.requires,
+        requires_python=package.requires_python,
+        relabel=package.relabel,
+        source_version=target.source.version if target.version != target.source.version else None,
+    )
 
 
-def _claims(package: TargetPackage, target: Target, form: Format) -> dict[str, Any]:
-    """What each package of the same tree takes of it in a format."""
-    return {
-        other.name: {"files": list(other.files), "exclude": list(other.exclude)}
+def _part(package: TargetPackage, target: Target, form: Format) -> Part:
+    """What a package takes of its tree in a format, beside the others of the same tree."""
+    siblings = {
+        other.name: Taken(files=other.files, exclude=other.exclude)
         for other in target.packages
         if package.stage is not None and other.stage == package.stage and form in other.formats
     }
+    return Part(package=package.name, siblings=siblings)
 
 
 def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
@@ -87,27 +105,27 @@ def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         name=f"pack:{package.name}",
         action="pack",
         axes=package.axes,
-        parameters={
-            "package": _described(package, target),
-            "siblings": _claims(package, target, "wheel"),
-            "compressor": inputs.compressor,
-            "generator": inputs.generator,
-            "level": DEFLATE_LEVEL,
-            "policy": inputs.policy,
-        },
+        parameters=WheelParameters(
+            package=_described(package, target),
+            part=_part(package, target, "wheel"),
+            compressor=inputs.compressor,
+            generator=inputs.generator,
+            level=DEFLATE_LEVEL,
+            policy=inputs.policy,
+        ),
         needs=needs,
     )
     yield Step(
         name=f"audit:{package.name}",
         action="audit",
         axes=package.axes,
-        parameters={
-            "glibc": package.glibc,
-            "provided_by": {name: list(patterns) for name, patterns in package.provided_by.items()},
-            "driver": list(inputs.driver_libraries),
-            "policy": inputs.policy,
-            "providers": inputs.providers,
-        },
+        parameters=WheelAuditParameters(
+            glibc=package.glibc,
+            provided_by=package.provided_by,
+            driver=inputs.driver_libraries,
+            policy=inputs.policy,
+            providers=inputs.providers,
+        ),
         needs={"wheel": f"pack:{package.name}"},
     )
 
@@ -120,38 +138,32 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         name=f"pack-conda:{package.name}",
         action="pack-conda",
         axes=package.axes,
-        parameters={
-            "package": _described(package, target),
-            "siblings": _claims(package, target, "conda"),
-            "conda": {
-                "name": conda_called(package, inputs.conda_names),
-                "version": conda.version,
-                "build": conda.build,
-                "build_number": conda.build_number,
-                "variant": conda.variant,
-                "depends": list(conda.depends),
-                "constrains": [*dependents(package, target, inputs.conda_names), *conda.constrains],
-                "run_exports": {"weak": list(weak), "strong": list(strong)},
-                "track_features": list(conda.track_features),
-                "layout": conda.layout,
-                "prefix": conda.prefix,
-            },
-            "pins": conda_pins(package, target, inputs.conda_names),
-            "names": inputs.conda_table,
-            "platform": inputs.platform,
-            "python": _python(package, target, inputs),
-            "compressor": inputs.conda_compressor,
-            "generator": inputs.generator,
-            "level": CONDA_LEVEL,
-            "policy": inputs.policy,
-        },
+        parameters=CondaParameters(
+            package=_described(package, target),
+            part=_part(package, target, "conda"),
+            called=conda_called(package, inputs.conda_names),
+            conda=msgspec.structs.replace(
+                conda,
+                constrains=(*dependents(package, target, inputs.conda_names), *conda.constrains),
+                weak=weak,
+                strong=strong,
+            ),
+            pins=conda_pins(package, target, inputs.conda_names),
+            names=inputs.conda_table,
+            platform=inputs.platform,
+            python=_python(package, target, inputs),
+            compressor=inputs.conda_compressor,
+            generator=inputs.generator,
+            level=CONDA_LEVEL,
+            policy=inputs.policy,
+        ),
         needs=needs,
     )
     yield Step(
         name=f"audit-conda:{package.name}",
         action="audit-conda",
         axes=package.axes,
-        parameters={"glibc": package.glibc, "policy": inputs.policy},
+        parameters=AuditParameters(glibc=package.glibc, policy=inputs.policy),
         needs={"package": f"pack-conda:{package.name}"},
     )
 
@@ -168,33 +180,33 @@ def _python(package: TargetPackage, target: Target, inputs: PlanInputs) -> dict[
 def _zip_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
     # Where a tree for one prefix has a package of its own beside the wheel's, both are called as users know them.
     called = (package.conda.name if package.conda is not None else None) or package.name
+    part = _part(package, target, "zip")
     yield Step(
         name=f"pack-zip:{package.name}",
         action="pack-zip",
         axes=package.axes,
-        parameters={
-            "package": {"name": package.name, "version": package.version},
-            "called": called,
-            "siblings": _claims(package, target, "zip"),
-            "source": inputs.revision,
-            "compressor": inputs.compressor,
-            "level": DEFLATE_LEVEL,
-        },
+        parameters=ZipParameters(
+            part=part,
+            version=package.version,
+            called=called,
+            source=revision_of(inputs.source),
+            compressor=inputs.compressor,
+            level=DEFLATE_LEVEL,
+        ),
         needs=needs,
     )
     yield Step(
         name=f"audit-zip:{package.name}",
         action="audit-zip",
         axes=package.axes,
-        parameters={
-            "package": {"name": package.name},
-            "called": called,
-            "siblings": _claims(package, target, "zip"),
-            "glibc": package.glibc,
-            "driver": list(inputs.driver_libraries),
-            "policy": inputs.policy,
-            "providers": inputs.providers,
-        },
+        parameters=ZipAuditParameters(
+            part=part,
+            called=called,
+            glibc=package.glibc,
+            driver=inputs.driver_libraries,
+            policy=inputs.policy,
+            providers=inputs.providers,
+        ),
         needs={"archive": f"pack-zip:{package.name}", **needs},
     )
 
@@ -212,7 +224,7 @@ def _listing_steps(target: Target, form: Format, listing: str, pack: str) -> Ite
             name=f"{listing}:{root}",
             action=listing,
             axes=_axes_of(packages, target),
-            parameters={"root": root},
+            parameters=ListingParameters(root=root),
             needs=needs,
         )
 
@@ -237,46 +249,44 @@ def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterato
         # By number: a root that is called otherwise is still the same index, and tests nothing new.
         needs = {f"{listing}:{number}": f"{listing}:{root}" for number, root in enumerate(roots)}
         needs["environment"] = f"environment:{test.environment}"
-        more = _for_conda(packages, inputs, axes) if form == "conda" else {"packages": list(map(_pinned, packages))}
+        conda = form == "conda"
         yield Step(
             name=f"test:{test.name}:{installer}",
             action="test",
             axes=_in_target_order(axes, target),
-            parameters={
-                "installer": installer,
-                "client": inputs.clients.get(installer, ""),
-                "imports": list(test.imports),
-                "commands": list(test.commands),
-                "files": [{"path": path, "blob": inputs.files[path]} for path in test.files],
-                **more,
-            },
+            parameters=ClientTestParameters(
+                installer=installer,
+                client=inputs.clients.get(installer, ""),
+                packages=_conda_builds(packages, inputs) if conda else tuple(map(_pinned, packages)),
+                imports=test.imports,
+                commands=test.commands,
+                files=tuple(CarriedFile(path=path, blob=inputs.files[path]) for path in test.files),
+                names=inputs.conda_table if conda else None,
+                virtual=_virtual(axes) if conda else {},
+            ),
             needs=needs,
             resources=test.resources,
         )
 
 
-def _pinned(package: TargetPackage) -> dict[str, str]:
-    return {"name": package.name, "version": package.version}
+def _pinned(package: TargetPackage) -> WantedPackage:
+    return WantedPackage(name=package.name, version=package.version)
 
 
-def _for_conda(packages: Sequence[TargetPackage], inputs: PlanInputs, axes: AxisValues) -> dict[str, Any]:
-    """What a test by a conda client takes beside: build strings, the table of names, the system that it plays."""
-    wanted = [
-        {
-            "name": conda_called(package, inputs.conda_names),
-            "version": package.conda.version,
-            "build": package.conda.build,
-        }
+def _conda_builds(packages: Iterable[TargetPackage], inputs: PlanInputs) -> tuple[WantedPackage, ...]:
+    return tuple(
+        WantedPackage(
+            name=conda_called(package, inputs.conda_names), version=package.conda.version, build=package.conda.build
+        )
         for package in packages
         if package.conda is not None
-    ]
+    )
+
+
+def _virtual(axes: AxisValues) -> dict[str, str]:
+    """What a conda client is told of the system: one without a GPU can still install and load what is built for one."""
     release = cuda_release(axes.get("gpu", ""))
-    return {
-        "packages": wanted,
-        "names": inputs.conda_table,
-        # A machine without GPU can still install and load what is built for one.
-        "virtual": {} if release is None else {"__cuda": release},
-    }
+    return {} if release is None else {"__cuda": release}
 
 
 def _name_of(package: TargetPackage) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from axletree.plan.actions.relocate import RelocateParameters
 from axletree.plan.step import Step
 
 if TYPE_CHECKING:
@@ -29,13 +28,13 @@ def relocation_step(stage: TargetStage, rules: Relocate, inputs: PlanInputs, nee
         name=stage.name,
         action="relocate",
         axes=stage.axes,
-        parameters={
-            "tree": next(iter(needs)),
-            "relocate": msgspec.json.decode(msgspec.json.encode(rules)),  # lists, as a record will have them
-            "libraries": inputs.libraries.get(graft_key(rules), {}),
-            "policy": inputs.policy,
-            "providers": inputs.providers,
-        },
+        parameters=RelocateParameters(
+            tree=next(iter(needs)),
+            relocate=rules,
+            libraries=inputs.libraries.get(graft_key(rules), {}),
+            policy=inputs.policy,
+            providers=inputs.providers,
+        ),
         needs=dict(needs),
         resources=stage.resources,
     )

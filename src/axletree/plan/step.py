@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from axletree.plan.actions.spec import Parameters
 from axletree.recipe.target import AxisValues, TargetResources
 
 
@@ -16,7 +17,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Unique in the target: ``build``, ``pack:torch-scatter``, ``test:operators:pip``."""
     action: str
     axes: AxisValues
-    parameters: dict[str, Any]
+    parameters: Parameters
     axes_in_key: bool = True
     """Not where the axes only choose parameters: a patch for other variants changes nothing here."""
     needs: dict[str, str] = {}

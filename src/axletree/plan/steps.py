@@ -6,11 +6,13 @@ are everything of the recipe that can change its result, and nothing else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from axletree.core.errors import Problem, RecipeError
+from axletree.plan.actions.environment import EnvironmentParameters
+from axletree.plan.actions.fetch import FetchParameters
+from axletree.plan.actions.install import InstallParameters
+from axletree.plan.actions.patch import Patch, PatchParameters
 from axletree.plan.packaging import packaging_steps
 from axletree.plan.relocation import relocation_step
 from axletree.plan.step import Step
@@ -20,6 +22,7 @@ from axletree.recipe.target import TargetResources
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from axletree.plan.actions.spec import ActionSpec
     from axletree.plan.inputs import LockedEnvironment, PlanInputs
     from axletree.recipe.target import Target, TargetEnvironment, TargetStage
 
@@ -45,7 +48,7 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
         if stage.relocate is not None:
             yield relocation_step(stage, stage.relocate, inputs, _tree_inputs(stage, built))
             continue
-        yield _stage_step(stage, source=source, built=built)
+        yield _stage_step(stage, inputs.actions[stage.action], source=source, built=built)
         if stage.action == "build":
             yield _install_step(stage)
     yield from packaging_steps(target, inputs, trees=lambda stage: _tree_of(stage, built))
@@ -92,17 +95,18 @@ def _require_locks(environments: Iterable[TargetEnvironment], inputs: PlanInputs
 
 def _source_steps(target: Target, inputs: PlanInputs) -> Iterator[Step]:
     source = target.source
-    yield Step(name="fetch", action="fetch", axes={}, parameters={"kind": source.kind, **inputs.source})
+    yield Step(name="fetch", action="fetch", axes={}, parameters=FetchParameters(source=inputs.source))
     if source.patches:
-        patches = [
-            {"file": patch.file, "strip": patch.strip, "blob": inputs.files[patch.file]} for patch in source.patches
-        ]
         yield Step(
             name="patch",
             action="patch",
             axes=source.axes,
             axes_in_key=False,
-            parameters={"patches": patches},
+            parameters=PatchParameters(
+                patches=tuple(
+                    Patch(file=patch.file, strip=patch.strip, blob=inputs.files[patch.file]) for patch in source.patches
+                )
+            ),
             needs={"source": "fetch"},
         )
 
@@ -112,12 +116,12 @@ def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment)
         name=f"environment:{environment.name}",
         action="environment",
         axes=environment.axes,
-        parameters={
-            "python": locked.python,
-            "version": environment.python,
-            "platform": locked.lock.platform,
-            "wheels": [msgspec.structs.asdict(wheel) for wheel in locked.lock.wheels],
-        },
+        parameters=EnvironmentParameters(
+            python=locked.python,
+            version=environment.python,
+            platform=locked.lock.platform,
+            wheels=locked.lock.wheels,
+        ),
         resources=TargetResources(disk=_UNPACKED * locked.lock.size or None),
     )
 
@@ -131,19 +135,18 @@ def _tree_of(stage: str, built: set[str]) -> str:
     return f"install:{stage}" if stage in built else stage
 
 
-def _stage_step(stage: TargetStage, *, source: str, built: set[str]) -> Step:
+def _stage_step(stage: TargetStage, spec: ActionSpec, *, source: str, built: set[str]) -> Step:
+    assert spec.of_stage is not None  # noqa: S101 (recipes name only actions that stages can have)
     needs = _tree_inputs(stage, built)
     if stage.source:
         needs["source"] = source if stage.source_from is None else _tree_of(stage.source_from, built)
     if stage.environment is not None:
         needs["environment"] = f"environment:{stage.environment}"
-    parameters: dict[str, Any] = {"directory": stage.directory, "env": stage.env}
-    parameters |= _of_action(stage)
     return Step(
         name=stage.name,
         action=stage.action,
         axes=stage.axes,
-        parameters=parameters,
+        parameters=spec.of_stage(stage),
         needs=needs,
         tools=stage.tools,
         pass_env=stage.pass_env,
@@ -154,27 +157,11 @@ def _stage_step(stage: TargetStage, *, source: str, built: set[str]) -> Step:
     )
 
 
-def _of_action(stage: TargetStage) -> dict[str, Any]:
-    """Parameters that only some actions have. Empty ones of a build stay out, so that they change no key."""
-    commands = list(stage.commands)
-    if stage.action == "hipify":
-        return {}
-    if stage.action == "run":
-        return {"commands": commands}
-    shared = {"commands": commands, "expect": stage.expect}
-    if stage.action == "build":
-        return {"config": stage.config, **{name: value for name, value in shared.items() if value}}
-    return {
-        **shared,
-        "driver": stage.driver,
-        "targets": list(stage.targets),
-        "options": stage.options,
-        "prefix": stage.prefix,
-        "files": list(stage.files),
-    }
-
-
 def _install_step(stage: TargetStage) -> Step:
     return Step(
-        name=f"install:{stage.name}", action="install", axes=stage.axes, parameters={}, needs={"wheel": stage.name}
+        name=f"install:{stage.name}",
+        action="install",
+        axes=stage.axes,
+        parameters=InstallParameters(),
+        needs={"wheel": stage.name},
     )

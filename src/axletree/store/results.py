@@ -37,11 +37,16 @@ class _Listing(msgspec.Struct):
     entries: list[_Content]
 
 
-def get_record(layout: Layout, key: Key) -> StageRecord | None:
+def get_record(layout: Layout, key: Key, facts: type | None = None) -> StageRecord | None:
     """The result of a stage, if all of it is here; marks it as used.
 
     ``None`` also where the listing of its tree, or any content of it, is missing or of another size: such a stage must
     run again. Content is not read; that happens when it is used.
+
+    Args:
+        layout: the store.
+        key: the stage's.
+        facts: type that the record's facts must have: what another version wrote, that this one can't read, is none.
 
     Raises:
         StoreError: the store cannot be read.
@@ -51,15 +56,17 @@ def get_record(layout: Layout, key: Key) -> StageRecord | None:
         record = read_json(path, StageRecord)
         if record is None or record.key != key or not is_complete(layout, record.tree):
             return None
+        if facts is not None and not _converts(record.facts, facts):
+            return None
         with contextlib.suppress(OSError):  # another user's record in a shared store
             os.utime(path)
     return record
 
 
-def put_record(layout: Layout, record: StageRecord) -> StageRecord:
+def put_record(layout: Layout, record: StageRecord, facts: type | None = None) -> StageRecord:
     """Store the result of a stage unless there is one; returns the one that is in the store now.
 
-    A record that is there but no longer complete gives way.
+    A record that is there but no longer complete, or whose facts are not of the type ``facts``, gives way.
 
     Raises:
         StoreError: the store cannot be written or is full, or the record's tree is not in it.
@@ -72,7 +79,7 @@ def put_record(layout: Layout, record: StageRecord) -> StageRecord:
         lock(layout, _WRITING),
         work_folder(layout, "record") as work,
     ):
-        winner = get_record(layout, record.key)
+        winner = get_record(layout, record.key, facts)
         if winner is not None:
             return winner
         if not is_complete(layout, record.tree):
@@ -85,6 +92,14 @@ def put_record(layout: Layout, record: StageRecord) -> StageRecord:
         (work / "record").replace(path)
         sync_folders((path.parent, layout.results))
     return record
+
+
+def _converts(facts: object, kind: type) -> bool:
+    try:
+        msgspec.convert(facts, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def last_record(layout: Layout, stage: StageId, recipe: str) -> StageRecord | None:

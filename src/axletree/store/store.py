@@ -95,13 +95,13 @@ class Store(Layout, frozen=True):
         """Make a folder that holds a tree, complete or not at all."""
         materialise.materialise(self, digest, folder, writable=writable, link=link)
 
-    def get_record(self, key: Key) -> StageRecord | None:
+    def get_record(self, key: Key, facts: type | None = None) -> StageRecord | None:
         """The result of a stage, if all of it is here."""
-        return results.get_record(self, key)
+        return results.get_record(self, key, facts)
 
-    def put_record(self, record: StageRecord) -> StageRecord:
+    def put_record(self, record: StageRecord, facts: type | None = None) -> StageRecord:
         """Store a result unless there is one; returns the one that is in the store now."""
-        return results.put_record(self, record)
+        return results.put_record(self, record, facts)
 
     def last_record(self, stage: StageId, recipe: str) -> StageRecord | None:
         """What a stage of a recipe was the last time."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from axletree.core.events import Published, Status
 from axletree.core.values import Digest, StageId
+from axletree.plan.actions.pack import WheelParameters
+from axletree.plan.actions.pack_zip import ZipParameters
+from axletree.plan.actions.packages import PackedFacts
+from axletree.plan.actions.spec import facts_of
+from axletree.plan.actions.test import ClientTestFacts, ClientTestParameters
 from axletree.recipe.locks import PyLock
 from axletree.view.findings import FindingGroup, group_findings
 from axletree.view.state import RunView, StageView
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from axletree.core.records import StageRecord
+    from axletree.plan.actions.spec import Parameters
 
 PackageStatus = Literal["new", "unchanged", "refused", "not published", "failed", "not reached", "cancelled"]
 """``refused``: it was built, but its audit failed, so it is not in the index."""
@@ -93,6 +100,7 @@ def report_data(
     run: RunView,
     *,
     records: Mapping[StageId, StageRecord],
+    parameters: Mapping[StageId, Parameters] = MappingProxyType({}),
     recipe_name: str,
     recipe_version: str,
     host: Mapping[str, str],
@@ -102,12 +110,10 @@ def report_data(
 ) -> ReportData:
     """Put a report together.
 
-    Of a record's facts it reads, where they are there: ``filename``, ``size``, ``sha256`` of a stage that packs and
-    ``passed``, ``failed``, ``skipped`` of a ``test`` stage.
-
     Args:
         run: The state after the run's last event.
         records: Results of the stages that have one, those found in the store included.
+        parameters: What the plan asks of each stage.
         recipe_name: Name of the recipe.
         recipe_version: Version of what it builds.
         host: What the host is, label -> value.
@@ -123,9 +129,11 @@ def report_data(
         run=run,
         host=dict(host),
         toolchain=dict(toolchain or {}),
-        packages=tuple(_packages(run, records)),
+        packages=tuple(_packages(run, records, parameters)),
         tests=tuple(
-            _test(stage, records.get(name)) for name, stage in stages.items() if stage.planned.action == "test"
+            _test(stage, records.get(name), parameters.get(name))
+            for name, stage in stages.items()
+            if stage.planned.action == "test"
         ),
         findings=group_findings(stages.values()),
         environments=dict(environments or {}),
@@ -145,7 +153,9 @@ def _with_record(stage: StageView, record: StageRecord | None) -> StageView:
     )
 
 
-def _packages(run: RunView, records: Mapping[StageId, StageRecord]) -> Iterable[PackageRow]:
+def _packages(
+    run: RunView, records: Mapping[StageId, StageRecord], parameters: Mapping[StageId, Parameters]
+) -> Iterable[PackageRow]:
     files = {file.path.rpartition("/")[2]: file for file in run.published}
     refused = {
         need for stage in run.having("failed") if stage.planned.action in _REFUSING for need in stage.planned.needs
@@ -154,21 +164,22 @@ def _packages(run: RunView, records: Mapping[StageId, StageRecord]) -> Iterable[
         if stage.planned.action not in _PACKING:
             continue
         record = records.get(name)
-        package = _parameters(record).get("package", {})
-        facts = record.facts if record is not None else {}
-        filename: str | None = facts.get("filename")
+        facts = None if record is None else facts_of(record, PackedFacts)
+        filename = None if facts is None else facts.filename
         file = files.get(filename or "")
+        made = file or facts
+        package, version = _packed(parameters.get(name)) or (_step_parts(name)[-1], "")
         yield PackageRow(
-            name=package.get("name", _step_parts(name)[-1]),
-            version=package.get("version", ""),
+            name=package,
+            version=version,
             variants=stage.planned.variants,
             stage=name,
             status=_package_status(stage, file, refused=name in refused),
             filename=filename,
             path=None if file is None else file.path,
             tag=_tag(filename),
-            size=facts.get("size") if file is None else file.size,
-            sha256=facts.get("sha256") if file is None else file.sha256,
+            size=made.size if made is not None else None,
+            sha256=made.sha256 if made is not None else None,
         )
 
 
@@ -191,30 +202,36 @@ def _package_status(stage: StageView, file: Published | None, *, refused: bool) 
     return "new" if file.fresh else "unchanged"
 
 
-def _test(stage: StageView, record: StageRecord | None) -> RanTest:
+def _packed(parameters: Parameters | None) -> tuple[str, str] | None:
+    """Name and version of the package that a stage packs."""
+    match parameters:
+        case WheelParameters(package=package):
+            return package.name, package.version
+        case ZipParameters(part=part, version=version):
+            return part.package, version
+        case _:
+            return None
+
+
+def _test(stage: StageView, record: StageRecord | None, parameters: Parameters | None) -> RanTest:
     parts = _step_parts(stage.stage)
-    parameters = _parameters(record)
-    facts = record.facts if record is not None else {}
+    facts = None if record is None else facts_of(record, ClientTestFacts)
     wall = stage.elapsed(0.0) if stage.started is not None else None
     if stage.status == "cached" and stage.metrics is not None:
         wall = stage.metrics.wall
     return RanTest(
         name=":".join(parts[1:-1]) or parts[0],
-        installer=parameters.get("installer", parts[-1]),
-        client=parameters.get("client", ""),
+        installer=parts[-1],
+        client=parameters.client if isinstance(parameters, ClientTestParameters) else "",
         variants=stage.planned.variants,
         stage=stage.stage,
         status=stage.status,
         wall=wall,
-        passed=facts.get("passed"),
-        failed=facts.get("failed"),
-        skipped=facts.get("skipped"),
+        passed=None if facts is None else facts.passed,
+        failed=None if facts is None else facts.failed,
+        skipped=None if facts is None else facts.skipped,
         message=stage.message,
     )
-
-
-def _parameters(record: StageRecord | None) -> dict[str, Any]:
-    return {} if record is None else record.ingredients.get("parameters", {})
 
 
 def _step_parts(stage: StageId) -> list[str]:

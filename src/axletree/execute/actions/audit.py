@@ -11,10 +11,11 @@ from axletree.host.policies import read_all_policies
 from axletree.host.providers import read_providers
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context, Outcome
+    from axletree.execute.context import ActionContext, Outcome
+    from axletree.plan.actions.audit import WheelAuditParameters
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[WheelAuditParameters]) -> Outcome:
     """Apply every rule to the wheel and keep the report.
 
     Raises:
@@ -29,9 +30,9 @@ def run(context: Context) -> Outcome:
             filename=wheel.path,
             policies=read_all_policies(),
             providers=read_providers(),
-            driver=parameters["driver"],
-            provided_by=parameters["provided_by"],
-            glibc=parameters["glibc"],
+            driver=parameters.driver,
+            provided_by=parameters.provided_by,
+            glibc=parameters.glibc,
             hashes="all",
         )
     return judged(context, report)

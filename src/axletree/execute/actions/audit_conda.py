@@ -10,10 +10,11 @@ from axletree.host.conda_code import read_conda_code
 from axletree.host.policies import read_all_policies
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context, Outcome
+    from axletree.execute.context import ActionContext, Outcome
+    from axletree.plan.actions.packages import AuditParameters
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[AuditParameters]) -> Outcome:
     """Read the package as a stranger would, apply every rule, and keep the report.
 
     Raises:
@@ -24,4 +25,4 @@ def run(context: Context) -> Outcome:
     assert entry.blob is not None  # noqa: S101 (a package is a file)
     filename = entry.path.rpartition("/")[2]
     facts, code = read_conda_code(context.store.blob_path(entry.blob), filename=filename)
-    return judged(context, audit_conda(facts, code, policies=read_all_policies(), glibc=context.parameters["glibc"]))
+    return judged(context, audit_conda(facts, code, policies=read_all_policies(), glibc=context.parameters.glibc))

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from axletree.core.trees import Entry
-    from axletree.execute.context import Context, Outcome
+    from axletree.execute.context import ActionContext, Context, Outcome
+    from axletree.plan.actions.audit_zip import ZipAuditParameters
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[ZipAuditParameters]) -> Outcome:
     """Look at the machine code as it will lie where the archive is unpacked.
 
     Raises:
@@ -29,16 +30,16 @@ def run(context: Context) -> Outcome:
     """
     parameters = context.parameters
     archive = next(entry.path for entry in context.tree("archive").entries if entry.path.endswith(".zip"))
-    content = content_of(context)
-    places = lay_out(content.entries, content.paths, folder=parameters["called"])
-    driver = Provider(name="GPU driver", kind="driver", sonames=tuple(parameters["driver"]))
+    content = content_of(context, parameters.part)
+    places = lay_out(content.entries, content.paths, folder=parameters.called)
+    driver = Provider(name="GPU driver", kind="driver", sonames=parameters.driver)
     report = audit_tree(
         scan_tree(_content(context, content.entries, places)),
         label=archive,
         files=tuple(places),
         policies=read_all_policies(),
         providers=(*read_providers(), driver),
-        glibc=parameters["glibc"],
+        glibc=parameters.glibc,
     )
     return judged(context, report)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from axletree.execute.agreeing import ask_backend, check_source, check_wheel_name
 from axletree.execute.backend import build_wheel
@@ -19,15 +19,17 @@ from axletree.execute.environments import ensure_environment
 from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
+from axletree.plan.actions.build import WheelFacts
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.build import BuildParameters
 
 _BY_CMAKE = ("setup.py", "scikit-build-core")
 """Drivers whose backends configure and build by CMake, in a folder that can be configured again."""
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[BuildParameters]) -> Outcome:
     """Build the wheel; a source that is a wheel already is passed on as it is.
 
     In a kept folder a project that CMake builds is configured again where settings changed, as in a compile stage. Of
@@ -40,26 +42,33 @@ def run(context: Context) -> Outcome:
     ready = [entry for entry in context.tree("source").entries if entry.path.endswith(".whl") and "/" not in entry.path]
     if ready and len(ready) == len(context.tree("source").entries):
         check_wheel_name(context, ready[0].path)
-        return Outcome(tree=context.request.inputs["source"], facts={"wheel": ready[0].path})
+        return Outcome(tree=context.request.inputs["source"], facts=WheelFacts(wheel=ready[0].path))
     venv = ensure_environment(context, context.request.inputs["environment"])
     era = era_of(context)
     by_cmake = era.driver in _BY_CMAKE
     out = context.work / "wheel"
-    config: dict[str, Any] = dict(context.parameters["config"])
+    config = dict(context.parameters.config)
     with ExitStack() as stack:
         settings = kept_for(context, era.driver, pytorch=era.pytorch) if by_cmake else None
         alone = builds_on_libraries(context, era)
         place = stack.enter_context(open_workplace(context, settings=settings, alone=alone))
         env = stack.enter_context(
-            child_environment(context, venv=venv, compiles=True, root=place.root, steady=by_cmake)
+            child_environment(
+                context,
+                venv=venv,
+                compiles=True,
+                variables=context.parameters.env,
+                root=place.root,
+                steady=by_cmake,
+            )
         )
         env |= workplace_variables(context, place)
         check_variables(env, era, era.driver, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (the plan gives a build its source)
-        source = place.source / context.parameters["directory"]
+        source = place.source / context.parameters.directory
         build = build_folder(place, source, era.driver)
-        chosen = {f"config.{name}": str(value) for name, value in config.items()} | {"driver": era.driver}
+        chosen = {f"config.{name}": value for name, value in config.items()} | {"driver": era.driver}
         again = False
         if by_cmake:
             clear_leftovers(source, build, ours=own_files(context))
@@ -69,11 +78,11 @@ def run(context: Context) -> Outcome:
             config["build-dir"] = str(build)
         prepare(context, place, source, build, env)
         ahead = None if check_source(context, source, era, env) else partial(ask_backend, context, config=config)
-        watch, end = checking(context.parameters.get("expect", {}), source)
+        watch, end = checking(context.parameters.expect, source)
         if again and era.driver == "setup.py":
             configure_again(context, source, build, env, watch)
         wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=watch, ahead=ahead)
         end()
         if by_cmake and build.is_dir():
             vouch(context, build, env=env, settings=chosen)
-    return Outcome(tree=context.store.ingest(out, adopt=True), facts={"wheel": wheel})
+    return Outcome(tree=context.store.ingest(out, adopt=True), facts=WheelFacts(wheel=wheel))

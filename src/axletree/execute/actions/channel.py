@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import Entry, make_tree
+from axletree.core.values import Digest
 from axletree.execute.context import Outcome
 from axletree.host.conda import read_conda
 from axletree.host.conda_channel import md5_of
 from axletree.package.conda.check import check_siblings, clobbers
 from axletree.package.conda.repodata import CHANNEL, by_subdir, channel_file, index_files
+from axletree.plan.actions.listing import ListedFile, ListingFacts
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
     from axletree.package.conda.reader import CondaFacts
     from axletree.package.conda.repodata import ChannelFile
+    from axletree.plan.actions.listing import ListingParameters
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[ListingParameters]) -> Outcome:
     """Lay the channel out; the packages themselves are not copied, only named.
 
     Raises:
@@ -42,12 +45,16 @@ def run(context: Context) -> Outcome:
     for subdir, files in by_subdir(lines).items():
         for page, data in index_files(files, subdir=subdir).items():
             entries.append(Entry(path=page, blob=context.store.put_bytes(data), size=len(data)))
-    listed = [
-        {"filename": f"{CHANNEL}/{line.subdir}/{line.filename}", "sha256": line.sha256, "size": line.record["size"]}
+    listed = tuple(
+        ListedFile(
+            filename=f"{CHANNEL}/{line.subdir}/{line.filename}",
+            sha256=Digest(line.sha256),
+            size=line.record["size"],
+        )
         for line in lines
-    ]
+    )
     tree = context.store.put_tree(make_tree(entries))
-    return Outcome(tree=tree, facts={"kind": "channel", "root": context.parameters["root"], "files": listed})
+    return Outcome(tree=tree, facts=ListingFacts(kind="channel", root=context.parameters.root, files=listed))
 
 
 def _prove(packages: list[CondaFacts]) -> None:

@@ -16,18 +16,20 @@ from axletree.execute.kept import builds_on_libraries, check_variables, era_of, 
 from axletree.execute.preparing import prepare
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.package.partition import Claim, first_claims
+from axletree.plan.actions.compile import CompileFacts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.buildsystem.era import Era
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.compile import CompileParameters, Driver
 
-_DRIVERS = {"cmake": "cmake", "setup.py": "setup_py", "scikit-build-core": "scikit_build"}
+_DRIVERS: dict[Driver, str] = {"cmake": "cmake", "setup.py": "setup_py", "scikit-build-core": "scikit_build"}
 """Driver -> its module."""
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[CompileParameters]) -> Outcome:
     """Run the driver that the recipe names or the tree tells, and keep what it installed.
 
     Only other tools empty the kept folder. Changed settings configure it again, and what was compiled with a command
@@ -49,40 +51,42 @@ def run(context: Context) -> Outcome:
         settings = kept_for(context, driver, pytorch=era.pytorch)
         alone = builds_on_libraries(context, era)
         place = stack.enter_context(open_workplace(context, settings=settings, alone=alone))
-        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root, steady=True))
+        env = stack.enter_context(
+            child_environment(context, venv=venv, compiles=True, variables=parameters.env, root=place.root, steady=True)
+        )
         env |= workplace_variables(context, place)
         check_variables(env, era, driver, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (a compile stage has a source)
-        source = place.source / parameters["directory"]
+        source = place.source / parameters.directory
         job = Job(
             context=context,
             source=source,
             build=build_folder(place, source, driver),
             out=out,
             env=env,
-            options=parameters["options"],
-            targets=tuple(parameters["targets"]),
-            prefix=parameters["prefix"],
-            expect=parameters["expect"],
+            options=parameters.options,
+            targets=parameters.targets,
+            prefix=parameters.prefix,
+            expect=parameters.expect,
         )
         prepare(context, place, source, job.build, env)
         importlib.import_module(f"axletree.execute.drivers.{_DRIVERS[driver]}").build(job)
-    _keep(out, tuple(parameters["files"]))
-    return Outcome(tree=context.store.ingest(out, adopt=True), facts={"driver": driver})
+    _keep(out, parameters.files)
+    return Outcome(tree=context.store.ingest(out, adopt=True), facts=CompileFacts(driver=driver))
 
 
-def _driver(context: Context, era: Era) -> str:
-    asked: str = context.parameters["driver"]
-    if asked != "auto":
-        return asked
-    if era.driver not in _DRIVERS:
+def _driver(context: ActionContext[CompileParameters], era: Era) -> Driver:
+    if context.parameters.driver is not None:
+        return context.parameters.driver
+    found = next((driver for driver in _DRIVERS if driver == era.driver), None)
+    if found is None:
         raise StageError(
             f"the source is no project that CMake builds: {'; '.join(era.evidence)}",
             hint='use action = "build", or say `driver`',
         )
-    context.log.say(f"driver {era.driver}: {'; '.join(era.evidence)}")
-    return era.driver
+    context.log.say(f"driver {found}: {'; '.join(era.evidence)}")
+    return found
 
 
 def _keep(out: Path, patterns: tuple[str, ...]) -> None:

@@ -6,22 +6,22 @@ import os
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, StageError
 from axletree.core.trees import Entry, is_safe_path, make_tree
 from axletree.core.units import format_bytes
-from axletree.core.values import Digest
 from axletree.execute.context import Outcome
 from axletree.host.fetch import download
 from axletree.host.gitfetch import fetch_git
 from axletree.host.indexes import IndexSettings, read_settings
 from axletree.host.simple_api import find_file
+from axletree.plan.actions.fetch import CommitSource, FetchFacts, FileSource, FolderSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from axletree.execute.context import Context
+    from axletree.core.values import Digest
+    from axletree.execute.context import ActionContext, Context
+    from axletree.plan.actions.fetch import FetchParameters
 
 _ALWAYS_ALLOWED = 1 << 30
 """Bytes that any archive may unpack to."""
@@ -31,32 +31,30 @@ _MEMBER = 512
 """Bytes that a member counts beside its content."""
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[FetchParameters]) -> Outcome:
     """Bring the source into the store.
 
     Raises:
         HostError: it cannot be had.
         IntegrityError: what came is not what the recipe's lock says.
     """
-    parameters = context.parameters
-    match parameters["kind"]:
-        case "path":
-            return Outcome(tree=Digest(parameters["tree"]))
-        case "git":
+    match context.parameters.source:
+        case FolderSource(tree=tree):
+            return Outcome(tree=tree)
+        case CommitSource(url=url, commit=commit, submodules=submodules):
             folder = context.work / "source"
             fetch_git(
-                parameters["url"],
-                parameters["commit"],
+                url,
+                commit,
                 folder,
                 cache=context.store.cache / "git",
                 environ=context.environ,
-                submodules=parameters["submodules"],
+                submodules=submodules,
                 offline=offline(context),
             )
             return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=(".git",)))
-        case _:
-            filename = parameters["filename"]
-            digest = fetch_blob(context, parameters)
+        case FileSource(filename=filename) as wanted:
+            digest = fetch_blob(context, wanted)
             if filename.endswith(".whl"):
                 size = context.store.blob_path(digest).stat().st_size
                 tree = context.store.put_tree(make_tree([Entry(path=filename, blob=digest, size=size)]))
@@ -65,7 +63,7 @@ def run(context: Context) -> Outcome:
                 folder = context.work / "source"
                 unpack(context.store.blob_path(digest), folder, name=filename)
                 tree = context.store.ingest(folder, adopt=True)
-            return Outcome(tree=tree, facts={"file": filename})
+            return Outcome(tree=tree, facts=FetchFacts(file=filename))
 
 
 def offline(context: Context) -> bool:
@@ -78,19 +76,18 @@ def settings_of(context: Context) -> IndexSettings:
     return read_settings(context.environ, home=Path(context.environ.get("HOME", "/")), cwd=Path.cwd())
 
 
-def fetch_blob(context: Context, wanted: Mapping[str, Any], *, before: int = 0, total: int | None = None) -> Digest:
+def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: int | None = None) -> Digest:
     """Bring one locked file into the store, unless it is there.
 
     Stages that want the same file take turns, so that it is downloaded once.
 
     Args:
         context: The stage's surroundings.
-        wanted: ``filename``, ``sha256``, ``size`` (or ``None``) and perhaps ``url``; without one, the user's indexes
-            are asked for the file.
+        wanted: The file.
         before: Bytes that count as done already, where the file is one of several.
         total: Bytes of all of them; default is the file's own size.
     """
-    filename, digest, size = wanted["filename"], Digest(wanted["sha256"]), wanted.get("size")
+    filename, digest, size = wanted.filename, wanted.sha256, wanted.size
     message = f"fetching {filename}"
     whole = total or size
 
@@ -100,9 +97,9 @@ def fetch_blob(context: Context, wanted: Mapping[str, Any], *, before: int = 0, 
     with context.store.lock(f"fetch-{digest}"):
         if context.store.has_blob(digest):
             return digest
-        url = wanted.get("url")
+        url = wanted.url
         if url is None:
-            extra = context.request.local.get("extra_indexes", ())
+            extra = context.request.local.extra_indexes
             url = find_file(filename, digest, settings_of(context), extra=extra, offline=offline(context)).url
         context.progress(message, done=before, total=whole)
         target = context.work / filename

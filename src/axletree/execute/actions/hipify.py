@@ -17,11 +17,13 @@ from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
+from axletree.plan.actions.hipify import HipifyFacts
 from axletree.view.tables import plural
 
 if TYPE_CHECKING:
     from axletree.core.trees import Tree
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.project import WorkParameters
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +34,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...]
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[WorkParameters]) -> Outcome:
     """Run the script in a copy of the source; what comes out is the source with the files that it made and edited.
 
     Whether a HIP compiler is installed where the script looks (``$HIP_PATH``) changes what it makes of kernel launches,
@@ -42,7 +44,7 @@ def run(context: Context) -> Outcome:
         StageError: the source has no such script, it fails, or it has nothing to do.
     """
     before = context.tree("source")
-    folder = context.parameters["directory"]
+    folder = context.parameters.directory
     script = SCRIPT if folder == "." else f"{folder}/{SCRIPT}"
     if before.find(script) is None:
         raise StageError(
@@ -51,7 +53,7 @@ def run(context: Context) -> Outcome:
     venv = ensure_environment(context, context.request.inputs["environment"])
     source = context.materialise("source", "source")
     context.progress("making HIP code of CUDA code")
-    with child_environment(context, venv=venv, compiles=False) as env:
+    with child_environment(context, venv=venv, compiles=False, variables=context.parameters.env) as env:
         check_program(
             [str(venv / "bin" / "python"), SCRIPT],
             cwd=source / folder,
@@ -72,7 +74,7 @@ def run(context: Context) -> Outcome:
     context.log.say(said)
     for path in changes.edited:
         context.log.say(f"edited: {path}")
-    facts = {"made": len(changes.made), "edited": list(changes.edited), "removed": list(changes.removed)}
+    facts = HipifyFacts(made=len(changes.made), edited=changes.edited, removed=changes.removed)
     return Outcome(tree=result, facts=facts)
 
 

@@ -7,16 +7,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from axletree.core.trees import Entry, make_tree
+from axletree.core.values import Digest
 from axletree.execute.context import Outcome
 from axletree.package.index import IndexFile, render_index
 from axletree.package.wheel.metadata import parse_metadata
+from axletree.plan.actions.listing import ListedFile, ListingFacts
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.listing import ListingParameters
     from axletree.store.store import Store
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[ListingParameters]) -> Outcome:
     """Lay the index out; the wheels themselves are not copied, only named.
 
     Raises:
@@ -24,7 +27,7 @@ def run(context: Context) -> Outcome:
     """
     entries: list[Entry] = []
     files: list[IndexFile] = []
-    moment = datetime.fromtimestamp(context.request.ingredients["epoch"], tz=UTC)
+    moment = datetime.fromtimestamp(context.ingredients.epoch or 0, tz=UTC)
     for name in context.request.inputs:
         if name.startswith("wheel:"):
             for wheel in context.tree(name).entries:
@@ -34,8 +37,10 @@ def run(context: Context) -> Outcome:
     for path, data in render_index(files).items():
         entries.append(Entry(path=path, blob=context.store.put_bytes(data), size=len(data)))
     tree = context.store.put_tree(make_tree(entries))
-    listed = [{"filename": file.filename, "sha256": file.sha256, "size": file.size} for file in files]
-    return Outcome(tree=tree, facts={"root": context.parameters["root"], "files": listed})
+    listed = tuple(
+        ListedFile(filename=file.filename, sha256=Digest(file.sha256), size=file.size or 0) for file in files
+    )
+    return Outcome(tree=tree, facts=ListingFacts(kind="index", root=context.parameters.root, files=listed))
 
 
 def describe(store: Store, wheel: Entry, moment: datetime) -> tuple[Entry, IndexFile]:

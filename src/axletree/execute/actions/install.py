@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from axletree.execute.context import Outcome
 from axletree.host.wheels import unpack_wheel
+from axletree.plan.actions.build import WheelFacts
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.install import InstallParameters
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[InstallParameters]) -> Outcome:
     """Unpack the wheel, checked against its RECORD.
 
     Raises:
@@ -21,4 +23,4 @@ def run(context: Context) -> Outcome:
     folder = context.materialise("wheel", "wheel")
     site = context.work / "site"
     unpack_wheel(folder / wheel.path, site)
-    return Outcome(tree=context.store.ingest(site, adopt=True), facts={"wheel": wheel.path})
+    return Outcome(tree=context.store.ingest(site, adopt=True), facts=WheelFacts(wheel=wheel.path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -16,30 +16,33 @@ from axletree.package.partition import some_paths
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
 from axletree.package.wheel.writer import Member
+from axletree.plan.actions.pack import PackedWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from axletree.core.trees import Entry
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
     from axletree.execute.packing import Content
     from axletree.package.wheel.tags import Tags
+    from axletree.plan.actions.pack import WheelParameters
+    from axletree.plan.actions.packages import Described
     from axletree.store.store import Store
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[WheelParameters]) -> Outcome:
     """Write the wheel: tag from the symbols used, metadata with what it was built for, bill, RECORD, one date.
 
     Raises:
         IntegrityError: the tree can't be divided as the recipe says, or its metadata is unreadable.
         StageError: nothing is left for the package, or links are.
     """
-    package = context.parameters["package"]
-    content = content_of(context)
-    targets = as_distribution(content, name=package["name"], version=package["version"], prefix=package["prefix"])
+    package = context.parameters.package
+    content = content_of(context, context.parameters.part)
+    targets = as_distribution(content, name=package.name, version=package.version, prefix=package.prefix)
     _no_links(content, targets)
     tags = tags_of(context, content, targets)
-    metadata = metadata_of(context, content, version=package["version"])
+    metadata = metadata_of(context, content, version=package.version)
     files, bill = with_bill(context, content, targets, metadata)
     folder = context.work / "wheel"
     folder.mkdir()
@@ -52,18 +55,15 @@ def run(context: Context) -> Outcome:
             tags=tags.each,
             purelib=tags.pure,
             build=_build_tag(package),
-            generator=context.parameters["generator"],
+            generator=context.parameters.generator,
         ),
-        epoch=context.request.ingredients["epoch"],
-        level=context.parameters["level"],
+        epoch=context.ingredients.epoch or 0,
+        level=context.parameters.level,
         threads=len(os.sched_getaffinity(0)),
     )
-    facts = {
-        "filename": written.path.name,
-        "size": written.size,
-        "sha256": written.sha256,
-        "requires": list(metadata.requires),
-    }
+    facts = PackedWheel(
+        filename=written.path.name, size=written.size, sha256=written.sha256, requires=tuple(metadata.requires)
+    )
     return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
 
 
@@ -75,10 +75,10 @@ def _no_links(content: Content, targets: Iterable[str]) -> None:
         raise StageError(message, hint=hint)
 
 
-def _wheel_name(package: dict[str, Any], tags: Tags) -> WheelName:
+def _wheel_name(package: Described, tags: Tags) -> WheelName:
     return WheelName(
-        project=canonicalize_name(package["name"]),
-        version=str(Version(package["version"])),
+        project=canonicalize_name(package.name),
+        version=str(Version(package.version)),
         python=tags.python,
         abi=tags.abi,
         platform=tags.platform,
@@ -86,8 +86,8 @@ def _wheel_name(package: dict[str, Any], tags: Tags) -> WheelName:
     )
 
 
-def _build_tag(package: dict[str, Any]) -> str:
-    return "" if package["build_tag"] is None else str(package["build_tag"])
+def _build_tag(package: Described) -> str:
+    return "" if package.build_tag is None else str(package.build_tag)
 
 
 def _member(store: Store, entry: Entry, target: str) -> Member:

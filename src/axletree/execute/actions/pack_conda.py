@@ -33,12 +33,13 @@ from axletree.package.conda.requires import conda_name
 from axletree.package.conda.tree import conda_package_from_tree
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.writer import Member
+from axletree.plan.actions.pack_conda import CondaParameters, PackedConda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from axletree.core.trees import Entry
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
     from axletree.execute.packing import Content
     from axletree.package.wheel.tags import Tags
     from axletree.store.store import Store
@@ -47,56 +48,57 @@ _Made = tuple[CondaPackage, tuple[CondaFile, ...], str | None]
 """A package, its files, and the Python that they are for, if they are for one."""
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[CondaParameters]) -> Outcome:
     """Write the package: platform from its machine code, dependencies from the metadata, sources compiled.
 
     Raises:
         IntegrityError: the tree can't be divided as the recipe says, or can't become such a package.
         StageError: nothing is left for the package, or its layout does not fit the tree.
     """
-    wanted = context.parameters["conda"]
-    content = content_of(context)
-    if _is_distribution(content, wanted["layout"], context):
+    wanted = context.parameters.conda
+    content = content_of(context, context.parameters.part)
+    if _is_distribution(content, wanted.layout, context):
         package, files, python = _distribution(context, content)
     else:
         package, files, python = _at_prefix(context, content)
-    package = msgspec.structs.replace(package, track_features=tuple(wanted["track_features"]))
+    package = msgspec.structs.replace(package, track_features=wanted.track_features)
     files = (*files, *_compiled(context, package, files, python))
     folder = context.work / "conda"
     written = write_conda_file(
         folder / package.subdir,
         package,
         files,
-        epoch=context.request.ingredients["epoch"],
-        level=context.parameters["level"],
+        epoch=context.ingredients.epoch or 0,
+        level=context.parameters.level,
         threads=len(os.sched_getaffinity(0)),
     )
-    facts = {
-        "filename": written.path.name,
-        "subdir": package.subdir,
-        "size": written.size,
-        "sha256": written.sha256,
-        "depends": list(package.depends),
-        "constrains": list(package.constrains),
-    }
+    facts = PackedConda(
+        filename=written.path.name,
+        subdir=package.subdir,
+        size=written.size,
+        sha256=written.sha256,
+        depends=tuple(package.depends),
+        constrains=tuple(package.constrains),
+    )
     return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
 
 
-def _is_distribution(content: Content, layout: str, context: Context) -> bool:
+def _is_distribution(content: Content, layout: str, context: ActionContext[CondaParameters]) -> bool:
     if layout == "prefix" and content.brought is not None:
         message = f"the tree brings {content.brought}, which has no place at the root of an environment"
         raise StageError(message, hint='give layout = "python", or exclude what Python metadata the tree has')
     if not content.paths or layout == "prefix":
         return False
-    return layout == "python" or content.brought is not None or "python" in context.request.ingredients["axes"]
+    return layout == "python" or content.brought is not None or "python" in context.ingredients.axes
 
 
-def _distribution(context: Context, content: Content) -> _Made:
+def _distribution(context: ActionContext[CondaParameters], content: Content) -> _Made:
     """Files below the site-packages of one Python, or of any."""
-    package, wanted = context.parameters["package"], context.parameters["conda"]
-    prefix = package["prefix"] if wanted["prefix"] is None else wanted["prefix"]
-    metadata = metadata_of(context, content, version=wanted["version"], conda=partial(_called, wanted["name"]))
-    places = as_distribution(content, name=metadata.name, version=wanted["version"], prefix=prefix)
+    package, wanted = context.parameters.package, context.parameters.conda
+    prefix = package.prefix if wanted.prefix is None else wanted.prefix
+    called = partial(_called, context.parameters.called)
+    metadata = metadata_of(context, content, version=wanted.version, conda=called)
+    places = as_distribution(content, name=metadata.name, version=wanted.version, prefix=prefix)
     tags = tags_of(context, content, places)
     python = _python(context, tags)
     subdir = "noarch" if python is None and tags.pure else _subdir(context, tags)
@@ -112,7 +114,7 @@ def _distribution(context: Context, content: Content) -> _Made:
             *bill,
         ],
         metadata,
-        WheelInfo(tags=tags.each, purelib=tags.pure, generator=context.parameters["generator"]),
+        WheelInfo(tags=tags.each, purelib=tags.pure, generator=context.parameters.generator),
         subdir=subdir,
         python=python,
         **_common(context),
@@ -122,19 +124,19 @@ def _distribution(context: Context, content: Content) -> _Made:
     return made, (*files, *links), python
 
 
-def _at_prefix(context: Context, content: Content) -> _Made:
+def _at_prefix(context: ActionContext[CondaParameters], content: Content) -> _Made:
     """Files where they lie in the tree; none at all for a metapackage."""
-    wanted = context.parameters["conda"]
-    called = partial(_called, wanted["name"])
-    check_inside(context, content, version=wanted["version"], conda=called)
-    folder = (wanted["prefix"] or "").strip("/")
+    wanted = context.parameters.conda
+    called = partial(_called, context.parameters.called)
+    check_inside(context, content, version=wanted.version, conda=called)
+    folder = (wanted.prefix or "").strip("/")
     places = {path: f"{folder}/{path}" if folder else path for path in content.paths}
     tags = tags_of(context, content, places)
     python = _python(context, tags)
     subdir = "noarch" if tags.pure and (python is None or not places) else _subdir(context, tags)
     made, files = conda_package_from_tree(
         [_file(context.store, content.entries[path], place) for path, place in places.items()],
-        metadata_of(context, content, version=wanted["version"], conda=called),
+        metadata_of(context, content, version=wanted.version, conda=called),
         platform=tags.platform,
         subdir=subdir,
         python=python,
@@ -148,28 +150,25 @@ def _called(name: str, distribution: str) -> bool:
     return conda_name(canonicalize_name(distribution), read_conda_names()) == name
 
 
-def _common(context: Context) -> dict[str, Any]:
+def _common(context: ActionContext[CondaParameters]) -> dict[str, Any]:
     """What both layouts take from the recipe."""
-    wanted = context.parameters["conda"]
-    exports = wanted["run_exports"]
-    pins = {name: (spec,) for name, spec in context.parameters["pins"].items()}
+    wanted = context.parameters.conda
+    pins = {name: (spec,) for name, spec in context.parameters.pins.items()}
     return {
-        "name": wanted["name"],
-        "build": wanted["build"],
-        "build_number": wanted["build_number"],
-        "variant": wanted["variant"],
+        "name": context.parameters.called,
+        "build": wanted.build,
+        "build_number": wanted.build_number,
+        "variant": wanted.variant,
         "names": {**read_conda_names(), **pins},
-        "depends": wanted["depends"],
-        "constrains": wanted["constrains"],
-        "run_exports": RunExports(weak=tuple(exports["weak"]), strong=tuple(exports["strong"]))
-        if exports["weak"] or exports["strong"]
-        else None,
+        "depends": wanted.depends,
+        "constrains": wanted.constrains,
+        "run_exports": RunExports(weak=wanted.weak, strong=wanted.strong) if wanted.weak or wanted.strong else None,
     }
 
 
-def _python(context: Context, tags: Tags) -> str | None:
+def _python(context: ActionContext[CondaParameters], tags: Tags) -> str | None:
     """The Python that files are for: the axis says it, else the names of extension modules do."""
-    axis: str | None = context.request.ingredients["axes"].get("python")
+    axis = context.ingredients.axes.get("python")
     if axis is not None:
         return axis
     for text in tags.each:
@@ -180,9 +179,9 @@ def _python(context: Context, tags: Tags) -> str | None:
     return None
 
 
-def _subdir(context: Context, tags: Tags) -> str:
+def _subdir(context: ActionContext[CondaParameters], tags: Tags) -> str:
     """The channel's folder for the platform of the machine code, else of the machine that built it."""
-    return conda_subdir(context.parameters["platform"].replace("-", "_") if tags.pure else tags.platform)
+    return conda_subdir(context.parameters.platform.replace("-", "_") if tags.pure else tags.platform)
 
 
 def _file(store: Store, entry: Entry, place: str) -> CondaFile:
@@ -197,10 +196,10 @@ def _chunks(store: Store, entry: Entry) -> Callable[[], Iterator[bytes]]:
 
 
 def _compiled(
-    context: Context, package: CondaPackage, files: tuple[CondaFile, ...], python: str | None
+    context: ActionContext[CondaParameters], package: CondaPackage, files: tuple[CondaFile, ...], python: str | None
 ) -> tuple[CondaFile, ...]:
     """What the Python of the recipe makes of the sources; none where no environment uses that version."""
-    if python is None or context.parameters["python"] is None:
+    if python is None or context.parameters.python is None:
         return ()
     context.progress("compiling Python files")
     compiled = compile_pyc(

@@ -6,15 +6,15 @@ import shutil
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, StageError
-from axletree.core.values import Digest
 from axletree.execute.context import Outcome
 from axletree.execute.process import run_program
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.patch import PatchParameters
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[PatchParameters]) -> Outcome:
     """Apply patches in order; a hunk whose lines are not in the source, all of them and unchanged, fails the stage.
 
     They may be found at other line numbers than the patch says, as with ``git apply``; the log tells by how much.
@@ -29,12 +29,12 @@ def run(context: Context) -> Outcome:
             "patch is not on PATH, and the recipe has patches", hint="install it (Debian: apt-get install patch)"
         )
     source = context.materialise("source", "source")
-    for number, patch in enumerate(context.parameters["patches"], start=1):
-        name = patch["file"]
-        context.progress(f"applying {name}", done=number, total=len(context.parameters["patches"]))
+    for number, patch in enumerate(context.parameters.patches, start=1):
+        name = patch.file
+        context.progress(f"applying {name}", done=number, total=len(context.parameters.patches))
         path = context.work / f"{number:04d}.patch"
-        path.write_bytes(context.store.read_blob(Digest(patch["blob"])))
-        argv = [program, f"-p{patch['strip']}", "--batch", "--forward", "--fuzz=0", "--no-backup-if-mismatch"]
+        path.write_bytes(context.store.read_blob(patch.blob))
+        argv = [program, f"-p{patch.strip}", "--batch", "--forward", "--fuzz=0", "--no-backup-if-mismatch"]
         code = run_program(
             [*argv, "--reject-file=-", f"--input={path}"],
             cwd=source,

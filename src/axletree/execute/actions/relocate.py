@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -35,7 +35,7 @@ from axletree.package.relocation.texts import edit_texts
 from axletree.package.sbom.read import read_bundled
 from axletree.package.sbom.write import TREE_SBOM_NAME, Component, render_sbom
 from axletree.package.wheel.tags import single_machine
-from axletree.recipe.relocation import Relocate
+from axletree.plan.actions.relocate import RelocateFacts, RelocateParameters, TakenIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.core.trees import Tree
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
     from axletree.package.libraries.graft import Candidate, Find, Graft
+    from axletree.recipe.relocation import Relocate
     from axletree.store.store import Store
 
 _SMALLEST_ELF = 52
@@ -62,14 +63,14 @@ class _Trees(NamedTuple):
     beside_elfs: dict[str, ElfFacts]
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[RelocateParameters]) -> Outcome:
     """Relocate the tree of the first input.
 
     Raises:
         IntegrityError: a library that is needed can't be had, an edit does not fit, something of the build machine is
             left, or a file would not load. Names all that the same step found.
     """
-    rules = msgspec.convert(context.parameters["relocate"], Relocate)
+    rules = context.parameters.relocate
     trees = _read_trees(context)
     layout = lay_out(trees.own, rules, trees.elfs, beside=trees.beside)
     now = {path: trees.elfs[entry.path] for path, entry in layout.entries.items() if entry.path in trees.elfs}
@@ -81,7 +82,7 @@ def run(context: Context) -> Outcome:
         siblings=trees.beside_elfs,
         system=promised_libraries(now, read_policies(), single_machine(now)),
         providers=read_providers(),
-        find=_pinned(library_finder(folders), context.parameters["libraries"], rules.graft),
+        find=_pinned(library_finder(folders), context.parameters.libraries, rules.graft),
         searched=[str(folder) for folder in folders],
     )
     cmake, texts = _texts(context, trees, layout, links, rules)
@@ -96,9 +97,9 @@ def run(context: Context) -> Outcome:
     return Outcome(tree=tree, facts=_facts(layout, links, cmake, texts, leaks))
 
 
-def _read_trees(context: Context) -> _Trees:
-    own = context.tree(context.parameters["tree"])
-    others = [name for name in context.request.inputs if name != context.parameters["tree"]]
+def _read_trees(context: ActionContext[RelocateParameters]) -> _Trees:
+    own = context.tree(context.parameters.tree)
+    others = [name for name in context.request.inputs if name != context.parameters.tree]
     beside = {entry.path: entry for name in others for entry in context.tree(name).entries}
     return _Trees(own, _read_elfs(context.store, own.entries), beside, _read_elfs(context.store, beside.values()))
 
@@ -132,7 +133,7 @@ def _pinned(find: Find, known: Mapping[str, str], patterns: Iterable[str]) -> Fi
 
 
 def _texts(
-    context: Context, trees: _Trees, layout: Layout, links: Links, rules: Relocate
+    context: ActionContext[RelocateParameters], trees: _Trees, layout: Layout, links: Links, rules: Relocate
 ) -> tuple[CMakeChanges | None, dict[str, str]]:
     """Path before -> new text, of all texts that change."""
     edited = {edit.file for edit in rules.edits}
@@ -170,7 +171,9 @@ def _text(store: Store, entry: Entry) -> str:
         raise IntegrityError(Problem(file=entry.path, message=f"is no UTF-8 text: {error.reason}")) from error
 
 
-def _write_texts(context: Context, texts: Mapping[str, str], layout: Layout) -> Iterator[Entry]:
+def _write_texts(
+    context: ActionContext[RelocateParameters], texts: Mapping[str, str], layout: Layout
+) -> Iterator[Entry]:
     entries = {entry.path: (path, entry) for path, entry in layout.entries.items()}
     for before, text in texts.items():
         path, entry = entries[before]
@@ -179,7 +182,9 @@ def _write_texts(context: Context, texts: Mapping[str, str], layout: Layout) -> 
         yield Entry(path=path, blob=blob, size=len(data), executable=entry.executable)
 
 
-def _write_elfs(context: Context, links: Links, entries: Mapping[str, Entry]) -> Iterator[Entry]:
+def _write_elfs(
+    context: ActionContext[RelocateParameters], links: Links, entries: Mapping[str, Entry]
+) -> Iterator[Entry]:
     """Edit the ELF files that change, in copies of them, and the libraries that are taken in."""
     grafts = {graft.path: graft for graft in links.grafts}
     changing = [entries[path] for path in links.changes if path not in grafts]
@@ -206,7 +211,9 @@ def _copy_graft(graft: Graft, target: Path) -> None:
             raise IntegrityError(problem, hint="start the build again")
 
 
-def _write_papers(context: Context, layout: Layout, grafts: tuple[Graft, ...], rules: Relocate) -> Iterator[Entry]:
+def _write_papers(
+    context: ActionContext[RelocateParameters], layout: Layout, grafts: tuple[Graft, ...], rules: Relocate
+) -> Iterator[Entry]:
     """Bills of the libraries that were taken in, now and when the tree was relocated before, and their licences."""
     bills = {
         path: _bill_before(context.store, entry, layout)
@@ -224,7 +231,7 @@ def _write_papers(context: Context, layout: Layout, grafts: tuple[Graft, ...], r
     for path, parts in bills.items():
         if parts:  # else it is somebody else's file of that name
             subject = Component(name=path.partition("/")[0], origin="bundled")
-            papers[path] = render_sbom(subject, parts, epoch=context.request.ingredients["epoch"])
+            papers[path] = render_sbom(subject, parts, epoch=context.ingredients.epoch or 0)
     for path, data in papers.items():
         yield Entry(path=path, blob=context.store.put_bytes(data), size=len(data))
 
@@ -237,7 +244,9 @@ def _bill_before(store: Store, entry: Entry, layout: Layout) -> tuple[Component,
     return tuple(msgspec.structs.replace(part, paths=paths) for part, paths in placed if paths)
 
 
-def _prove(context: Context, entries: Mapping[str, Entry], trees: _Trees, links: Links) -> tuple[str, ...]:
+def _prove(
+    context: ActionContext[RelocateParameters], entries: Mapping[str, Entry], trees: _Trees, links: Links
+) -> tuple[str, ...]:
     """See that the new tree loads and names nothing of the build; returns libraries whose data names its folders.
 
     What stands in the data of a library (assertions, a configuration that it prints) can't be edited, and harms nobody.
@@ -269,7 +278,7 @@ def _names(store: Store, entry: Entry, pattern: re.Pattern[bytes]) -> bool:
         return pattern.search(view) is not None
 
 
-def _say(context: Context, layout: Layout, links: Links) -> None:
+def _say(context: ActionContext[RelocateParameters], layout: Layout, links: Links) -> None:
     for path, change in sorted(links.changes.items()):
         new = [f"SONAME {change.soname}"] if change.soname else []
         new += [f"{old} -> {name}" for old, name in change.replace_needed.items()]
@@ -289,30 +298,28 @@ def _say(context: Context, layout: Layout, links: Links) -> None:
 
 def _facts(
     layout: Layout, links: Links, cmake: CMakeChanges | None, texts: Mapping[str, str], leaks: tuple[str, ...]
-) -> dict[str, Any]:
-    return {
-        "grafts": [
-            {
-                "soname": graft.library.soname,
-                "path": graft.path,
-                "size": graft.library.size,
-                "sha256": graft.library.sha256,
-                "origin": graft.library.origin,
-                "package": graft.library.package,
-                "version": graft.library.version,
-                "purl": graft.library.purl,
-            }
+) -> RelocateFacts:
+    return RelocateFacts(
+        grafts=tuple(
+            TakenIn(
+                soname=graft.library.soname,
+                path=graft.path,
+                size=graft.library.size,
+                sha256=graft.library.sha256,
+                origin=graft.library.origin,
+                package=graft.library.package,
+                version=graft.library.version,
+                purl=graft.library.purl,
+            )
             for graft in links.grafts
-        ],
-        "outside": [[each.soname, each.owner] for each in links.outside],
-        "renamed": dict(sorted(layout.names.items())),
-        "saved": layout.saved,
-        "shared": len(layout.shared),
-        "search_paths": {
-            path: list(change.rpath) for path, change in links.changes.items() if change.rpath is not None
-        },
-        "cut": list(links.cut),
-        "edited": sorted(texts),
-        "cmake_left_out": list(cmake.left_out) if cmake is not None else [],
-        "build_paths": list(leaks),
-    }
+        ),
+        outside=tuple((each.soname, each.owner) for each in links.outside),
+        renamed=dict(sorted(layout.names.items())),
+        saved=layout.saved,
+        shared=len(layout.shared),
+        search_paths={path: tuple(change.rpath) for path, change in links.changes.items() if change.rpath is not None},
+        cut=tuple(links.cut),
+        edited=tuple(sorted(texts)),
+        cmake_left_out=tuple(cmake.left_out) if cmake is not None else (),
+        build_paths=leaks,
+    )

@@ -13,10 +13,11 @@ from axletree.execute.process import check_program
 from axletree.execute.workspace import open_workplace, workplace_variables
 
 if TYPE_CHECKING:
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.project import CommandParameters
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[CommandParameters]) -> Outcome:
     """Run the commands under ``bash -euo pipefail`` in the source's folder.
 
     They see ``$AXLETREE_OUT`` (empty folder to fill), ``$AXLETREE_SOURCE``, ``$AXLETREE_IN_<STAGE>`` for each input,
@@ -31,11 +32,13 @@ def run(context: Context) -> Outcome:
     venv = ensure_environment(context, environment) if environment is not None else None
     with ExitStack() as stack:
         place = stack.enter_context(open_workplace(context))
-        env = stack.enter_context(child_environment(context, venv=venv, compiles=True, root=place.root))
-        cwd = place.source / context.parameters["directory"] if place.source is not None else context.work
+        env = stack.enter_context(
+            child_environment(context, venv=venv, compiles=True, variables=context.parameters.env, root=place.root)
+        )
+        cwd = place.source / context.parameters.directory if place.source is not None else context.work
         env |= {"AXLETREE_OUT": str(out), **workplace_variables(context, place)}
         note_environment(context, env)
-        script = "\n".join(context.parameters["commands"])
+        script = "\n".join(context.parameters.commands)
         check_program(
             ["/bin/bash", "-euo", "pipefail", "-c", script],
             cwd=cwd,

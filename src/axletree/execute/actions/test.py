@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.core.errors import StageError
 from axletree.core.trees import Entry, make_tree
-from axletree.core.values import Digest, canonical_json
+from axletree.core.values import canonical_json
 from axletree.execute.conda_environment import conda_environment, untried
 from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
@@ -19,18 +19,20 @@ from axletree.execute.environments import LOCK, client_environ, describe, interp
 from axletree.execute.process import check_program
 from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv, install_with_pip, install_with_uv
+from axletree.plan.actions.test import ClientTestFacts
 from axletree.recipe.locks import parse_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from axletree.execute.context import Context
+    from axletree.execute.context import ActionContext
+    from axletree.plan.actions.test import ClientTestParameters
 
 _SUMMARY = re.compile(r"^(?:=+ )?(\d+ (?:passed|failed|errors?|skipped)\b.*) in [\d.]+s")
 _COUNT = re.compile(r"(\d+) (passed|failed|skipped)")
 
 
-def run(context: Context) -> Outcome:
+def run(context: ActionContext[ClientTestParameters]) -> Outcome:
     """Install, compare what was installed with the lock, import, run the commands.
 
     The built packages can come from our index alone, everything else only from the locked wheels: where that does not
@@ -39,7 +41,7 @@ def run(context: Context) -> Outcome:
     Raises:
         StageError: installation, an import or a command fails, or another version than the locked one came in.
     """
-    installer = context.parameters["installer"]
+    installer = context.parameters.installer
     environment = context.request.inputs["environment"]
     wheels = wheel_folder(context, environment)
     roots = [
@@ -68,15 +70,13 @@ def run(context: Context) -> Outcome:
         if installer == "conda":
             env["CONDA_PREFIX"] = env.pop("VIRTUAL_ENV")
         _use(context, prefix, folder, env)
-    facts: dict[str, Any] = {"installer": installer, "installed": installed, **_counts(context)}
-    if outside:
-        facts["outside"] = outside
+    facts = ClientTestFacts(installer=installer, installed=installed, outside=outside, **_counts(context))
     data = canonical_json(facts)
     entry = Entry(path="result.json", blob=context.store.put_bytes(data), size=len(data))
     return Outcome(tree=context.store.put_tree(make_tree([entry])), facts=facts, findings=untried(outside))
 
 
-def _lay_out_files(context: Context) -> Path:
+def _lay_out_files(context: ActionContext[ClientTestParameters]) -> Path:
     """A folder with the test's files, which is a root of its own for pytest.
 
     pytest looks for its settings in all folders above, and a store may lie inside somebody's project.
@@ -84,16 +84,18 @@ def _lay_out_files(context: Context) -> Path:
     folder = context.work / "tests"
     folder.mkdir()
     (folder / "pytest.ini").write_text("[pytest]\n")
-    for file in context.parameters["files"]:
-        path = folder / file["path"].rpartition("/")[2]
-        path.write_bytes(context.store.read_blob(Digest(file["blob"])))
+    for file in context.parameters.files:
+        path = folder / file.path.rpartition("/")[2]
+        path.write_bytes(context.store.read_blob(file.blob))
     return folder
 
 
-def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -> dict[str, str]:
+def _install(
+    context: ActionContext[ClientTestParameters], venv: Path, *, roots: list[Path], wheels: Path
+) -> dict[str, str]:
     lock = parse_lock((wheels / LOCK).read_text(encoding="utf-8"), file=LOCK)
-    built = [f"{package['name']}=={package['version']}" for package in context.parameters["packages"]]
-    installer = context.parameters["installer"]
+    built = [f"{package.name}=={package.version}" for package in context.parameters.packages]
+    installer = context.parameters.installer
     context.progress(f"installing with {installer}")
     indexes = [(root / "simple").as_uri() for root in roots]
     requirements = [*built, *(f"{wheel.name}=={wheel.version}" for wheel in lock.wheels)]
@@ -108,7 +110,7 @@ def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -
         say=context.log.write,
     )
     locked = {canonicalize_name(wheel.name): wheel.version for wheel in lock.wheels}
-    wanted = locked | {canonicalize_name(p["name"]): p["version"] for p in context.parameters["packages"]}
+    wanted = locked | {canonicalize_name(each.name): each.version for each in context.parameters.packages}
     wrong = [
         f"{name} {installed.get(name, 'is missing')}, not {version}"
         for name, version in wanted.items()
@@ -119,9 +121,9 @@ def _install(context: Context, venv: Path, *, roots: list[Path], wheels: Path) -
     return installed
 
 
-def _use(context: Context, venv: Path, folder: Path, env: dict[str, str]) -> None:
+def _use(context: ActionContext[ClientTestParameters], venv: Path, folder: Path, env: dict[str, str]) -> None:
     python = str(venv / "bin" / "python")
-    for module in context.parameters["imports"]:
+    for module in context.parameters.imports:
         context.progress(f"importing {module}")
         check_program(
             [python, "-I", "-c", f"import {module}"],
@@ -131,7 +133,7 @@ def _use(context: Context, venv: Path, folder: Path, env: dict[str, str]) -> Non
             progress=context.progress,
             what=f"importing {module}",
         )
-    for command in context.parameters["commands"]:
+    for command in context.parameters.commands:
         context.progress(command)
         check_program(
             ["/bin/bash", "-euo", "pipefail", "-c", command],
@@ -143,6 +145,6 @@ def _use(context: Context, venv: Path, folder: Path, env: dict[str, str]) -> Non
         )
 
 
-def _counts(context: Context) -> dict[str, int]:
+def _counts(context: ActionContext[ClientTestParameters]) -> dict[str, int]:
     """The numbers of pytest's closing line, where a command printed one."""
     return {word: int(number) for number, word in _COUNT.findall(context.log.last_match(_SUMMARY) or "")}

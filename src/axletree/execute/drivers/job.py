@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.buildsystem.cmake.cache import CACHE_FILE
-from axletree.execute.context import Context
+from axletree.execute.context import ActionContext
 from axletree.execute.drivers.configure import check_expectations, make_room, vouch
 from axletree.execute.process import check_program
+from axletree.plan.actions.project import ProjectParameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A project that is to be configured, built and installed."""
 
-    context: Context
+    context: ActionContext[ProjectParameters]
     source: Path
     build: Path
     """Folder that CMake builds in; kept with the workspace."""
@@ -35,9 +36,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     expect: dict[str, str]
 
 
-def own_files(context: Context) -> frozenset[str]:
+def own_files(context: ActionContext[ProjectParameters]) -> frozenset[str]:
     """Paths of the source itself, relative to the folder in which the stage works."""
-    directory = context.parameters["directory"]
+    directory = context.parameters.directory
     prefix = "" if directory == "." else f"{directory}/"
     paths = (entry.path for entry in context.tree("source").entries if entry.path.startswith(prefix))
     return frozenset(path.removeprefix(prefix) for path in paths)

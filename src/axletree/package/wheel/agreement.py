@@ -21,27 +21,10 @@ if TYPE_CHECKING:
 
     from packaging.requirements import Requirement
 
+    from axletree.core.stated import Wanted
     from axletree.package.wheel.metadata import Metadata
 
 _NO_RELEASE = frozenset({"0", "0.0", "0.0.0"})
-
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a recipe says of a package."""
-
-    name: str
-    version: str
-    """With its local label."""
-    source_version: str | None = None
-    """The recipe's own, where packages are called otherwise by ``--release``; what is built may have either."""
-    siblings: tuple[str, ...] | None = ()
-    """Other packages of the same tree, of which one is what was built; ``None`` where names are not compared."""
-    labels: bool = True
-    """Whether versions have local labels in this format; conda's have none."""
-    requires_python: str | None = None
-    requires: tuple[str, ...] = ()
-    relabel: bool = False
-    """Whether the recipe's word counts, whatever was built."""
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):

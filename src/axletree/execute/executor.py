@@ -1,4 +1,4 @@
-"""Where stages run. A runner places a stage, passes on its events and ends it; it knows nothing of plans."""
+"""Where stages run. An executor places a stage, passes on its events and ends it; it knows nothing of plans."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _AnyEvent = TypeVar("_AnyEvent", bound=Event)
 
 
-class Runner(Protocol):
+class Executor(Protocol):
     """Runs one stage at a time each call; calls may overlap."""
 
     async def run(self, request: StageRequest, emit: Callable[[Event], None]) -> StageFinished:
         """Run a stage to its end. Cancelling the call ends the stage's whole process tree first."""
 
 
-class LocalRunner:
+class LocalExecutor:
     """Runs each stage as a child ``axletree run-stage`` of this machine."""
 
     def __init__(self, store: Store, environ: Mapping[str, str]) -> None:
@@ -47,7 +47,7 @@ class LocalRunner:
         self._environ = {**environ, "AXLETREE_STORE": str(store.root), "AXLETREE_PARENT": str(os.getpid())}
 
     async def run(self, request: StageRequest, emit: Callable[[Event], None]) -> StageFinished:
-        """Run a stage to its end; see :class:`Runner`."""
+        """Run a stage to its end; see :class:`Executor`."""
         self._store.put_request(request)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "axletree", "run-stage", "--json", request.key),

@@ -7,20 +7,23 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.core.records import StageRequest
-from axletree.core.values import StageId, key_of
-from axletree.execute.runner import LocalRunner
+from axletree.core.values import digest_of
+from axletree.execute.executor import LocalExecutor
+from axletree.plan.actions.fetch import FetchParameters, FolderSource
+from axletree.plan.actions.table import ACTIONS
 from axletree.store.store import Store
+from support.requests import request_of
 from support.store import write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.core.events import Event, StageFinished
+    from axletree.core.values import Digest
 
 
 @pytest.fixture
@@ -28,16 +31,14 @@ def store(tmp_path: Path) -> Store:
     return Store.open(tmp_path / "store")
 
 
-def run(store: Store, parameters: dict[str, Any], noise: str, folder: Path) -> StageFinished:
+def run(store: Store, tree: Digest, noise: str, folder: Path) -> StageFinished:
     """Run a fetch stage in a process that starts by saying something."""
     write_files(folder, {"sitecustomize.py": noise.encode()})
-    ingredients = {"action": {"name": "fetch", "revision": 1}, "parameters": parameters, "inputs": {}}
-    request = StageRequest(
-        stage=StageId("fetch"), action="fetch", key=key_of(ingredients), ingredients=ingredients, inputs={}
-    )
+    parameters = FetchParameters(source=FolderSource(tree=tree))
+    request = request_of("fetch", parameters, action="fetch", spec=ACTIONS["fetch"])
     events: list[Event] = []
-    runner = LocalRunner(store, {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder)})
-    return asyncio.run(runner.run(request, events.append))
+    executor = LocalExecutor(store, {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder)})
+    return asyncio.run(executor.run(request, events.append))
 
 
 NOISE = """
@@ -49,7 +50,7 @@ if "run-stage" in sys.orig_argv:
 
 def test_other_lines_on_the_output_of_a_stage_are_no_harm(store: Store, tmp_path: Path) -> None:
     tree = store.ingest(write_files(tmp_path / "source", {"a": b"1"}))
-    finished = run(store, {"kind": "path", "tree": tree}, NOISE, tmp_path / "noise")
+    finished = run(store, tree, NOISE, tmp_path / "noise")
     assert (finished.status, finished.tree) == ("done", tree)
 
 
@@ -57,12 +58,12 @@ def test_a_line_without_end_is_cut_out(store: Store, tmp_path: Path) -> None:
     tree = store.ingest(write_files(tmp_path / "source", {"a": b"1"}))
     noise = NOISE.replace('b"a library', 'b"x" * (20 << 20) + b"\\n" + b"a library').replace("os.write(1,", "write(")
     noise = noise.replace("import os, sys\n", "import sys\nwrite = lambda data: print(end=data.decode('latin-1'))\n")
-    finished = run(store, {"kind": "path", "tree": tree}, noise, tmp_path / "noise")
+    finished = run(store, tree, noise, tmp_path / "noise")
     assert (finished.status, finished.tree) == ("done", tree)
 
 
 def test_of_a_stage_without_a_result_they_are_shown(store: Store, tmp_path: Path) -> None:
-    finished = run(store, {}, NOISE + "    os.abort()\n", tmp_path / "noise")
+    finished = run(store, digest_of(b"none"), NOISE + "    os.abort()\n", tmp_path / "noise")
     assert finished.status == "failed"
     assert "a library says hello" in finished.cause
 

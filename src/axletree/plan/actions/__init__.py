@@ -1,0 +1,1 @@
+"""What planning knows of each action, one module an action: parameters, facts, and how a recipe's words become them."""

@@ -1,0 +1,66 @@
+"""``relocate``: a tree that loads on a clean host."""
+
+from __future__ import annotations
+
+import msgspec
+
+from axletree.core.values import Digest
+from axletree.plan.actions.spec import ActionSpec, Facts, Parameters
+from axletree.recipe.relocation import Relocate
+
+
+class RelocateParameters(Parameters, frozen=True, kw_only=True):
+    """What a relocation does, and the data that it goes by."""
+
+    tree: str
+    """Name of the input that is relocated; the others lie beside it."""
+    relocate: Relocate
+    libraries: dict[str, str] = {}
+    """SONAME -> SHA-256 of the library of this machine that may be taken in."""
+    policy: Digest | None
+    """Digest of the platform policy data."""
+    providers: Digest | None
+    """Digest of the lists of library providers."""
+
+
+class TakenIn(msgspec.Struct, frozen=True, kw_only=True):
+    """A library of the build machine that became a part of the tree."""
+
+    soname: str
+    path: str
+    size: int
+    sha256: str
+    origin: str
+    package: str
+    version: str
+    purl: str
+
+
+class RelocateFacts(Facts, frozen=True, kw_only=True):
+    """What was done."""
+
+    grafts: tuple[TakenIn, ...] = ()
+    outside: tuple[tuple[str, str], ...] = ()
+    """SONAME that is left to others -> who brings it."""
+    renamed: dict[str, str] = {}
+    saved: int = 0
+    """Bytes of copies under other names that are gone."""
+    shared: int = 0
+    """Number of files that are those of sibling trees."""
+    search_paths: dict[str, tuple[str, ...]] = {}
+    cut: tuple[str, ...] = ()
+    """Search path entries that were dropped."""
+    edited: tuple[str, ...] = ()
+    """Text files that changed."""
+    cmake_left_out: tuple[str, ...] = ()
+    build_paths: tuple[str, ...] = ()
+    """Libraries whose data still names folders of the build."""
+
+
+SPEC = ActionSpec(
+    module="axletree.execute.actions.relocate",
+    revision=2,
+    parameters=RelocateParameters,
+    facts=RelocateFacts,
+    dated=True,
+)
