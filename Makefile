@@ -28,11 +28,7 @@ demo: .venv/.ready-run
 	$(BIN)/axletree build recipes/torch-scatter.toml --out dist
 
 test: .venv/.ready-dev
-	@scripts/setup compiler
-	@scripts/setup linkers
-	@scripts/setup pytorch
-	@scripts/setup shells
-	@scripts/setup browser
+	@scripts/setup tests
 	$(TEST)
 
 # The layers that decide. The others work in processes of their own, which tests/host and tests/flow start.
