@@ -48,6 +48,7 @@ lint: .venv/.ready-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 format: .venv/.ready-dev
 	$(BIN)/ruff check --fix
