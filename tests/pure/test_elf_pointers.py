@@ -96,6 +96,16 @@ def test_any_packed_relocations_are_those_that_a_linker_packed(words: list[int],
         assert relocated_within(image_of(elf), place, place + 8) == (index in packed)
 
 
+def test_long_runs_of_packed_relocations() -> None:
+    """Several maps behind one address."""
+    elf = make_hip_elf(BUNDLES, form="relr", words=range(LOW, LOW + 300), packed=range(300))
+    assert elf.parts[".relr.dyn"].size < 8 * 10
+    found = pointers_into(image_of(elf), LOW, LOW + 300)
+    assert [each.target for each in found if each.place < elf.parts[".hipFatBinSegment"].addr] == [
+        *range(LOW, LOW + 300)
+    ]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_where_the_loader_writes(form: Form) -> None:
     elf = make_hip_elf(BUNDLES, form=form)

@@ -10,6 +10,7 @@ import pytest
 from axletree.check.conda_audit import audit_conda
 from axletree.check.rules.wheel.sample import POLICIES, PROVIDERS
 from axletree.check.tree import Distribution, audit_tree
+from axletree.package.conda.reader import CondaMember
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.metadata import create_metadata
 from axletree.package.wheel.tree import scan_tree
@@ -130,6 +131,10 @@ def test_findings_about_the_package_and_about_its_code_come_worst_first() -> Non
     assert nameless.verdict == "a conda package for a platform that it does not name"
     report = audit_conda(msgspec.structs.replace(facts, version="1.1"), code, policies=POLICIES)
     assert {"conda/name", "dist/stack-executable"} <= set(ids(report))
-    order = ["error", "warning", "info"]
-    severities = [order.index(finding.severity) for finding in report.findings]
-    assert severities == sorted(severities)
+    members = tuple(msgspec.structs.replace(member, elf=False) for member in facts.members)
+    unlisted = msgspec.structs.replace(facts, members=(*members, CondaMember(path="etc/x", kind="file", size=1)))
+    mixed = audit_conda(unlisted, scan_tree([("lib/libdemo.so", LOOSE[:100])]), policies=POLICIES)
+    assert [(finding.rule, finding.severity) for finding in mixed.findings] == [
+        ("dist/elf-damaged", "error"),
+        ("conda/file-unlisted", "warning"),
+    ]
