@@ -1,6 +1,7 @@
 # Everything here works in a fresh clone: what is missing is set up first, and setting up again costs nothing.
 #   make demo    build, audit, index, install and test wheels of torch-scatter into dist/
 #   make test    the test suite; make lint, make docs: what CI runs beside it
+#   make coverage   which lines the quick tests reach (TESTS=... for others): the least covered modules, HTML
 #   make proof   slow evidence (many kills, big wheels); make bench: benchmarks; make clean: back to a fresh clone
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME VIRTUAL_ENV
 TEST := $(BIN)/pytest -n 2 --dist loadgroup
 
-.PHONY: help demo test proof lint format docs bench clean
+.PHONY: help demo test coverage proof lint format docs bench clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -27,12 +28,16 @@ demo: .venv/.ready-run
 	$(BIN)/axletree build recipes/torch-scatter.toml --out dist
 
 test: .venv/.ready-dev
-	@scripts/setup compiler
-	@scripts/setup linkers
-	@scripts/setup pytorch
-	@scripts/setup shells
-	@scripts/setup browser
+	@scripts/setup tests
 	$(TEST)
+
+# The layers that decide. The others work in processes of their own, which tests/host and tests/flow start.
+PURE := core recipe backends buildsystem environment plan binary package check view
+TESTS ?= tests/pure tests/golden
+coverage: .venv/.ready-dev
+	@$(TEST) $(foreach layer,$(PURE),--cov=src/axletree/$(layer)) --cov-report= $(TESTS); code=$$?; \
+	$(BIN)/coverage html --quiet && $(BIN)/coverage report --sort=-cover | tail -n 32 && \
+	echo "all lines: build/coverage/index.html" && exit $$code
 
 proof: .venv/.ready-dev
 	@scripts/setup compiler
@@ -43,6 +48,7 @@ lint: .venv/.ready-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 format: .venv/.ready-dev
 	$(BIN)/ruff check --fix

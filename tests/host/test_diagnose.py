@@ -78,9 +78,11 @@ def write(folder: Path, **files: str) -> None:
         (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
 
 
+NEEDS_COMPILER = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 GENERATORS = {"Ninja": ["cmake", "--build", "b", "--", "-v", "-k0"], "Unix Makefiles": ["make", "-k", "-j3", "-C", "b"]}
 
 
+@NEEDS_COMPILER
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_a_build_that_fails_in_one_of_its_files(tmp_path: Path, generator: str) -> None:
     write(
@@ -100,6 +102,7 @@ def test_a_build_that_fails_in_one_of_its_files(tmp_path: Path, generator: str) 
         assert line["text"] == lines[line["line"] - 1]
 
 
+@NEEDS_COMPILER
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_a_build_that_is_fine(tmp_path: Path, generator: str) -> None:
     write(
@@ -117,6 +120,7 @@ def test_a_build_that_is_fine(tmp_path: Path, generator: str) -> None:
     assert not diagnose(log, code=0)
 
 
+@NEEDS_COMPILER
 def test_cmake_lacks_a_package(tmp_path: Path) -> None:
     write(tmp_path, CMakeLists__txt=CMAKE + "find_package(Nonesuch REQUIRED)\n")
     log = tmp_path / "log"
@@ -133,6 +137,7 @@ WHEELS = {
 }
 
 
+@NEEDS_COMPILER
 @pytest.mark.parametrize("tool", WHEELS)
 def test_a_wheel(tmp_path: Path, tool: str) -> None:
     write(tmp_path, pyproject__toml=PYPROJECT, setup__py=SETUP, error__c=MODULE)

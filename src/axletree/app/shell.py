@@ -33,12 +33,7 @@ def find_place(store: Store, stage: str) -> Place:
     Raises:
         UsageError: no such stage ran here, or it is done and its folder is gone.
     """
-    requests = _requests(store)
-    if stage not in requests:
-        near = difflib.get_close_matches(stage, requests, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else "stage ids are shown by `axletree plan RECIPE`"
-        raise UsageError(f"no stage {stage!r} ran in this store", hint=hint)
-    request = requests[stage]
+    request = find_request(store, stage)
     folder = work_folder(store, request.key)
     if not folder.exists():
         raise UsageError(
@@ -51,6 +46,20 @@ def find_place(store: Store, stage: str) -> Place:
     start = source / request.ingredients.parameters.get("directory", ".")
     opened = next((path for path in (start, source) if path.is_dir()), folder)
     return Place(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
+
+
+def find_request(store: Store, stage: str) -> StageRequest:
+    """The latest request for a stage.
+
+    Raises:
+        UsageError: no such stage ran here.
+    """
+    requests = _requests(store)
+    if stage not in requests:
+        near = difflib.get_close_matches(stage, requests, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}?" if near else "stage ids are shown by `axletree plan RECIPE`"
+        raise UsageError(f"no stage {stage!r} ran in this store", hint=hint)
+    return requests[stage]
 
 
 def _requests(store: Store) -> dict[str, StageRequest]:

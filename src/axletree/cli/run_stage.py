@@ -8,13 +8,17 @@ import sys
 import click
 
 from axletree.app.run_stage import print_event, run_requested
+from axletree.app.shell import find_request
 from axletree.core.events import Event, StageFinished
+from axletree.core.trees import is_digest
 from axletree.core.values import Key
+from axletree.store.layout import default_root
+from axletree.store.store import Store
 from axletree.view.jsonl import encode
 
 
-@click.command(help="Run one stage from its request in the store (what drivers call).")
-@click.argument("key")
+@click.command(help="Run one stage from its request in the store. Drivers give its key; its id stands for the latest.")
+@click.argument("key", metavar="KEY|STAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print the stage's events, one JSON object a line.")
 def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flags by name)
     """Run a stage; exit 0 when it is done, 1 when it failed."""
@@ -25,4 +29,5 @@ def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flag
         elif isinstance(event, StageFinished):
             click.echo(f"{event.stage}: {event.status}{f': {event.message}' if event.message else ''}")
 
-    sys.exit(run_requested(Key(key), emit=emit, environ=dict(os.environ)))
+    wanted = Key(key) if is_digest(key) else find_request(Store.open(default_root(os.environ)), key).key
+    sys.exit(run_requested(wanted, emit=emit, environ=dict(os.environ)))
