@@ -247,9 +247,8 @@ def _have_venv(
     elif venv.exists():
         venv.rmdir()
     fresh = not venv.exists()
-    with tempfile.TemporaryDirectory(prefix="dev-", dir=store.cache) as name:
-        scratch = Path(name)
-        environ = {"PATH": ":".join(SYSTEM_PATH), "HOME": name, "LC_ALL": "C.UTF-8"}
+    with store.lease("dev") as scratch:
+        environ = {"PATH": ":".join(SYSTEM_PATH), "HOME": str(scratch), "LC_ALL": "C.UTF-8"}
         cache = store.cache / UV_CACHE
         for number, digest in enumerate(environments):
             wheels = scratch / str(number)

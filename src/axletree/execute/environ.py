@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json, digest_of
 from axletree.execute.environments import uv_cache
+from axletree.host.files import part_folder
 from axletree.host.jobserver import job_tokens, takes_tokens
 from axletree.host.sandbox import read_only
 from axletree.host.tools import SYSTEM_PATH, find_programs
 from axletree.host.venvs import wheel_shelf
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -145,16 +144,14 @@ def _links(store: Store, links: Mapping[str, str]) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
-    try:
+    with part_folder(folder) as fresh:
         for name, target in links.items():
             (fresh / name).symlink_to(target)
-        fresh.chmod(0o755)
-        fresh.rename(folder)
-    except OSError:
-        remove_tree(fresh)
-        if not folder.is_dir():  # else another process was faster
-            raise
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
     return folder
 
 
@@ -169,9 +166,10 @@ def _ccache_links(store: Store, names: tuple[str, ...], ccache: str) -> Path:
     for name in names:
         link = folder / name
         if not link.is_symlink() or os.readlink(link) != ccache:  # noqa: PTH115 (as it is written)
-            fresh = folder / f".{name}.{os.urandom(4).hex()}"
-            fresh.symlink_to(ccache)
-            fresh.replace(link)
+            with part_folder(folder) as beside:  # not within: the folder is on PATH
+                fresh = beside / name
+                fresh.symlink_to(ccache)
+                fresh.replace(link)
     return folder
 
 
