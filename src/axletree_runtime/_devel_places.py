@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ._sdk import Sdk
 
 
+_GONE = "."
+"""How the name begins of what is being removed: nobody uses it any more."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a tree lies, or would."""
@@ -113,6 +117,15 @@ def link_folders(place: Place, folders: dict[str, Path]) -> None:
 
 def remove_cache(place: Place) -> None:
     """Remove a tree in the cache with all that belongs to it."""
-    gone = place.site.with_name(f".{place.site.name}-{os.getpid()}")
+    gone = place.site.with_name(f"{_GONE}{place.site.name}-{os.urandom(4).hex()}")
     place.site.rename(gone)
     shutil.rmtree(gone)
+
+
+def finish_removals(sdk: Sdk) -> None:
+    """Remove what :func:`remove_cache` could not finish since it was killed; two at once do no harm."""
+    try:
+        for each in cache_home(sdk).glob(f"{_GONE}devel-*"):
+            shutil.rmtree(each, ignore_errors=True)
+    except (OSError, SdkError):
+        return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from . import _devel, _journal, _record
 from ._devel_links import is_overlay
 from ._devel_lock import locked
-from ._devel_places import Place, cache_places, remove_cache, site_place
+from ._devel_places import Place, cache_places, finish_removals, remove_cache, site_place
 from ._devel_update import NEW, differences, foreign_files
 from ._sdk import SdkError
 
@@ -117,6 +117,7 @@ def remove_all(sdk: Sdk) -> tuple[str, ...]:
         if os.path.lexists(beside.root) or os.path.lexists(beside.work) or rows:
             with locked(module, beside.work / "lock") if module else nullcontext():
                 done += _remove_beside(sdk, beside, record)
+        finish_removals(sdk)
         for each in cache_places(sdk, package.folder):
             mark = _journal.read_mark(each.root)
             if mark and mark.site == os.path.realpath(beside.site):
@@ -143,7 +144,7 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
     if record is not None:
         _record.set_rows(record, add=names, beside=beside)
     if os.path.lexists(root):
-        root.rename(work / f"gone-{os.getpid()}")
+        root.rename(work / f"gone-{os.urandom(4).hex()}")
         done.append(f"removed {root}")
     for each in work.iterdir():
         if each.is_dir():

@@ -14,7 +14,15 @@ from . import _devel, _devel_payload, _journal, _record
 from ._devel_links import MODES, can_symlink, choose_mode
 from ._devel_lock import locked
 from ._devel_make import Tree, same_content
-from ._devel_places import Place, cache_places, is_writable, link_folders, payload_digest, remove_cache
+from ._devel_places import (
+    Place,
+    cache_places,
+    finish_removals,
+    is_writable,
+    link_folders,
+    payload_digest,
+    remove_cache,
+)
 from ._devel_plan import payload_facts, plan_tree, stamps
 from ._sdk import SdkError
 
@@ -338,6 +346,7 @@ class _Update:
 
     def remove_older(self) -> None:
         """Remove trees in the cache that were made for other packages in the same site directory."""
+        finish_removals(self.sdk)
         for each in cache_places(self.sdk, self.place.root.name):
             mark = _journal.read_mark(each.root)
             if each.site != self.place.site and mark and mark.site == os.path.realpath(self.module_site):

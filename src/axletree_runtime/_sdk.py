@@ -232,15 +232,12 @@ def write_text(path: Path, text: str) -> Path:
     Raises:
         SdkError: it can't be written.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    from ._part import replace_text
+
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        replace_text(path, text)
     except OSError as error:
         raise SdkError(f"{path} can't be written: {error.strerror}") from None
-    finally:
-        if beside.exists():
-            beside.unlink()
     return path
 
 

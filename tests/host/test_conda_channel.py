@@ -13,14 +13,13 @@ from axletree.core.errors import StageError
 from axletree.host.archive import digest_file
 from axletree.host.conda import read_conda
 from axletree.host.conda_channel import make_channel, md5_of, read_channel, write_index
-from axletree.host.conda_index import index_channel
 from axletree.host.conda_install import solve_and_install
 from axletree.host.conda_names import read_conda_names
 from axletree.host.interpreters import find_interpreter
 from axletree.package.conda.interpreter import interpreter_packages
 from axletree.package.conda.model import CondaPackage
 from axletree.package.conda.repodata import channel_file
-from support.conda import demo, put, text
+from support.conda import demo, index, put, text
 from support.wheels import demo_metadata, wheel_bytes
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def test_a_package_for_any_python_finds_the_site_packages(local: Path, tmp_path:
         entry_points=("any-run = any_one:main",),
     )  # fmt: skip
     put(ours, package, [text("site-packages/any_one.py", b"def main():\n    print('any')\n")])
-    _index(ours)
+    index(ours)
     prefix = install(tmp_path, ours, local / "conda", specs=["any", "python"])
     assert said(prefix / "bin" / "any-run") == "any"
     assert (prefix / SITE / "any_one.py").is_file()
@@ -117,7 +116,7 @@ def test_a_file_of_two_packages_is_an_error(local: Path, tmp_path: Path) -> None
     ours = tmp_path / "ours"
     put(ours, demo(name="one"), [text("lib/x", b"1")])
     put(ours, demo(name="two"), [text("lib/x", b"2")])
-    _index(ours)
+    index(ours)
     with pytest.raises(StageError, match=r"1 files are in two packages, so one of each was set aside: .*lib/x"):
         install(tmp_path, ours, local / "conda", specs=["one", "two"])
 
@@ -131,13 +130,9 @@ def test_no_solution_is_told_in_the_words_of_the_client(local: Path, tmp_path: P
 def test_our_channel_comes_first(local: Path, tmp_path: Path) -> None:
     ours = tmp_path / "ours"
     put(ours, demo(name="demo", version="0.5"), [text("lib/ours")])
-    _index(ours)
+    index(ours)
     prefix = install(tmp_path, ours, local / "conda", specs=["demo"])
     assert (prefix / "lib" / "ours").is_file()
-
-
-def _index(folder: Path) -> None:
-    assert index_channel(folder)
 
 
 def test_what_a_channel_lists_is_read_back(local: Path) -> None:

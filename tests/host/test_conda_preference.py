@@ -12,11 +12,10 @@ import pytest
 from axletree.app.publish import publish
 from axletree.core.errors import PublishError, StageError
 from axletree.core.records import StageRecord
-from axletree.host.conda_index import index_channel
 from axletree.host.conda_install import solve_and_install
 from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.store.store import Store
-from support.conda import put_python
+from support.conda import index, put_python
 from support.requests import run_action
 from support.store import write_files
 from support.targets import plan_of
@@ -139,7 +138,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     publish(made.out, made.records, made.store)
     (root / "python").mkdir()
     put_python(root / "python")
-    assert index_channel(root / "python")
+    index(root / "python")
     return made
 
 
@@ -194,7 +193,7 @@ def said(record: dict[str, Any]) -> dict[str, Any]:
 def test_the_index_is_the_one_that_rattler_makes(made: Made, tmp_path: Path) -> None:
     copy = tmp_path / "conda"
     shutil.copytree(made.out / "conda", copy, ignore=shutil.ignore_patterns("repodata*"))
-    assert index_channel(copy)
+    index(copy)
     for subdir in ("linux-64", "noarch"):
         ours, theirs = (json.loads((folder / subdir / "repodata.json").read_text()) for folder in
                         (made.out / "conda", copy))  # fmt: skip

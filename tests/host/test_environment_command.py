@@ -21,12 +21,11 @@ from axletree.core.errors import AxletreeError
 from axletree.environment.apply import activated
 from axletree.environment.delta import Activation
 from axletree.environment.layers import deltas_of, order_of
-from axletree.host.conda_index import index_channel
 from axletree.host.environment.prefixes import venv_layers
 from axletree.host.interpreters import find_interpreter
 from axletree.package.conda.interpreter import interpreter_packages
 from axletree.package.conda.model import CondaPackage
-from support.conda import put, text
+from support.conda import index, put, text
 from support.faults import KILLED, ends_at
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def recipe(tmp_path: Path, isolated_home: Path, monkeypatch: pytest.MonkeyPatch)
     zlib = CondaPackage(name="zlib", version="1.3", build="h1_0", subdir="linux-64")
     files = {"include/zlib.h": b"#pragma once\n", "lib/libz.so": b"", "etc/conda/activate.d/zlib.sh": SCRIPT}
     put(channel, zlib, [text(path, data) for path, data in files.items()])
-    assert index_channel(channel)
+    index(channel)
     (tmp_path / "src").mkdir()
     (tmp_path / "demo.toml").write_text(RECIPE)
     monkeypatch.chdir(tmp_path)

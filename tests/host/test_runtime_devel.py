@@ -415,6 +415,17 @@ def test_deinit_leaves_what_was_there_before(site: Site) -> None:
     assert site.command("deinit").returncode == 0
 
 
+def test_deinit_after_one_that_was_killed_under_the_same_process_number(site: Site) -> None:
+    """In a container each one may be the first process."""
+    before = snapshot(site.folder)
+    root = expand(site)
+    left = root.with_name(f"{ROOT}.tmp") / f"gone-{os.getpid()}"
+    left.mkdir(parents=True)
+    (left / "half").touch()
+    assert _devel.deinit(loaded(site))
+    assert snapshot(site.folder) == before
+
+
 def test_deinit_does_not_touch_what_is_no_tree(site: Site) -> None:
     (site.folder / ROOT).mkdir()
     (site.folder / ROOT / "notes").write_text("mine")

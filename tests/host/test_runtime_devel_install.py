@@ -173,7 +173,7 @@ def survive(environment: Environment, wheels: Path, points: int, seed: int, *, u
 def test_fault_b_killed_at_random_points_then_init_then_uninstall(tmp_path: Path, wheels: Path) -> None:
     environment = make_environment(tmp_path / "venv", "uv")
     environment.install(wheels, *(f"{dist}==7.1.0" for dist in ALL))
-    assert survive(environment, wheels, 18, seed=7, uninstall_each=5) > 22
+    assert survive(environment, wheels, 5, seed=7, uninstall_each=2) > 3
 
 
 @pytest.mark.proof
@@ -186,7 +186,7 @@ def test_fault_b_killed_at_a_hundred_points(tmp_path: Path, wheels: Path, instal
 
 def test_fault_b_uninstalling_right_after_a_kill_leaves_nothing(tmp_path: Path, wheels: Path) -> None:
     """Without another ``init``: what RECORD says is true at each moment at which files lie there."""
-    for installer, points in (("uv", 8), ("pip", 1)):
+    for installer, points in (("uv", 4), ("pip", 1)):
         environment = make_environment(tmp_path / installer, installer)
         environment.install(wheels, *(f"{dist}==7.1.0" for dist in ALL))
         total = calls(environment, "init")

@@ -91,7 +91,10 @@ def test_a_tree_in_the_cache_goes_when_another_version_is_installed(site: Site, 
     make_site(tmp_path, version="7.2.0")
     other = make_site(tmp_path / "other")
     (elsewhere,) = isolated(init, other.folder)
+    half = tmp_path / "cache/rocm-sdk/.devel-0123-1/tree"  # a removal that was killed
+    half.mkdir(parents=True)
     (second,) = isolated(init, site.folder)
+    assert not half.exists()
     roots = {Path(each.removeprefix("devel tree: ")) for each in (elsewhere, second)}
     assert len({first, second, elsewhere}) == 3
     assert set((tmp_path / "cache/rocm-sdk").iterdir()) == {root.parent for root in roots}

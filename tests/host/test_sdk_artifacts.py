@@ -102,16 +102,19 @@ def test_what_a_killed_process_left_is_cleared_and_several_may_unpack_at_once(tr
     folder = tmp_path / "packed"
     folder.mkdir()
     archive = archive_artifact(tree / "core-hip_lib_generic").rename(folder / "core-hip_lib_generic.tar.zst")
-    part = tmp_path / "cache" / f"{hashlib.sha256(archive.read_bytes()).hexdigest()}.part"
-    (part / "content" / BASE).mkdir(parents=True)
-    (part / "content" / BASE / "half").write_bytes(b"half")
-    (part.with_suffix("") / "content").mkdir(parents=True)  # renamed, but never brought to the disk
+    kept = tmp_path / "cache" / hashlib.sha256(archive.read_bytes()).hexdigest()
+    owner = kept.with_name(".another.0123456789abcdef.axletree-part")  # of an archive that nobody wants any more
+    half = owner.with_name(f"{owner.name}.d") / "content" / "half"
+    half.parent.mkdir(parents=True)
+    owner.touch()
+    half.write_bytes(b"half")
+    (kept / "content").mkdir(parents=True)  # renamed, but never brought to the disk
     with ThreadPoolExecutor(max_workers=4) as pool:
         reads = [pool.submit(read_artifacts, folder, cache=tmp_path / "cache") for _ in range(4)]
     first, *others = [content_of(read.result()) for read in reads]
     assert sorted(first) == sorted([*FILES, "empty"])
     assert others == [first] * 3
-    assert not part.exists()
+    assert not [path for path in kept.parent.iterdir() if path.name.startswith(".")]
 
 
 def test_hard_links_in_archives_are_files(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def test_hostile_archives_are_refused(
         read_artifacts(folder, cache=tmp_path / "cache")
     assert told in str(caught.value)
     assert sorted(place.name for place in tmp_path.iterdir()) == ["cache", "in"]
-    assert not [place for place in (tmp_path / "cache").iterdir() if place.name.endswith(".part")]
+    assert not [place for place in (tmp_path / "cache").iterdir() if ".axletree-part" in place.name]
 
 
 def test_bombs_and_damage_are_refused(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

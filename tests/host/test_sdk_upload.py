@@ -118,8 +118,10 @@ def test_what_a_killed_upload_left_is_completed(dist: Path, tmp_path: Path) -> N
     for left in ("simple/gizmo-core/index.json", "simple/index.html", "index.html", "install.md"):
         (place / left).unlink()
     (place / "gizmo_devel-2.5-py3-none-any.whl").unlink()
-    (place / ".axletree-staging-x").mkdir()
-    (place / ".axletree-staging-x/half.whl").write_bytes(b"half")
+    owner = place / ".staging.0123456789abcdef.axletree-part"
+    owner.touch()
+    (place / f"{owner.name}.d").mkdir()
+    (place / f"{owner.name}.d/half.whl").write_bytes(b"half")
     assert upload(dist, store) == 0
     assert content(store) == whole
 

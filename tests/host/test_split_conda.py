@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from axletree.app.split import load_split_rules, split_wheel
 from axletree.cli.split import command
-from axletree.core.errors import HostError
+from axletree.core.errors import PublishError
 from axletree.host.conda import read_conda
 from axletree.package.conda.check import check_siblings, clobbers
-from support.conda import demo, install, put, put_python, solve
+from support.conda import demo, index, install, put, put_python, solve
 from support.inputs import wheel
 from support.small_torch import make_small_torch
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from axletree.app.split import SplitOutcome
 
+KEYS = ("sha256", "md5", "size", "name", "version", "build", "subdir")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -117,18 +118,32 @@ def test_conda_packages_for_a_python_that_is_not_here(small: Path, tmp_path: Pat
     assert "no known package of strange" in outcome.report.notes[1]
 
 
-def test_without_rattler_a_note_says_how_to_index(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def test_the_channel_lists_what_rattler_would(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # it is not needed
     outcome = conda_split(small, tmp_path / "out")
-    assert outcome.report.notes[-1].startswith("conda: the channel has no index yet: run `conda index ")
-    assert not list((tmp_path / "out" / "conda").rglob("repodata.json"))
+    page = tmp_path / "out" / "conda" / "linux-64" / "repodata.json"
+    ours = json.loads(page.read_text())["packages.conda"]
+    assert len(ours) == len(outcome.files)
+    monkeypatch.undo()
+    index(tmp_path / "out" / "conda")
+    theirs = json.loads(page.read_text())["packages.conda"]
+    assert ours.keys() == theirs.keys()
+    for name, line in ours.items():
+        assert {key: line[key] for key in KEYS} == {key: theirs[name][key] for key in KEYS}
 
 
-def test_a_damaged_package_in_the_channel(small: Path, tmp_path: Path) -> None:
+def test_a_package_that_no_page_of_the_channel_names(small: Path, tmp_path: Path) -> None:
+    """A stranger's file stays, and is nobody's business; one under the name of ours is an error."""
     bad = tmp_path / "out" / "conda" / "linux-64" / "x-1-0.conda"
     bad.parent.mkdir(parents=True)
     bad.write_bytes(b"junk")
-    with pytest.raises(HostError, match="can't be indexed"):
+    first = conda_split(small, tmp_path / "out")
+    assert bad.read_bytes() == b"junk"
+    page = bad.with_name("repodata.json")
+    assert sorted(json.loads(page.read_text())["packages.conda"]) == sorted(path.name for path in first.files)
+    page.unlink()
+    first.files[0].write_bytes(b"junk")
+    with pytest.raises(PublishError, match="is in the channel with other content"):
         conda_split(small, tmp_path / "out")
 
 

@@ -62,8 +62,11 @@ def big(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rounds", [5, pytest.param(20, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("adopt", [False, True])
-def test_a_kill_at_any_moment_harms_nothing(store: Store, tmp_path: Path, big: Path, *, adopt: bool) -> None:
+def test_a_kill_at_any_moment_harms_nothing(
+    store: Store, tmp_path: Path, big: Path, rounds: int, *, adopt: bool
+) -> None:
     expected = Store.open(tmp_path / "reference").ingest(big)
     code = f"""
         print("go", flush=True)
@@ -72,7 +75,7 @@ def test_a_kill_at_any_moment_harms_nothing(store: Store, tmp_path: Path, big: P
     draw = random.Random(2)
     longest = 0.4
     interrupted = 0
-    for _ in range(20):
+    for _ in range(rounds):
         shutil.copytree(big, tmp_path / "in")
         process = start(code, store.root, tmp_path / "in")
         wait_for(process, "go")
@@ -91,14 +94,15 @@ def test_a_kill_at_any_moment_harms_nothing(store: Store, tmp_path: Path, big: P
     assert read_files(tmp_path / "out") == read_files(big)
 
 
-def test_a_kill_while_making_a_folder_leaves_no_folder(store: Store, tmp_path: Path, big: Path) -> None:
+@pytest.mark.parametrize("rounds", [5, pytest.param(20, marks=pytest.mark.proof)])
+def test_a_kill_while_making_a_folder_leaves_no_folder(store: Store, tmp_path: Path, big: Path, rounds: int) -> None:
     digest = store.ingest(big)
     code = """
         print("go", flush=True)
         store.materialise(sys.argv[2], Path(sys.argv[3]))
     """
     draw = random.Random(3)
-    for number in range(8):
+    for number in range(rounds):
         out = tmp_path / f"outs{number}/out"
         process = start(code, store.root, digest, out)
         wait_for(process, "go")

@@ -264,18 +264,6 @@ def test_a_tree_put_by_hand(store: Store, tmp_path: Path) -> None:
     assert read_files(tmp_path / "out") == {"x/y": b"alpha"}
 
 
-def test_leftovers_of_a_killed_process_go_when_the_same_folder_is_made(
-    store: Store, tmp_path: Path, sample: Path
-) -> None:
-    digest = store.ingest(sample)
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    (tmp_path / f".out.{dead.pid}.01234567.axletree-part/x").mkdir(parents=True)
-    (tmp_path / f".out.{os.getpid()}.01234567.axletree-part").mkdir()
-    store.materialise(digest, tmp_path / "out")
-    assert {path.name for path in tmp_path.glob(".*")} == {f".out.{os.getpid()}.01234567.axletree-part"}
-
-
 def test_other_formats_and_other_folders_are_refused(store: Store, tmp_path: Path) -> None:
     (store.root / "format").write_text("2\n")
     with pytest.raises(StoreError, match="has format '2', this version of axletree knows 1"):

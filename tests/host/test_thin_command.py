@@ -57,7 +57,7 @@ def test_each_architecture_becomes_a_variant(tmp_path: Path, wheel: Path) -> Non
     output = run(wheel, "--arch-each", "--out", out)
     assert "the download shrinks, the installed size does not" in output
     names = [f"demo-1.0-{TAG}-cu130_{arch}.whl" for arch in ("sm80", "sm90")]
-    assert sorted(path.name for path in out.iterdir()) == [*names, "demo-1.0-variants.json"]
+    assert sorted(path.name for path in out.iterdir()) == [".axletree.lock", *names, "demo-1.0-variants.json"]
     with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(out / names[1]) as after:
         assert after.testzip() is None
         for unchanged in ("demo/__init__.py", SBOM):

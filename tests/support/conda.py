@@ -64,6 +64,12 @@ def put_python(channel: Path, version: str = "3.11") -> None:
     put(channel, abi, [])
 
 
+def index(channel: Path) -> None:
+    """Index a channel by py-rattler."""
+    (channel / "noarch").mkdir(exist_ok=True)
+    asyncio.run(index_fs(channel, write_shards=False))
+
+
 def solve(channel: Path, *specs: str, virtual: dict[str, str] | None = None) -> list[rattler.RepoDataRecord]:
     """Index a channel, then solve against it alone."""
     system = {"__glibc": "2.40", "__linux": "6", "__unix": "0"} | (virtual or {})

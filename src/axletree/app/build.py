@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sysconfig
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -16,7 +16,7 @@ from axletree.app.installing import install_commands, wanted
 from axletree.app.ledger import Keeper, skipped
 from axletree.app.link_guard import link_findings
 from axletree.app.planning import Prepared
-from axletree.app.publish import check_writable, publish
+from axletree.app.publish import PublishedFile, check_writable, publish
 from axletree.core.errors import AxletreeError, HostError, Problem, render_problem
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
@@ -32,11 +32,11 @@ from axletree.view.report_data import InstallCommand
 from axletree.view.state import Folding, RunView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from axletree.app.publish import PublishedFile
     from axletree.core.records import StageRecord
+    from axletree.host.folder_lock import Note
     from axletree.plan.admission import Budget
     from axletree.plan.graph import PlannedStage
     from axletree.store.store import Store
@@ -71,10 +71,11 @@ def build(
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
     tick: Callable[[], None] = lambda: None,
+    note: Note = lambda _: None,
 ) -> Built:
     """Build, audit, index, test and publish a recipe's variants.
 
-    ``emit`` gets each event as it happens; ``tick`` is called several times a second, for clocks on a screen.
+    ``emit`` gets each event; ``tick`` is called several times a second, for clocks; ``note`` is told who is waited for.
 
     Raises:
         RecipeError: the recipe or a lock is wrong.
@@ -88,16 +89,15 @@ def build(
         folding.take(event)
         emit(event)
 
-    files: tuple[PublishedFile, ...] = ()
-    rounds = 0
-    with lease(store):
+    files, rounds = tuple[PublishedFile, ...](), 0
+    with store.lease("run"):
         while True:
             rounds += 1
             prepared = planning.prepare(
                 recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=out, environ=environ
             )
             budget = _room(prepared, store, out)
-            keeper = Keeper(prepared, store, out)
+            keeper = Keeper(prepared, store, out, note=note)
             watched = keeper.before(tell)
             result = run_plan(prepared, store, budget, keep_going=keep_going, environ=environ, tell=watched, tick=tick)
             if result.met_corruption and rounds < _MOST_ROUNDS:
@@ -151,7 +151,7 @@ def _publish(
 
     try:
         refuse_collisions(listings)
-        files = publish(keeper.out, [record for _, record in listings], keeper.store)
+        files = publish(keeper.out, [record for _, record in listings], keeper.store, note=keeper.note)
     except BaseException as error:
         if final or not isinstance(error, CorruptBlob):
             close("cancelled" if isinstance(error, KeyboardInterrupt) else "failed")
@@ -163,20 +163,6 @@ def _publish(
         tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
     close(result.status)
     return files
-
-
-@contextmanager
-def lease(store: Store) -> Iterator[None]:
-    """Keep `store gc` away from whatever this run writes and uses, as long as it lives.
-
-    What killed processes left half-written in the store goes first.
-    """
-    store.clean_scratch()
-    folder = store.scratch("run")
-    try:
-        yield
-    finally:
-        store.drop_scratch(folder)
 
 
 def run_started(prepared: Prepared, store: Store) -> RunStarted:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.app.build import lease
 from axletree.app.dev_part import context_of
 from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
@@ -162,7 +161,7 @@ def rebuild(
 @contextmanager
 def _at_work(tree: Path, store: Store) -> Iterator[None]:
     hide_start()
-    with devtree.tree_lock(tree), lease(store):
+    with devtree.tree_lock(tree), store.lease("dev"):
         yield
 
 

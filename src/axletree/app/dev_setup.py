@@ -197,9 +197,8 @@ def _have_venv(
         venv.rmdir()
     known = _read_mark(mark)
     fresh = known is None or not known["environments"]  # killed before that was noted: nothing else is in it either
-    with tempfile.TemporaryDirectory(prefix="dev-", dir=store.cache) as name:
-        scratch = Path(name)
-        environ = {"PATH": ":".join(SYSTEM_PATH), "HOME": name, "LC_ALL": "C.UTF-8"}
+    with store.lease("dev") as scratch:
+        environ = {"PATH": ":".join(SYSTEM_PATH), "HOME": str(scratch), "LC_ALL": "C.UTF-8"}
         cache = store.cache / UV_CACHE
         for number, digest in enumerate(environments):
             wheels = scratch / str(number)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import platform
 import shutil
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,12 +64,11 @@ def install(
         return _conda(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
     interpreter = find_interpreter(environment.python, environ=environ, cache=store.cache / "interpreters.json")
     lock = _wheel_lock(loaded, environment, interpreter)
-    with tempfile.TemporaryDirectory(prefix="env-", dir=store.cache) as name:
-        folder = Path(name)
+    with store.lease("env") as folder:
         (folder / LOCK).write_text(render_lock(lock), encoding="utf-8")
         _fetch(lock, folder, environment, store=store, environ=environ, say=say)
         say(f"installing {len(lock.wheels)} wheels")
-        client = {"PATH": ":".join(SYSTEM_PATH), "HOME": name, "LC_ALL": "C.UTF-8"}
+        client = {"PATH": ":".join(SYSTEM_PATH), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
         create_venv(
             prefix, interpreter=interpreter, uv_cache=store.cache / UV_CACHE, environ=client, lock_folder=folder
         )

@@ -1,52 +1,56 @@
-"""Put finished wheels and sdists into folders that clients install from: all and the index pages, or nothing."""
+"""Change index roots, the folders that clients install from: one writer at a time, files first, pages last.
+
+Every command that puts packages into a root comes through :func:`change_roots`. What it adds is made beside, while
+others may write; then it is alone in the roots, reads what their pages list at that time, and adds to it. So writers
+side by side lose nothing of each other, and whoever is killed leaves pages that name only what is there.
+"""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from axletree.app.listings import channel_pages, wheel_pages
 from axletree.core.errors import HostError, Problem, PublishError
 from axletree.core.values import Digest
-from axletree.host.archive import digest_file
-from axletree.package.index import IndexFile, is_links_page, merge_files, read_index, render_index, render_links
+from axletree.host.files import part_folder, remove_leftovers, replace_file, sync_folder
+from axletree.host.folder_lock import folder_locks
+from axletree.package.conda.repodata import CHANNEL, ChannelFile
+from axletree.package.index import IndexFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-_LOCK = ".axletree.lock"
-_STAGING = ".axletree-staging-"
+    from axletree.host.folder_lock import Note
+
 _SDIST = ".tar.gz"
-LINKS_PAGE = "index.html"
-"""Name of the page with all files of a root, for ``--find-links``."""
 
 
 class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A finished file that is not in its place yet."""
 
     path: Path
-    """In the staging folder, under its final name."""
+    """In a staging folder, under its final name."""
     size: int
     sha256: Digest
     metadata: bytes | None = None
-    """METADATA of a wheel; what has none is no wheel, and no page lists it but an sdist."""
+    """METADATA of a wheel; what has none is no wheel."""
     requires_python: str | None = None
-    folder: str = ""
-    """Where below the root it goes, if not into the root itself."""
+    line: ChannelFile | None = None
+    """Of a conda package, in the pages of its channel."""
 
     @property
-    def is_listed(self) -> bool:
-        """Whether index pages list it."""
-        return self.metadata is not None or self.path.name.endswith(_SDIST)
+    def place(self) -> str:
+        """Path below a root."""
+        return self.path.name if self.line is None else f"{CHANNEL}/{self.line.subdir}/{self.path.name}"
 
 
 class Addition(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,116 +59,133 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
     out: Path
     """The root; what its pages list already stays listed."""
     staged: Sequence[StagedFile]
-    """New files, in a staging folder on the root's disk."""
+    """New files."""
     linked: Sequence[IndexFile] = ()
     """Files that its pages list as well: of another root, or that are there already."""
     links_page: bool = False
     """Whether it has a page with all files, ``index.html``, too."""
+    texts: Mapping[str, bytes] = {}
+    """Further pages: name -> content."""
+
+
+class RootChange(NamedTuple):
+    """How a root changes."""
+
+    root: Path
+    files: Sequence[tuple[Path, str]]
+    """Finished files, and where each goes below the root. They appear first."""
+    pages: Mapping[str, bytes]
+    """Path below the root -> content, in the order in which they appear."""
+    stale: Sequence[str] = ()
+    """What is to go afterwards: paths below the root."""
 
 
 @contextmanager
-def staging(out: Path) -> Iterator[Path]:
-    """A folder for unfinished files inside an output folder, which nobody else changes meanwhile. It goes afterwards.
+def staging(root: Path) -> Iterator[Path]:
+    """A folder for unfinished files inside an index root. It goes afterwards.
+
+    What killed commands left in the root goes first.
 
     Raises:
-        HostError: the output folder can't be made, locked or written to.
+        HostError: the root can't be made or written to.
     """
     with ExitStack() as stack:
         try:
-            out.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context((out / _LOCK).open("w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)  # as filelock does, without its 30 ms to import
-            for left in out.glob(f"{_STAGING}*"):  # of killed runs: who holds the lock is alone here
-                shutil.rmtree(left, ignore_errors=True)
-            temporary = tempfile.TemporaryDirectory(prefix=_STAGING, dir=out, ignore_cleanup_errors=True)
-            folder = stack.enter_context(temporary)
+            root.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(root, below=True)
+            folder = stack.enter_context(part_folder(root / "staging"))
         except OSError as error:
-            raise _unwritable(out, error) from error
-        yield Path(folder)
+            raise _unwritable(root, error) from error
+        yield folder
 
 
-def add_to_root(out: Path, staged: Sequence[StagedFile], *, durable: bool) -> tuple[Path, ...]:
-    """Move staged files into an index root and list the wheels and sdists among them on its pages.
-
-    Returns:
-        Where the files are now, in the order of ``staged``.
-
-    Raises:
-        PublishError, HostError: as :func:`add_to_roots`.
-    """
-    if staged:
-        add_to_roots([Addition(out=out, staged=staged)], scratch=staged[0].path.parent, durable=durable)
-    return tuple(out / file.folder / file.path.name for file in staged)
-
-
-def add_to_roots(additions: Sequence[Addition], *, scratch: Path, durable: bool) -> None:
+def add_to_roots(
+    roots: Sequence[Path], decide: Callable[[], Sequence[Addition]], *, durable: bool, note: Note
+) -> tuple[Path, ...]:
     """Move staged files into index roots and list them on their pages.
 
-    The files come first and front pages last, each whole. One that is there with the same content stays.
-
     Args:
-        additions: what each root gets.
-        scratch: staging folder on their disk.
-        durable: bring everything to the disk first, so that a loss of power takes nothing that looks finished.
+        roots: all that may change.
+        decide: says what each root gets. It is called when nobody else can change them any more.
+        durable: bring everything to the disk, so that a loss of power takes nothing that looks finished.
+        note: told whom this waits for, when it has to.
+
+    Returns:
+        Where the files are now, in the order of the additions.
 
     Raises:
-        PublishError: a file of the same name with other content is there. Nothing was changed then.
+        PublishError: a file of the same name with other content is there, or two roots are one folder. Nothing was
+            changed then.
         HostError: a folder can't be written to, or a page or file that is there can't be read.
     """
-    texts = [_texts(each) for each in additions]
-    moves = [(file.path, each.out / file.folder / file.path.name) for each in additions for file in each.staged]
-    out = additions[0].out
+    places: list[Path] = []
+
+    def changes(scratch: Mapping[Path, Path]) -> list[RootChange]:
+        additions = decide()
+        places.extend(each.out / file.place for each in additions for file in each.staged)
+        return [_change(each, scratch[each.out]) for each in additions]
+
+    change_roots(roots, changes, durable=durable, note=note)
+    return tuple(places)
+
+
+def change_roots(
+    roots: Sequence[Path],
+    decide: Callable[[Mapping[Path, Path]], Sequence[RootChange]],
+    *,
+    durable: bool,
+    note: Note,
+    report: Path | None = None,
+) -> None:
+    """Change index roots, all or none: files appear first and pages last, each whole.
+
+    Args:
+        roots: all that may change.
+        decide: says how, given a staging folder in each root. Called when nobody else can change the roots any more.
+        durable: bring everything to the disk, what pages name before the pages.
+        note: told whom this waits for, when it has to.
+        report: a file that no longer tells the truth once something changes; it goes first.
+
+    Raises:
+        PublishError: two roots are one folder. Nothing was changed then.
+        HostError: a folder can't be written to.
+    """
+    folders = list(dict.fromkeys(roots))
     try:
-        for order, (each, pages) in enumerate(zip(additions, texts, strict=True)):
-            for number, (name, data) in enumerate(pages.items()):
-                temporary = scratch / f".{order}.{number}.text"
-                temporary.write_bytes(data)
-                moves.append((temporary, each.out / name))
-        if durable:
-            for temporary, _ in moves:
-                _sync(temporary)
-        for folder in {target.parent for _, target in moves}:
-            folder.mkdir(parents=True, exist_ok=True)
-        for temporary, target in moves:
-            temporary.replace(target)
-        if durable:
-            for folder in {target.parent for _, target in moves}:
-                _sync(folder)
+        locked = [*folders, *([report.parent] if report else [])]
+        with folder_locks(locked, note), ExitStack() as stack:
+            scratch = {root: stack.enter_context(staging(root)) for root in folders}
+            changes = decide(scratch)
+            _refuse_one_folder(changes)
+            files = [(path, each.root / place) for each in changes for path, place in each.files]
+            pages = [page for each in changes for page in _write_pages(each, scratch[each.root])]
+            _prepare([*files, *pages], durable=durable)
+            if report is not None and (files or pages):
+                report.unlink(missing_ok=True)
+            for moves in (files, pages):
+                _move(moves, durable=durable)
+            for each in changes:
+                for path in each.stale:
+                    (each.root / path).unlink(missing_ok=True)
     except OSError as error:
-        raise _unwritable(out, error) from error
+        raise _unwritable(report.parent if report else folders[0], error) from error
 
 
-def _texts(addition: Addition) -> dict[str, bytes]:
-    """What a root gets beside the files: metadata of wheels, and all pages, the front page last."""
-    out, listed = addition.out, [file for file in addition.staged if file.is_listed]
+def write_beside_roots(path: Path, data: bytes, *, note: Note) -> None:
+    """Write another file into an output folder.
+
+    Raises:
+        HostError: the folder can't be written to.
+    """
     try:
-        there = listed_files(out)
-        present = [*there.values(), *_unlisted(out, addition.staged, there)]
+        with folder_locks([path.parent], note):
+            replace_file(path, data)
     except OSError as error:
-        message = f"can't be read: {error.strerror}"
-        raise HostError(Problem(file=str(error.filename or out), message=message)) from error
-    merged = merge_files(present, [*map(index_line, addition.staged), *addition.linked])
-    lines = [line for line in merged if line.filename.endswith((".whl", _SDIST))]
-    if not listed and not addition.linked:
-        return {}
-    pages = render_index(lines)
-    texts = {f"{file.path.name}.metadata": file.metadata for file in listed if file.metadata is not None}
-    texts |= {page: pages[page] for page in sorted(pages, key=lambda page: -page.count("/"))}
-    if addition.links_page:
-        _check_links_page(out / LINKS_PAGE)
-        texts[LINKS_PAGE] = render_links(lines)
-    return texts
-
-
-def _check_links_page(path: Path) -> None:
-    """Another tool's or the user's page stays."""
-    if path.exists() and not is_links_page(path.read_bytes()):
-        hint = "move it away, or choose another folder"
-        raise PublishError(Problem(file=str(path), message="is another page than the one with all files", hint=hint))
+        raise _unwritable(path, error) from error
 
 
 def index_line(file: StagedFile) -> IndexFile:
-    """What pages say of a file."""
+    """What pages say of a wheel or sdist."""
     return IndexFile(
         filename=file.path.name,
         size=file.size,
@@ -174,26 +195,77 @@ def index_line(file: StagedFile) -> IndexFile:
     )
 
 
-def listed_files(out: Path) -> dict[str, IndexFile]:
-    """What the pages of a root list and is there: file name -> line.
+def _change(addition: Addition, scratch: Path) -> RootChange:
+    """What an addition means, with the root as it is now."""
+    wheels = [each for each in addition.staged if each.metadata is not None or each.path.name.endswith(_SDIST)]
+    packages = [each.line for each in addition.staged if each.line is not None]
+    files = [(each.path, each.place) for each in addition.staged]
+    pages: dict[str, bytes] = {}
+    stale: tuple[str, ...] = ()
+    if wheels or addition.linked:
+        lines = [index_line(each) for each in wheels]
+        pages = wheel_pages(addition.out, lines, linked=addition.linked, links_page=addition.links_page)
+    if packages:
+        channel = channel_pages(addition.out, packages)
+        pages, stale = pages | channel.pages, channel.stale
+    for each in wheels:
+        if each.metadata is not None:
+            name = f"{each.path.name}.metadata"
+            (scratch / name).write_bytes(each.metadata)
+            files.append((scratch / name, name))
+    return RootChange(addition.out, files, pages | dict(addition.texts), stale)
 
-    Raises:
-        IntegrityError: a page can't be understood.
-        OSError: it can't be read.
-    """
-    found: dict[str, IndexFile] = {}
-    for page in sorted(out.glob("simple/*/index.json")):
-        lines = read_index(page.read_bytes(), file=str(page))
-        found |= {line.filename: line for line in lines if (out / line.path).exists()}
-    return found
+
+def _refuse_one_folder(changes: Sequence[RootChange]) -> None:
+    """Two roots of which one is a link to the other would overwrite each other's pages."""
+    known: dict[str, Path] = {}
+    for each in changes:
+        other = known.setdefault(os.path.realpath(each.root), each.root)
+        if other != each.root:
+            hint = "one of them is a link: make it a folder of its own"
+            raise PublishError(Problem(file=str(each.root), message=f"is the same folder as {other}", hint=hint))
 
 
-def _unlisted(out: Path, staged: Iterable[StagedFile], listed: Iterable[str]) -> Iterator[IndexFile]:
-    """Files that lie where a staged one goes, though no page names them."""
-    for file in staged:
-        path = out / file.folder / file.path.name
-        if file.path.name not in listed and path.exists():
-            yield msgspec.structs.replace(index_line(file), sha256=digest_file(path))
+def _write_pages(change: RootChange, scratch: Path) -> Iterator[tuple[Path, Path]]:
+    """Write what differs from what is there; yields where it is, and where it goes."""
+    for path, data in change.pages.items():
+        target = change.root / path
+        if target.exists() and target.read_bytes() == data:
+            continue
+        temporary = scratch / path
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        yield temporary, target
+
+
+def _prepare(moves: Sequence[tuple[Path, Path]], *, durable: bool) -> None:
+    for temporary, target in moves:
+        temporary.chmod(0o644)
+        if durable:
+            _sync(temporary)
+        target.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _move(moves: Sequence[tuple[Path, Path]], *, durable: bool) -> None:
+    for temporary, target in moves:
+        try:
+            temporary.replace(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _move_across(temporary, target)
+    if durable:
+        for folder in {target.parent for _, target in moves}:
+            sync_folder(folder)
+
+
+def _move_across(temporary: Path, target: Path) -> None:
+    """Move a file to another disk, as a root that is a link may lie on one."""
+    with part_folder(target) as beside:
+        copy = beside / target.name
+        shutil.copy(temporary, copy)
+        _sync(copy)
+        copy.replace(target)
 
 
 def _sync(path: Path) -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.app import planning
-from axletree.app.publish import output_lock
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
 from axletree.core.events import StageFinished
 from axletree.core.values import canonical_json
 from axletree.execute.stage import log_file
-from axletree.host.files import replace_file, write_beside
+from axletree.host.files import appearing, replace_file
+from axletree.host.folder_lock import folder_locks
 from axletree.host.processes import is_alive, myself
 from axletree.plan.keys import resolve_plan
 from axletree.plan.ledger import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from axletree.core.events import Event
     from axletree.core.values import Key, StageId
     from axletree.execute.driver import Result
+    from axletree.host.folder_lock import Note
     from axletree.recipe.model import Recipe
     from axletree.store.store import Store
 
@@ -56,8 +57,8 @@ _GOOD = frozenset({"done", "cached"})
 class Keeper:
     """Writes what becomes of the variants of one run."""
 
-    def __init__(self, prepared: Prepared, store: Store, out: Path) -> None:
-        """Say that the run's variants are being built.
+    def __init__(self, prepared: Prepared, store: Store, out: Path, *, note: Note) -> None:
+        """Say that the run's variants are being built; ``note`` is told whom this waits for, when it has to.
 
         Raises:
             IntegrityError: the folder's ledger can't be read.
@@ -66,6 +67,7 @@ class Keeper:
         self.prepared = prepared
         self.store = store
         self.out = out
+        self.note = note
         self.began_at = time.time()
         self.keys = predicted_keys(prepared)
         self._run = _this_run()
@@ -176,24 +178,14 @@ class Keeper:
     def _write_log(self, variant: str) -> str:
         """Put the logs of a variant's stages together, those of other runs as far as the store still has them."""
         path = self.out / LOGS / f"{variant.replace('/', '_')}.log"
-        try:
-            temporary = write_beside(path, b"")
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        try:
-            with temporary.open("wb") as whole:
-                for stage in self._stages(variant):
-                    event = self._ended.get(stage)
-                    if event is None or event.key is None:
-                        continue
-                    whole.write(f"==== {stage}: {event.status}\n".encode())
-                    with suppress(FileNotFoundError), log_file(self.store, event.key).open("rb") as log:
-                        shutil.copyfileobj(log, whole)
-            temporary.replace(path)
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        with appearing(path) as temporary, temporary.open("wb") as whole:
+            for stage in self._stages(variant):
+                event = self._ended.get(stage)
+                if event is None or event.key is None:
+                    continue
+                whole.write(f"==== {stage}: {event.status}\n".encode())
+                with suppress(FileNotFoundError), log_file(self.store, event.key).open("rb") as log:
+                    shutil.copyfileobj(log, whole)
         return path.relative_to(self.out).as_posix()
 
     def _close(self, outcomes: Mapping[str, Outcome]) -> None:
@@ -203,7 +195,7 @@ class Keeper:
         name = _name(self.prepared.loaded.recipe)
         path = self.out / LEDGER
         try:
-            with output_lock(self.out):
+            with folder_locks([self.out], self.note):
                 ledger = read_ledger(self.out)
                 entries = ledger.recipes.get(name, {})
                 changed = change(entries)

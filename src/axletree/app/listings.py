@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from axletree.core.errors import HostError, Problem, PublishError
 from axletree.core.values import Digest
 from axletree.package.checksums import CHECKSUMS, merge_checksums, read_checksums, render_checksums
 from axletree.package.conda.repodata import (
@@ -23,7 +25,7 @@ from axletree.package.conda.repodata import (
     merge_channel,
     read_repodata,
 )
-from axletree.package.index import IndexFile, merge_files, read_index, render_index
+from axletree.package.index import IndexFile, is_links_page, merge_files, read_index, render_index, render_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from axletree.core.trees import Entry
     from axletree.store.store import Store
 
+LINKS_PAGE = "index.html"
+"""Name of the page with all files of a root, for ``--find-links``."""
 _PROJECT_PAGE = re.compile(r"simple/[^/]+/index\.json")
 _REPODATA_PAGE = re.compile(rf"{CHANNEL}/([^/]+)/{re.escape(REPODATA)}")
 
@@ -49,6 +53,15 @@ class Listing(NamedTuple):
     """Pages of other tools, which would hide what is new."""
 
 
+class ChannelPages(NamedTuple):
+    """What adding packages means for a channel."""
+
+    pages: dict[str, bytes]
+    """Path below the root -> content afterwards."""
+    stale: tuple[str, ...]
+    """Pages of other tools, which would hide what is new."""
+
+
 def listing(kind: str, root: Path, trees: Sequence[Sequence[Entry]], store: Store) -> Listing:
     """What a root will list.
 
@@ -60,7 +73,8 @@ def listing(kind: str, root: Path, trees: Sequence[Sequence[Entry]], store: Stor
 
     Raises:
         PublishError: a file of the same name with other content is there; names all of them.
-        IntegrityError: a page that is there can't be read.
+        IntegrityError: a page that is there makes no sense.
+        HostError: it can't be read.
     """
     entries = [entry for tree in trees for entry in tree]
     return {"index": _wheels, "channel": _channel, "archives": _archives}[kind](root, entries, store)
@@ -70,13 +84,36 @@ def listed(kind: str, root: Path) -> dict[str, str]:
     """What the pages of a root list and is there: path below the root -> SHA-256.
 
     Raises:
-        IntegrityError: a page can't be read.
+        IntegrityError: a page makes no sense.
+        HostError: it can't be read.
     """
     if kind == "index":
-        return {name: line.sha256 for name, line in _listed_wheels(root).items()}
-    if kind == "channel":
-        return {_place(line): line.sha256 for line in _listed_packages(root)}
-    return _listed_archives(root)
+        return {name: line.sha256 for name, line in listed_wheels(root).items()}
+    with _reading(root):
+        if kind == "channel":
+            return {_place(line): line.sha256 for line in _listed_packages(root)}
+        return _listed_archives(root)
+
+
+def is_whole(kind: str, root: Path) -> bool:
+    """Whether the pages of a root agree with each other: not where a writer was killed between two of them.
+
+    Raises:
+        IntegrityError: a page makes no sense.
+        HostError: it can't be read.
+    """
+    if kind == "index":
+        pages = wheel_pages(root, ())
+    elif kind == "channel":
+        with _reading(root):
+            subdirs = by_subdir(_listed_packages(root))
+        pages = {
+            path: data for subdir, files in subdirs.items() for path, data in index_files(files, subdir=subdir).items()
+        }
+    else:
+        return True  # there is one only
+    with _reading(root):
+        return all((root / path).exists() and (root / path).read_bytes() == data for path, data in pages.items())
 
 
 def digest(path: Path) -> Digest:
@@ -85,33 +122,112 @@ def digest(path: Path) -> Digest:
         return Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 
+def listed_wheels(root: Path) -> dict[str, IndexFile]:
+    """The wheels and sdists that the pages of a root list and that are there: file name -> line.
+
+    Raises:
+        IntegrityError: a page makes no sense.
+        HostError: it can't be read.
+    """
+    found: dict[str, IndexFile] = {}
+    with _reading(root):
+        for page in sorted(root.glob("simple/*/index.json")):
+            for line in read_index(page.read_bytes(), file=str(page)):
+                if (root / line.path).exists():
+                    found[line.filename] = line
+    return found
+
+
+def wheel_pages(
+    root: Path, fresh: Sequence[IndexFile], *, linked: Sequence[IndexFile] = (), links_page: bool = False
+) -> dict[str, bytes]:
+    """All pages of a root after wheels and sdists were added, in the order in which they must appear.
+
+    Args:
+        root: what its pages list already stays listed.
+        fresh: what is added.
+        linked: what lies elsewhere and is listed as well.
+        links_page: whether it gets a page with all files; one that it has is kept up to date in any case.
+
+    Raises:
+        PublishError: a file of the same name with other content is there, or another page under the name of ours.
+        IntegrityError: a page that is there makes no sense.
+        HostError: it can't be read.
+    """
+    there = listed_wheels(root)
+    with _reading(root):
+        lines = merge_files([*there.values(), *_unlisted_wheels(root, fresh, there)], [*fresh, *linked])
+        rendered = render_index(lines)
+        # JSON goes first: from there the next writer takes what is listed, wherever this one is killed.
+        order = sorted(rendered, key=lambda page: (-page.count("/"), page.endswith(".html")))
+        pages = {path: rendered[path] for path in order}
+        if _has_links_page(root / LINKS_PAGE, wanted=links_page):
+            pages[LINKS_PAGE] = render_links(lines)
+    return pages
+
+
+def channel_pages(root: Path, fresh: Sequence[ChannelFile]) -> ChannelPages:
+    """The pages that change in the channel of a root when conda packages are added.
+
+    Raises:
+        PublishError: a package of the same name with other content is there; names all of them.
+        IntegrityError: a page that is there makes no sense.
+        HostError: it can't be read.
+    """
+    with _reading(root):
+        there = list(_listed_packages(root))
+        known = {_place(line) for line in there}
+        unlisted = [
+            msgspec.structs.replace(line, record=line.record | {"sha256": digest(root / _place(line))})
+            for line in fresh
+            if _place(line) not in known and (root / _place(line)).exists()
+        ]
+        touched = {line.subdir for line in fresh} | {"noarch"}
+        pages: dict[str, bytes] = {}
+        for subdir, files in by_subdir(merge_channel([*there, *unlisted], fresh)).items():
+            new = not (root / CHANNEL / subdir / REPODATA).exists()
+            if subdir in touched and (new or any(line.subdir == subdir for line in fresh)):
+                pages |= index_files(files, subdir=subdir)
+    subdirs = sorted({line.subdir for line in fresh})
+    return ChannelPages(pages, tuple(f"{CHANNEL}/{subdir}/{name}" for subdir in subdirs for name in STALE))
+
+
+@contextmanager
+def _reading(root: Path) -> Iterator[None]:
+    """Say which file of a root can't be read."""
+    try:
+        yield
+    except OSError as error:
+        message = f"can't be read: {error.strerror}"
+        raise HostError(Problem(file=str(error.filename or root), message=message)) from error
+
+
+def _has_links_page(path: Path, *, wanted: bool) -> bool:
+    """Whether a root has, or is to have, a page with all files; another tool's or the user's page stays."""
+    if not path.exists():
+        return wanted
+    ours = is_links_page(path.read_bytes())
+    if wanted and not ours:
+        hint = "move it away, or choose another folder"
+        raise PublishError(Problem(file=str(path), message="is another page than the one with all files", hint=hint))
+    return ours
+
+
 def _wheels(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
     pages = [entry for entry in entries if _PROJECT_PAGE.fullmatch(entry.path)]
     fresh = [line for page in pages if page.blob for line in read_index(store.read_blob(page.blob), file=page.path)]
-    there = _listed_wheels(root)
-    lines = merge_files([*there.values(), *_unlisted_wheels(root, fresh, there)], fresh)
-    rendered = render_index(lines)
     shown = frozenset(line.filename for line in fresh)
     return Listing(
         shown=shown,
         files=shown | {entry.path for entry in entries if entry.path.endswith(".whl.metadata")},
-        pages={path: rendered[path] for path in sorted(rendered, key=lambda page: -page.count("/"))},
+        pages=wheel_pages(root, fresh),
     )
 
 
-def _listed_wheels(root: Path) -> dict[str, IndexFile]:
-    found: dict[str, IndexFile] = {}
-    for page in sorted(root.glob("simple/*/index.json")):
-        for file in read_index(page.read_bytes(), file=str(page)):
-            if (root / file.path).exists():
-                found[file.filename] = file
-    return found
-
-
 def _unlisted_wheels(root: Path, fresh: Iterable[IndexFile], there: Mapping[str, IndexFile]) -> Iterator[IndexFile]:
-    """Files that lie where a fresh one goes, though no page names them: somebody put them there by hand."""
+    """Files that lie where a fresh one goes, though no page names them: by hand, or of a writer that was killed."""
     for line in fresh:
-        path = root / line.filename
+        path = root / line.path
         if line.filename not in there and path.exists():
             yield msgspec.structs.replace(line, sha256=digest(path))
 
@@ -122,22 +238,9 @@ def _channel(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
         found = _REPODATA_PAGE.fullmatch(entry.path)
         if found is not None and entry.blob is not None:
             fresh += read_repodata(store.read_blob(entry.blob), subdir=found[1], file=entry.path)
-    there = list(_listed_packages(root))
-    known = {_place(line) for line in there}
-    unlisted = [
-        msgspec.structs.replace(line, record=line.record | {"sha256": digest(root / _place(line))})
-        for line in fresh
-        if _place(line) not in known and (root / _place(line)).exists()
-    ]
-    touched = {line.subdir for line in fresh} | {"noarch"}
-    pages: dict[str, bytes] = {}
-    for subdir, files in by_subdir(merge_channel([*there, *unlisted], fresh)).items():
-        new = not (root / CHANNEL / subdir / REPODATA).exists()
-        if subdir in touched and (new or any(line.subdir == subdir for line in fresh)):
-            pages |= index_files(files, subdir=subdir)
+    changed = channel_pages(root, fresh)
     shown = frozenset(map(_place, fresh))
-    stale = tuple(f"{CHANNEL}/{subdir}/{name}" for subdir in sorted({line.subdir for line in fresh}) for name in STALE)
-    return Listing(shown=shown, files=shown, pages=pages, stale=stale)
+    return Listing(shown=shown, files=shown, pages=changed.pages, stale=changed.stale)
 
 
 def _place(line: ChannelFile) -> str:
@@ -156,8 +259,9 @@ def _archives(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
     for entry in entries:
         if entry.path == CHECKSUMS and entry.blob is not None:
             fresh = merge_checksums(fresh, read_checksums(store.read_blob(entry.blob)))
-    there = _listed_archives(root)
-    unlisted = {name: digest(root / name) for name in fresh if name not in there and (root / name).exists()}
+    with _reading(root):
+        there = _listed_archives(root)
+        unlisted = {name: digest(root / name) for name in fresh if name not in there and (root / name).exists()}
     shown = frozenset(fresh)
     pages = {CHECKSUMS: render_checksums(merge_checksums(there | unlisted, fresh))}
     return Listing(shown=shown, files=shown, pages=pages)

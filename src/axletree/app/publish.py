@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-import filelock
 import msgspec
 
-from axletree.app.listings import digest, listed, listing
-from axletree.core.errors import HostError, IntegrityError
+from axletree.app.index_root import RootChange, change_roots
+from axletree.app.listings import digest, is_whole, listed, listing
+from axletree.core.errors import AxletreeError, HostError
 from axletree.core.values import Digest
-from axletree.host.files import PART, replace_file, write_beside
+from axletree.host.files import remove_leftovers
 from axletree.plan.actions.listing import ListingFacts
 from axletree.plan.actions.spec import facts_of
 from axletree.store.blobs import CHUNK, copy_hashed, lost_blobs, set_aside
-from axletree.store.disk import sync_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from io import FileIO
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.core.records import StageRecord
     from axletree.core.trees import Entry
+    from axletree.host.folder_lock import Note
     from axletree.store.store import Store
 
 OUT = Path("dist")
 """Where results go unless somebody says otherwise."""
 REPORT = "report.html"
 """Name of the report in the output folder."""
-_LOCK = ".axletree.lock"
 
 
 class PublishedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,36 +43,33 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was put there now."""
 
 
-def output_lock(out: Path) -> filelock.BaseFileLock:
-    """The lock of an output folder: whoever holds it is alone in changing what lies there."""
-    return filelock.FileLock(out / _LOCK)
-
-
 def check_writable(out: Path) -> None:
     """Make the output folder and see that it can be written to: better now than after an hour of compiling.
 
-    What a killed run was writing into it is removed.
+    What killed runs were writing into it is removed; what runs beside this one write is not.
 
     Raises:
         HostError: it can't.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out), output_lock(out):
-            _remove_leftovers(out)
+        with tempfile.TemporaryFile(dir=out):
+            remove_leftovers(out, below=True)
     except OSError as error:
         raise HostError(
             f"cannot write to the output folder {out}: {error.strerror}", hint="choose another one with --out"
         ) from error
 
 
-def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[PublishedFile, ...]:
+def publish(
+    out: Path, records: Sequence[StageRecord], store: Store, *, note: Note = lambda _: None
+) -> tuple[PublishedFile, ...]:
     """Merge the trees of index stages into the roots below ``out``.
 
     All is written beside its place first, so a full disk changes nothing. Then the files appear, each whole: packages,
     then the pages that name them, the front page last. So a client that reads meanwhile sees the index as it was or as
     it will be, also after a loss of power: no page lasts before the files that it names. A file that is there with
-    the same content stays.
+    the same content stays. ``note`` is told whom this waits for, when it has to.
 
     Raises:
         CorruptBlob: a package in the store is damaged; nothing was changed then.
@@ -85,78 +79,49 @@ def publish(out: Path, records: Sequence[StageRecord], store: Store) -> tuple[Pu
     if _up_to_date(out, records):
         return tuple(dict.fromkeys(file for record in records for file in _standing(record)))
     published: list[PublishedFile] = []
-    files: list[tuple[Path, Path]] = []
-    pages: list[tuple[Path, Path]] = []
-    try:
-        with output_lock(out):
-            roots = dict.fromkeys(_listing_facts(record).root for record in records)
-            _remove_leftovers(*(out / root for root in roots))
-            merges = [_Merge(out, root, kind, same, store) for (root, kind), same in _together(records).items()]
-            for merge in merges:
-                published += merge.prepare_files(files)
-                merge.prepare_pages(pages)
-            if files or pages:  # the report there is of something else; a kill must not make it look like ours
-                (out / REPORT).unlink(missing_ok=True)
-            for placing in (files, pages):
-                for temporary, target in placing:
-                    temporary.replace(target)
-                sync_folders({target.parent for _, target in placing})
-            for merge in merges:
-                merge.remove_stale()
-    except OSError as error:
-        what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-        raise HostError(f"cannot publish to {out}: {what}", hint="make room there, or choose another --out") from error
-    finally:
-        for temporary, _ in (*files, *pages):
-            temporary.unlink(missing_ok=True)
+
+    def decide(scratch: Mapping[Path, Path]) -> list[RootChange]:
+        together = _together(out, records)
+        merges = [_Merge(out, root, kind, same, store) for (root, kind), same in together.items()]
+        changes = [merge.change(scratch[merge.root]) for merge in merges]  # only once nothing is refused
+        published.extend(file for merge in merges for file in merge.published)
+        return changes
+
+    roots = [root for root, _ in _together(out, records)]
+    # The report there is of something else; a kill must not make it look like ours.
+    change_roots(roots, decide, durable=True, note=note, report=out / REPORT)
     return tuple(published)
 
 
-def _together(records: Iterable[StageRecord]) -> dict[tuple[str, str], list[StageRecord]]:
-    """Records by root and kind."""
-    found: dict[tuple[str, str], list[StageRecord]] = {}
+def _together(out: Path, records: Iterable[StageRecord]) -> dict[tuple[Path, str], list[StageRecord]]:
+    """Records by root and kind; two paths of which one is a link to the other are one root."""
+    roots: dict[str, Path] = {}
+    found: dict[tuple[Path, str], list[StageRecord]] = {}
     for record in records:
         facts = _listing_facts(record)
-        found.setdefault((facts.root, facts.kind), []).append(record)
+        path = out / facts.root
+        root = roots.setdefault(os.path.realpath(path), path)
+        found.setdefault((root, facts.kind), []).append(record)
     return found
-
-
-def _remove_leftovers(*folders: Path) -> None:
-    """Remove what killed runs did not finish. Whoever holds the lock of the output folder is alone in it."""
-    for folder in folders:
-        for pattern in ("", "simple/", "simple/*/", "conda/*/"):
-            for path in folder.glob(f"{pattern}.*{PART}"):
-                path.unlink()
-
-
-def put_beside_index(path: Path, data: bytes) -> None:
-    """Write another file into the output folder.
-
-    Raises:
-        HostError: the folder cannot be written, or its disk is full.
-    """
-    try:
-        with output_lock(path.parent):
-            replace_file(path, data)
-    except OSError as error:
-        raise HostError(
-            f"cannot write {path}: {error.strerror}", hint="make room there, or choose another --out"
-        ) from error
 
 
 def _up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
     """Whether the output folder holds what index stages made: by its own pages and by size, without hashing."""
+    whole: set[tuple[str, str]] = set()
     for record in records:
         facts = _listing_facts(record)
-        root = out / facts.root
+        root, kind = out / facts.root, facts.kind
         try:
-            there = listed(facts.kind, root)
-        except IntegrityError:
-            return False
-        for file in facts.files:
-            path = root / file.filename
-            if there.get(file.filename) != file.sha256 or path.stat().st_size != file.size:
+            there = listed(kind, root)
+            for file in facts.files:
+                path = root / file.filename
+                if there.get(file.filename) != file.sha256 or path.stat().st_size != file.size:
+                    return False
+            if (str(root), kind) not in whole and not is_whole(kind, root):
                 return False
+        except (AxletreeError, OSError):  # changed meanwhile, or something is wrong: who writes says what
+            return False
+        whole.add((str(root), kind))
     return True
 
 
@@ -175,75 +140,48 @@ def _standing(record: StageRecord) -> Iterator[PublishedFile]:
 class _Merge:
     """What publishing the trees of one kind for one index root would change."""
 
-    def __init__(self, out: Path, root: str, kind: str, records: Sequence[StageRecord], store: Store) -> None:
+    def __init__(self, out: Path, root: Path, kind: str, records: Sequence[StageRecord], store: Store) -> None:
         """Read what is there and what comes.
 
         Raises:
             PublishError: a file of the same name with other content is there; names all of them.
         """
         self.out = out
-        self.root = out / root
+        self.root = root
         self.store = store
         trees = [store.get_tree(record.tree).entries for record in records]
         self.listing = listing(kind, self.root, trees, store)
         self.entries = {entry.path: entry for tree in trees for entry in tree}
+        self.published: list[PublishedFile] = []
 
-    def prepare_files(self, placing: list[tuple[Path, Path]]) -> list[PublishedFile]:
-        """Write new files beside their places and note where they go; returns all that were built."""
-        published: list[PublishedFile] = []
+    def change(self, scratch: Path) -> RootChange:
+        """Copy what is new into a staging folder, and note all that was built as published."""
+        files: list[tuple[Path, str]] = []
         for path in sorted(self.listing.files):
             entry = self.entries[path]
-            fresh = self._prepare(entry, placing)
+            assert entry.blob is not None  # noqa: S101 (what was built is a file)
+            fresh = not self._is_there(entry)
+            if fresh:
+                files.append((_copy(self.store, entry.blob, scratch / path), path))
             if path in self.listing.shown:
-                assert entry.blob is not None  # noqa: S101 (what was built is a file)
                 place = (self.root / path).relative_to(self.out).as_posix()
-                published.append(PublishedFile(path=place, size=entry.size, sha256=entry.blob, fresh=fresh))
-        return published
+                self.published.append(PublishedFile(path=place, size=entry.size, sha256=entry.blob, fresh=fresh))
+        return RootChange(self.root, files, self.listing.pages, self.listing.stale)
 
-    def prepare_pages(self, placing: list[tuple[Path, Path]]) -> None:
-        """Write changed pages beside their places and note where they go, the front page last."""
-        for path, data in self.listing.pages.items():
-            target = self.root / path
-            if not target.exists() or target.read_bytes() != data:
-                placing.append((write_beside(target, data), target))
-
-    def remove_stale(self) -> None:
-        """Remove indexes of other tools that do not name what was added."""
-        for path in self.listing.stale:
-            (self.root / path).unlink(missing_ok=True)
-
-    def _prepare(self, entry: Entry, placing: list[tuple[Path, Path]]) -> bool:
-        assert entry.blob is not None  # noqa: S101 (only files are placed)
+    def _is_there(self, entry: Entry) -> bool:
         target = self.root / entry.path
-        same_size = target.exists() and target.stat().st_size == entry.size
-        if same_size and digest(target) == entry.blob:
-            return False
-        placing.append((_copy_beside(self.store, entry.blob, target), target))
-        return True
+        return target.exists() and target.stat().st_size == entry.size and digest(target) == entry.blob
 
 
-def _copy_beside(store: Store, digest: Digest, target: Path) -> Path:
-    """Write a content of the store to a temporary file beside a target, checked on the way and never all in memory."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=PART, dir=target.parent)
-    temporary = Path(name)
+def _copy(store: Store, digest: Digest, copy: Path) -> Path:
+    """Copy a content of the store, checked on the way and never all in memory."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with os.fdopen(handle, "wb", buffering=0) as copy:
-            _copy_checked(store, digest, copy)
-            os.fsync(copy.fileno())
-        temporary.chmod(0o644)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def _copy_checked(store: Store, digest: Digest, copy: FileIO) -> None:
-    try:
-        with store.blob_path(digest).open("rb", buffering=0) as source:
-            found, _ = copy_hashed(source.fileno(), copy.fileno(), memoryview(bytearray(CHUNK)))
+        with store.blob_path(digest).open("rb", buffering=0) as source, copy.open("wb", buffering=0) as target:
+            found, _ = copy_hashed(source.fileno(), target.fileno(), memoryview(bytearray(CHUNK)))
     except FileNotFoundError:
         raise lost_blobs(store, (digest,)) from None
     if found != digest:
         set_aside(store, digest)
         raise lost_blobs(store, (digest,))
+    return copy

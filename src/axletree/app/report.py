@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.app.publish import REPORT, put_beside_index
+from axletree.app.index_root import write_beside_roots
+from axletree.app.publish import REPORT
 from axletree.host import machine
 from axletree.view.report import render_report
 from axletree.view.report_data import report_data
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
 
     from axletree.app.build import Built
     from axletree.core.records import StageRecord
+    from axletree.host.folder_lock import Note
 
 
-def write_report(built: Built, out: Path) -> Path:
-    """Write ``report.html`` and return its path.
+def write_report(built: Built, out: Path, *, note: Note) -> Path:
+    """Write ``report.html`` and return its path; ``note`` is told whom this waits for, when it has to.
 
     Raises:
         HostError: the folder cannot be written, or its disk is full.
@@ -39,7 +41,7 @@ def write_report(built: Built, out: Path) -> Path:
         install=built.install,
     )
     path = out / REPORT
-    put_beside_index(path, render_report(data).encode())
+    write_beside_roots(path, render_report(data).encode(), note=note)
     return path
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.host.archive import WheelFile
+    from axletree.host.folder_lock import Note
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.machines import HostFiles
     from axletree.package.sdk.manifest import Manifest
@@ -124,7 +125,13 @@ class _Wheel(NamedTuple):
 
 
 def build_sdk(
-    manifest: Manifest, entries: Sequence[Entry], request: SdkRequest, *, out: Path, environ: Mapping[str, str]
+    manifest: Manifest,
+    entries: Sequence[Entry],
+    request: SdkRequest,
+    *,
+    out: Path,
+    environ: Mapping[str, str],
+    note: Note = lambda _: None,
 ) -> SdkReport:
     """Build all packages into an index root: all of them and its pages, or nothing.
 
@@ -134,6 +141,7 @@ def build_sdk(
         request: version, compression.
         out: the root; made if it is not there.
         environ: may name a compiler (``CC``) and a platform tag (``PREFIX_WHEEL_PLATFORM_TAG``).
+        note: told whom this waits for, when somebody else writes into the index root.
 
     Raises:
         UsageError: no version, or none that PEP 440 knows; no platform tag, or one for other machines.
@@ -149,22 +157,17 @@ def build_sdk(
     plan = plan_sdk(manifest, known, version=version)
     sdk = describe_sdk(manifest, known, plan, version=version)
     contents = Contents(environ)
-    platform = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG") or None
-    _check_platform(platform, host.machine)
+    platform = _checked_platform(manifest, request, environ, host.machine)
     with staging(out) as folder:
-        wheels = [
-            *(_runtime_wheel(manifest, each, known, contents, platform) for each in plan.packages),
-            *_devel_wheel(manifest, plan, known, contents, platform, request.epoch),
-            _selector_wheel(manifest, sdk),
-        ]
-        order = check_release(out, sdk, request.selector, [wheel.metadata for wheel in wheels])
-        if request.selector == "sdist":
-            wheels.pop()
-        written = [(wheel, _write(folder, wheel, request)) for wheel in wheels]
+        wheels = [*_packages(manifest, plan, known, contents, platform, request.epoch), _selector_wheel(manifest, sdk)]
+        described = [wheel.metadata for wheel in wheels]
+        check_release(out, sdk, request.selector, described)  # better now than when all is packed
+        chosen = wheels[:-1] if request.selector == "sdist" else wheels
+        written = [(wheel, _write(folder, wheel, request)) for wheel in chosen]
         staged = [_staged(file) for _, file in written]
         made = selector_sdist(manifest, sdk, runtime_modules(), epoch=request.epoch)
         sdist = stage_sdist(folder, made) if request.selector != "wheel" else None
-        place_sdk(out, request.selector, staged, sdist, dist=sdk.dist, scratch=folder)
+        order = place_sdk(out, request.selector, staged, sdist, sdk=sdk, metadata=described, note=note)
     return SdkReport(
         sdk=sdk.sdk,
         version=version,
@@ -199,7 +202,11 @@ def _version(manifest: Manifest, request: SdkRequest) -> str:
         raise UsageError(Problem(key=repr(text), message="is no version that installers order (PEP 440)")) from None
 
 
-def _check_platform(tag: str | None, machine: str | None) -> None:
+def _checked_platform(
+    manifest: Manifest, request: SdkRequest, environ: Mapping[str, str], machine: str | None
+) -> str | None:
+    """The platform tag that was asked for."""
+    tag = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG") or None
     policies = read_policies()
     for each in tag.split(".") if tag is not None else ():
         found = parse_platform(each, policies)
@@ -208,6 +215,7 @@ def _check_platform(tag: str | None, machine: str | None) -> None:
             raise UsageError(Problem(key=repr(tag), message="is no platform tag of Linux", hint=hint))
         if machine is not None and found.machine != machine:
             raise UsageError(Problem(key=repr(tag), message=f"is for {found.machine}, and the SDK is for {machine}"))
+    return tag
 
 
 def _known(
@@ -230,6 +238,15 @@ def _known(
         selection=selection,
         promised=promised_libraries(host.facts, read_policies(), host.machine),
     )
+
+
+def _packages(
+    manifest: Manifest, plan: SdkPlan, known: Known, contents: Contents, platform: str | None, epoch: int
+) -> Iterator[_Wheel]:
+    """What the selector chooses from."""
+    for each in plan.packages:
+        yield _runtime_wheel(manifest, each, known, contents, platform)
+    yield from _devel_wheel(manifest, plan, known, contents, platform, epoch)
 
 
 def _runtime_wheel(

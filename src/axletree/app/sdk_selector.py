@@ -14,9 +14,10 @@ from axletree.package.sdk.release import check_flavour, check_pins, distribution
 from axletree.package.sdk.wheels import REQUIRES_PYTHON
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from axletree.host.folder_lock import Note
     from axletree.package.sdk.release import Flavour
     from axletree.package.sdk.selector import SelectorSdist
     from axletree.package.sdk.shipped import SdkFile
@@ -87,30 +88,53 @@ def stage_sdist(folder: Path, made: SelectorSdist) -> StagedFile:
 
 
 def place_sdk(
-    out: Path, selector: Selector, wheels: list[StagedFile], sdist: StagedFile | None, *, dist: str, scratch: Path
-) -> None:
+    out: Path,
+    selector: Selector,
+    wheels: list[StagedFile],
+    sdist: StagedFile | None,
+    *,
+    sdk: SdkFile,
+    metadata: Sequence[Metadata],
+    note: Note,
+) -> tuple[str, ...]:
     """Move all packages of an SDK into their roots, and list them.
+
+    What :func:`check_release` says is asked for again, of the roots as they are when nobody else writes into them.
 
     Args:
         out: the root.
         selector: flavours.
         wheels: all wheels.
         sdist: the selector as an sdist; None where that is not wanted.
-        dist: the selector.
-        scratch: the staging folder.
+        sdk: what the packages are of.
+        metadata: of all wheels, the selector's with all extras included.
+        note: told whom this waits for, when it has to.
+
+    Returns:
+        Notes about what is there then.
 
     Raises:
-        PublishError: a file of the same name with other content is there. Nothing was changed then.
+        IntegrityError: a wheel requires a package that will not be there.
+        PublishError: a file of the same name with other content is there, or the other flavour of the selector. Nothing
+            was changed then.
         HostError: the folder can't be written to.
     """
-    if sdist is None or selector == "sdist":
-        everything = [*wheels, *([sdist] if sdist else [])]
-        add_to_roots([Addition(out=out, staged=everything, links_page=True)], scratch=scratch, durable=True)
-        return
-    lines = (index_line(each) for each in wheels)
-    linked = [msgspec.structs.replace(line, folder="..") for line in lines if line.project != dist]
-    other = Addition(out=out / AT_INSTALL, staged=[sdist], linked=linked, links_page=True)
-    add_to_roots([Addition(out=out, staged=wheels, links_page=True), other], scratch=scratch, durable=True)
+    notes: tuple[str, ...] = ()
+
+    def decide() -> list[Addition]:
+        nonlocal notes
+        notes = check_release(out, sdk, selector, metadata)
+        if sdist is None or selector == "sdist":
+            everything = [*wheels, *([sdist] if sdist else [])]
+            return [Addition(out=out, staged=everything, links_page=True)]
+        lines = (index_line(each) for each in wheels)
+        linked = [msgspec.structs.replace(line, folder="..") for line in lines if line.project != sdk.dist]
+        other = Addition(out=out / AT_INSTALL, staged=[sdist], linked=linked, links_page=True)
+        return [Addition(out=out, staged=wheels, links_page=True), other]
+
+    roots = [out, out / AT_INSTALL] if selector == "both" else [out]
+    add_to_roots(roots, decide, durable=True, note=note)
+    return notes
 
 
 def _names(root: Path) -> list[str]:

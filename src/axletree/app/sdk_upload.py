@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import shutil
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote
@@ -12,12 +13,12 @@ from urllib.parse import quote
 import msgspec
 from packaging.version import Version
 
-from axletree.app.index_root import Addition, StagedFile, add_to_roots, index_line, listed_files, staging
+from axletree.app.index_root import Addition, StagedFile, add_to_roots, index_line, staging
+from axletree.app.listings import listed_wheels
 from axletree.app.sdk_selector import AT_INSTALL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem, PublishError, UsageError
 from axletree.host.archive import digest_file, write_wheel_file
-from axletree.host.files import replace_file
 from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.built import BuiltFile, read_built, selector_file
 from axletree.host.wheels import open_wheel
@@ -39,8 +40,9 @@ from axletree.package.wheel.repack import packed_members
 from axletree.package.wheel.writer import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from axletree.host.folder_lock import Note
     from axletree.package.index import IndexFile
     from axletree.package.sdk.release import Flavour
     from axletree.package.sdk.shipped import SdkFile
@@ -115,12 +117,15 @@ class _Root(NamedTuple):
     """What its selector knows; None where it has none."""
 
 
-def upload_sdk(request: UploadRequest, *, instructions: Callable[[UploadReport], str]) -> UploadReport:
+def upload_sdk(
+    request: UploadRequest, *, instructions: Callable[[UploadReport], str], note: Note = lambda _: None
+) -> UploadReport:
     """Put the packages of an index root into a store: all of them, their pages and instructions, or nothing.
 
     Args:
         request: what and where to.
         instructions: the text of the file that says how to install them.
+        note: told whom this waits for, when somebody else writes into the same indexes.
 
     Raises:
         UsageError: a name is none, the store is no folder, or there is no selector.
@@ -136,15 +141,31 @@ def upload_sdk(request: UploadRequest, *, instructions: Callable[[UploadReport],
     place = store.absolute() / folder
     built, sdists = _read_source(request.source)
     _check_platform(request.platform, built)
-    if request.dry_run:
-        with tempfile.TemporaryDirectory() as temporary:
-            return _upload(request, folder, place, built, sdists, scratch=Path(temporary))
-    with staging(place) as scratch:
-        report = _upload(request, folder, place, built, sdists, scratch=scratch)
-        text = instructions(report).encode()
-        if not (place / INSTALL).exists() or (place / INSTALL).read_bytes() != text:
-            replace_file(place / INSTALL, text)
-    return report
+    with ExitStack() as stack:
+        if request.dry_run:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        else:
+            scratch = stack.enter_context(staging(place))
+        roots = _roots(built, sdists, scratch, per_family=request.per_family)
+        notes = ("the selector as an sdist is left out: it chooses among families",) if _drops(request, sdists) else ()
+        if request.dry_run:
+            return _report(request, folder, place, roots, _states(place, roots), notes)
+        report: UploadReport | None = None
+
+        def decide() -> list[Addition]:
+            nonlocal report
+            states = _states(place, roots)
+            report = _report(request, folder, place, roots, states, notes)
+            texts = {INSTALL: instructions(report).encode()}
+            return [*_additions(place, roots, states, scratch), Addition(out=place, staged=(), texts=texts)]
+
+        add_to_roots([*(place / root.folder for root in roots), place], decide, durable=True, note=note)
+        assert report is not None  # noqa: S101 (it was decided)
+        return report
+
+
+def _drops(request: UploadRequest, sdists: Sequence[BuiltFile]) -> bool:
+    return request.per_family and bool(sdists)
 
 
 def _read_source(source: Path) -> tuple[tuple[BuiltFile, ...], tuple[BuiltFile, ...]]:
@@ -182,7 +203,7 @@ def _check_platform(platform: str, built: Iterable[BuiltFile]) -> None:
 
 def _check_listed(root: Path, files: Iterable[BuiltFile]) -> None:
     """Packages are what the pages beside them say."""
-    listed = _listing(root)
+    listed = listed_wheels(root)
     problems = [
         Problem(file=str(each.path), message="is not what its index says: it was changed or damaged since it was built")
         for each in files
@@ -192,36 +213,32 @@ def _check_listed(root: Path, files: Iterable[BuiltFile]) -> None:
         raise IntegrityError(*problems)
 
 
-def _listing(root: Path) -> dict[str, IndexFile]:
-    try:
-        return listed_files(root)
-    except OSError as error:
-        message = f"can't be read: {error.strerror}"
-        raise HostError(Problem(file=str(error.filename or root), message=message)) from error
+def _roots(built: Sequence[BuiltFile], sdists: Sequence[BuiltFile], scratch: Path, *, per_family: bool) -> list[_Root]:
+    """The index roots of an upload."""
+    if per_family:
+        return _family_roots(built, scratch)
+    root = _Root("", tuple(built), (), _newest(built))
+    if sdists:
+        others = [each for each in built if each.sdk is None]
+        return [root, _Root(AT_INSTALL, tuple(sdists), _links(others, ".."), _newest(sdists))]
+    return [root]
 
 
-def _upload(
+def _states(place: Path, roots: Iterable[_Root]) -> dict[str, dict[str, bool]]:
+    """Which files of each root are there already."""
+    return {root.folder: {each.path.name: _state(place / root.folder, each) for each in root.files} for root in roots}
+
+
+def _report(
     request: UploadRequest,
     folder: str,
     place: Path,
-    built: Sequence[BuiltFile],
-    sdists: Sequence[BuiltFile],
-    *,
-    scratch: Path,
+    roots: Sequence[_Root],
+    states: Mapping[str, Mapping[str, bool]],
+    notes: tuple[str, ...],
 ) -> UploadReport:
-    notes: tuple[str, ...] = ()
-    if request.per_family:
-        roots = _family_roots(built, scratch)
-        notes = ("the selector as an sdist is left out: it chooses among families",) if sdists else ()
-    else:
-        roots = [_Root("", tuple(built), (), _newest(built))]
-        if sdists:
-            others = [each for each in built if each.sdk is None]
-            roots.append(_Root(AT_INSTALL, tuple(sdists), _links(others, ".."), _newest(sdists)))
-    states = {root.folder: {each.path.name: _state(place / root.folder, each) for each in root.files} for root in roots}
-    if not request.dry_run:
-        _place(place, roots, states, scratch)
     base = (redact(request.url) if request.url else place.parents[2].as_uri()).rstrip("/")
+    built = [each for root in roots for each in root.files]
     files = (
         UploadedFile(
             path="/".join(part for part in (folder, root.folder, each.path.name) if part),
@@ -258,10 +275,13 @@ def _state(root: Path, file: BuiltFile) -> bool:
         message = f"is in the store with other content (sha256 {found[:16]}..., now {file.sha256[:16]}...)"
         hint = "choose another --run-id, --artifact-group or version"
         raise PublishError(Problem(file=str(target), message=message, hint=hint))
-    return file.path.name in _listing(root)
+    return file.path.name in listed_wheels(root)
 
 
-def _place(place: Path, roots: Sequence[_Root], states: dict[str, dict[str, bool]], scratch: Path) -> None:
+def _additions(
+    place: Path, roots: Sequence[_Root], states: Mapping[str, Mapping[str, bool]], scratch: Path
+) -> list[Addition]:
+    """What each root gets: copies of what it has not yet."""
     additions = []
     for number, root in enumerate(roots):
         new = [each for each in root.files if not states[root.folder][each.path.name]]
@@ -269,7 +289,7 @@ def _place(place: Path, roots: Sequence[_Root], states: dict[str, dict[str, bool
         staged = [_copy(each, scratch / f"{number}") for each in new]
         linked = (*root.linked, *_links(there, ""))
         additions.append(Addition(out=place / root.folder, staged=staged, linked=linked, links_page=True))
-    add_to_roots(additions, scratch=scratch, durable=True)
+    return additions
 
 
 def _copy(file: BuiltFile, folder: Path) -> StagedFile:

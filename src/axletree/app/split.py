@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.app.index_root import StagedFile, add_to_root, staging
+from axletree.app.index_root import Addition, StagedFile, add_to_roots, staging
 from axletree.app.installing import Root, offers_of
 from axletree.app.shipped import recipes_folder
 from axletree.binary.zip.records import EARLIEST
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from axletree.app.split_conda import CondaParts
     from axletree.host.archive import WheelFile
+    from axletree.host.folder_lock import Note
     from axletree.package.split.plan import Part, SplitPlan
     from axletree.package.split.source import SplitSource
 
@@ -60,6 +61,7 @@ def split_wheel(
     verify: bool = True,
     dry_run: bool = False,
     epoch: int = EARLIEST,
+    note: Note = lambda _: None,
 ) -> SplitOutcome:
     """Split a wheel.
 
@@ -72,6 +74,7 @@ def split_wheel(
             before it is published.
         dry_run: only plan; nothing is written.
         epoch: date of the members.
+        note: told whom this waits for, when somebody else writes into the index root.
 
     Raises:
         IntegrityError: the wheel is damaged, the rules do not fit it, or the parts do not work together.
@@ -96,9 +99,7 @@ def split_wheel(
             conda = _write_conda(folder, plan, source, epoch)
             staged += conda.staged
             report = msgspec.structs.replace(report, conda=conda.report, notes=(*report.notes, *conda.notes))
-        paths = add_to_root(out, staged, durable=verify)
-        if "conda" in formats:
-            report = msgspec.structs.replace(report, notes=(*report.notes, *_index_conda(out)))
+        paths = add_to_roots([out], lambda: [Addition(out=out, staged=staged)], durable=verify, note=note)
     wheels = [path for path in paths if path.suffix == ".whl"]
     return SplitOutcome(report=report, files=paths, install=_install(out, wheels) if wheels else ())
 
@@ -187,17 +188,6 @@ def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int)
     from axletree.app.split_conda import write_conda_parts  # noqa: PLC0415 (only who wants them pays for the import)
 
     return write_conda_parts(folder, plan, platform=source.name.platform, epoch=epoch, environ=os.environ)
-
-
-def _index_conda(out: Path) -> tuple[str, ...]:
-    """Index the channel; a note where that can't be done."""
-    from axletree.app.split_conda import CHANNEL  # noqa: PLC0415
-    from axletree.host.conda_index import index_channel  # noqa: PLC0415
-
-    channel = out / CHANNEL
-    if index_channel(channel):
-        return ()
-    return (f"conda: the channel has no index yet: run `conda index {channel}`, or `pip install 'py-rattler>=0.20'`",)
 
 
 def _prove(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from axletree.app.index_root import StagedFile
 from axletree.core.errors import HostError
 from axletree.host.conda import write_conda_file
+from axletree.host.conda_channel import channel_line
 from axletree.host.conda_names import read_conda_names
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.interpreters import find_interpreter
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from axletree.package.conda.reader import CondaFacts
     from axletree.package.split.conda import CondaPart
     from axletree.package.split.plan import SplitPlan
-
-CHANNEL = "conda"
-"""The channel, below the output folder."""
 
 
 class CondaParts(NamedTuple):
@@ -64,12 +62,12 @@ def write_conda_parts(
         target, files = folder / package.subdir, (*part.files, *compiled)
         written = write_conda_file(target, package, files, epoch=epoch, threads=threads)
         facts.append(written.facts)
-        place = f"{CHANNEL}/{package.subdir}"
-        staged.append(StagedFile(path=written.path, size=written.size, sha256=written.sha256, folder=place))
+        file = StagedFile(path=written.path, size=written.size, sha256=written.sha256, line=channel_line(written))
+        staged.append(file)
         report.append(
             SplitConda(
                 name=package.name,
-                filename=f"{place}/{written.path.name}",
+                filename=file.place,
                 depends=package.depends,
                 constrains=package.constrains,
                 guessed=part.guessed,

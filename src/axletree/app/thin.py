@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from axletree.binary.source import Source
     from axletree.binary.zip.directory import ZipEntry
+    from axletree.host.folder_lock import Note
     from axletree.package.gpu.arch import Gpu
     from axletree.package.gpu.variant import Variant
 
@@ -119,7 +120,15 @@ class _Library(NamedTuple):
         return self.code.file.path
 
 
-def thin(path: Path, request: ThinRequest, *, out: Path | None, epoch: int = EARLIEST, threads: int = 1) -> ThinReport:
+def thin(
+    path: Path,
+    request: ThinRequest,
+    *,
+    out: Path | None,
+    epoch: int = EARLIEST,
+    threads: int = 1,
+    note: Note = lambda _: None,
+) -> ThinReport:
     """Thin a wheel, or a bare ELF file.
 
     Args:
@@ -128,6 +137,7 @@ def thin(path: Path, request: ThinRequest, *, out: Path | None, epoch: int = EAR
         out: folder for the results; ``None`` only says what they would be.
         epoch: date of the members of wheels.
         threads: how many compress at once.
+        note: told whom this waits for, when somebody else writes into the folder.
 
     Raises:
         UsageError: no such GPU, or the input holds no code for its maker.
@@ -136,11 +146,13 @@ def thin(path: Path, request: ThinRequest, *, out: Path | None, epoch: int = EAR
     """
     _gpus(request)  # what is no GPU is told before a large file is read
     if path.name.endswith(".whl"):
-        return _thin_wheel(path, request, out, epoch=epoch, threads=threads)
+        return _thin_wheel(path, request, out, epoch=epoch, threads=threads, note=note)
     return _thin_library(path, request, out)
 
 
-def _thin_wheel(path: Path, request: ThinRequest, out: Path | None, *, epoch: int, threads: int) -> ThinReport:
+def _thin_wheel(
+    path: Path, request: ThinRequest, out: Path | None, *, epoch: int, threads: int, note: Note
+) -> ThinReport:
     wheel = open_wheel(path)
     entries = {entry.name: entry for entry in wheel.entries if not entry.directory}
     files, unread = _read_members(wheel, entries, sample=out is None)
@@ -172,7 +184,8 @@ def _thin_wheel(path: Path, request: ThinRequest, out: Path | None, *, epoch: in
             )
             result = msgspec.structs.replace(result, file=str(written.path), size=written.size)
         results.append(result)
-    index = write_variant_index(out, wheel.name) if out is not None and any(result.label for result in results) else ""
+    labelled = any(result.label for result in results)
+    index = write_variant_index(out, wheel.name, note=note) if out is not None and labelled else ""
     return ThinReport(
         input=str(path),
         size=path.stat().st_size,

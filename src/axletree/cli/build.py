@@ -16,6 +16,7 @@ from axletree.app.planning import SOURCE_VARIABLE
 from axletree.app.publish import OUT
 from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
 from axletree.cli.ledger import build_command
+from axletree.cli.notes import say_aside
 from axletree.host.machine import memory
 from axletree.recipe.axes import exactly
 from axletree.store.layout import default_root
@@ -102,6 +103,7 @@ def command(
             environ=environ,
             emit=emit,
             tick=tick,
+            note=say_aside,
         )
     again = build_command(
         recipe,
@@ -173,7 +175,7 @@ def _close(built: Built, out: Path, *, as_json: bool, again: str) -> None:
     if not (built.untouched and report.exists()):
         from axletree.app.report import write_report  # noqa: PLC0415 (a run that does nothing needs no templates)
 
-        report = write_report(built, out)
+        report = write_report(built, out, note=say_aside)
     if not as_json:
         from axletree.view.summary import summary_lines  # noqa: PLC0415
 

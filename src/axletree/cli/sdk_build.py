@@ -11,12 +11,13 @@ import click
 import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.index_root import LINKS_PAGE
 from axletree.app.installing import offers_of
+from axletree.app.listings import LINKS_PAGE
 from axletree.app.sdk_build import SdkReport, SdkRequest, build_sdk
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_selector import Selector, sdist_root
 from axletree.binary.zip.deflate import LEVEL
+from axletree.cli.notes import say_aside
 from axletree.cli.sdk_explain import input_options
 from axletree.view.sdk_build import built_text
 from axletree.view.sdk_install import at_install_lines, wheel_lines
@@ -96,7 +97,7 @@ def build_command(
         threads=threads,
         selector=selector,
     )
-    report = build_sdk(described, read.entries, request, out=out, environ=os.environ)
+    report = build_sdk(described, read.entries, request, out=out, environ=os.environ, note=say_aside)
     if as_json:
         document = {"schema": 1, **msgspec.to_builtins(report), "notes": [*read.notes, *report.notes]}
         click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))

@@ -10,6 +10,7 @@ import msgspec
 
 from axletree.app.sdk_fetch import PLATFORMS
 from axletree.app.sdk_upload import INSTALL, UploadRequest, upload_sdk
+from axletree.cli.notes import say_aside
 from axletree.view.sdk_upload import install_page, uploaded_text
 
 _WIDEST = 120
@@ -59,7 +60,7 @@ def upload_command(
         url=url,
         dry_run=dry_run,
     )
-    report = upload_sdk(request, instructions=lambda report: install_page(report.indexes))
+    report = upload_sdk(request, instructions=lambda report: install_page(report.indexes), note=say_aside)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode({"schema": 1, **msgspec.to_builtins(report)}), indent=1))
         return 0

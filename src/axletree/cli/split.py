@@ -11,6 +11,7 @@ import msgspec
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.split import load_split_rules, split_wheel
+from axletree.cli.notes import say_aside
 from axletree.core.errors import HostError, Problem
 from axletree.core.units import format_bytes
 from axletree.host.files import replace_file
@@ -65,6 +66,7 @@ def command(
         verify=not no_verify,
         dry_run=dry_run,
         epoch=source_date_epoch(os.environ),
+        note=say_aside,
     )
     if report is not None:
         try:

@@ -12,6 +12,7 @@ import msgspec
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.thin import ThinRequest, thin
+from axletree.cli.notes import say_aside
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes
 from axletree.view.tables import printable, render_table
@@ -61,7 +62,8 @@ def command(
         raise UsageError(f"--cuda: {cuda!r} is no version", hint="write it as 13.0")
     request = ThinRequest(archs=archs, each=each, keep_ptx=keep_ptx, allow_missing=allow_missing, cuda=cuda)
     threads = len(os.sched_getaffinity(0))
-    report = thin(file, request, out=None if dry_run else out, epoch=source_date_epoch(os.environ), threads=threads)
+    place, epoch = None if dry_run else out, source_date_epoch(os.environ)
+    report = thin(file, request, out=place, epoch=epoch, threads=threads, note=say_aside)
     click.echo(msgspec.json.encode(report) if as_json else "\n".join(_render(report, detailed=dry_run)))
     return 0
 

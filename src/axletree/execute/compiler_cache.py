@@ -21,7 +21,7 @@ from axletree.check.engine import apply_rules
 from axletree.check.rules.compiling import COMPILING_RULES, Compiling
 from axletree.core.records import CacheCounts
 from axletree.core.values import canonical_json, digest_of
-from axletree.host.files import replace_file
+from axletree.host.files import part_folder, replace_file
 from axletree.host.tools import find_programs
 
 if TYPE_CHECKING:
@@ -202,9 +202,10 @@ def _links(store: Store, names: tuple[str, ...], ccache: str) -> Path:
     for name in names:
         link = folder / name
         if not link.is_symlink() or os.readlink(link) != ccache:  # noqa: PTH115 (as it is written)
-            fresh = folder / f".{name}.{os.urandom(4).hex()}"
-            fresh.symlink_to(ccache)
-            fresh.replace(link)
+            with part_folder(folder) as beside:  # not within: the folder is on PATH
+                fresh = beside / name
+                fresh.symlink_to(ccache)
+                fresh.replace(link)
     return folder
 
 

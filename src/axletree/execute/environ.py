@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -18,12 +17,11 @@ from typing import TYPE_CHECKING
 from axletree.core.values import canonical_json, digest_of
 from axletree.execute.compiler_cache import link_folders, note_use, put_in_front, tell_launchers
 from axletree.execute.environments import uv_cache
-from axletree.host.files import replace_file
+from axletree.host.files import part_folder, replace_file
 from axletree.host.jobserver import job_tokens, takes_tokens
 from axletree.host.sandbox import read_only
 from axletree.host.tools import SYSTEM_PATH
 from axletree.host.venvs import wheel_shelf
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -144,16 +142,14 @@ def _links(store: Store, links: Mapping[str, str]) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
-    try:
+    with part_folder(folder) as fresh:
         for name, target in links.items():
             (fresh / name).symlink_to(target)
-        fresh.chmod(0o755)
-        fresh.rename(folder)
-    except OSError:
-        remove_tree(fresh)
-        if not folder.is_dir():  # else another process was faster
-            raise
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
     return folder
 
 

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import HostError
+from axletree.host.files import part_folder
 from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv
 from axletree.store.disk import remove_tree
@@ -90,9 +91,8 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
 def _clear_away(folder: Path) -> None:
     """Make room for an environment whose interpreter is gone, at once; what is left of the old one then takes time."""
     if folder.is_symlink() or folder.exists():
-        aside = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}")
-        folder.rename(aside)
-        remove_tree(aside)
+        with part_folder(folder) as aside:
+            folder.rename(aside / folder.name)
 
 
 def client_environ(context: Context) -> dict[str, str]:

@@ -185,7 +185,7 @@ def write_wheel_file(
     """
     path = folder / render_wheel_name(name)
     with appearing(path, sync=verify) as temporary:
-        with temporary.open("xb", buffering=0) as sink:
+        with temporary.open("wb", buffering=0) as sink:
             output = _Output(sink.fileno(), digest=digest)
             written = write_wheel(
                 output, members, metadata=metadata, wheel_info=wheel_info, epoch=epoch, level=level, threads=threads
@@ -215,7 +215,7 @@ def write_zip_file(
         HostError: it can't be written, or the disk is full. Nothing is left behind then.
     """
     with appearing(path) as temporary:
-        with temporary.open("xb", buffering=0) as sink:
+        with temporary.open("wb", buffering=0) as sink:
             output = _Output(sink.fileno(), digest=False)
             written = write_zip(output, members, epoch=epoch, level=level, threads=threads)
             output.flush()

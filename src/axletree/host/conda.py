@@ -63,7 +63,7 @@ def write_conda_file(
     path = folder / f"{package.stem}.conda"
     with (
         appearing(path) as temporary,
-        temporary.open("xb") as sink,
+        temporary.open("wb") as sink,
         ThreadPoolExecutor(max_workers=2) as pool,
     ):
         written = write_conda(sink, package, files, epoch=epoch, level=level, threads=threads)

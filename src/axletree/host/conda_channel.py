@@ -87,7 +87,7 @@ def make_channel(
         )
         written.append(_write(folder, package, files))
         local.append(LocalPackage(name=package.name, version=package.version, distribution=distribution))
-    write_index(folder, [_line(file) for file in written])
+    write_index(folder, [channel_line(file) for file in written])
     return tuple(local)
 
 
@@ -120,5 +120,10 @@ def _write(folder: Path, package: CondaPackage, files: Sequence[CondaFile]) -> C
     return write_conda_file(folder / CHANNEL / package.subdir, package, files, level=_LEVEL)
 
 
-def _line(file: CondaPackageFile) -> ChannelFile:
+def channel_line(file: CondaPackageFile) -> ChannelFile:
+    """What the index of a channel says of a package that was written.
+
+    Raises:
+        OSError: it can't be read.
+    """
     return channel_file(file.facts, md5=md5_of(file.path), sha256=file.sha256)

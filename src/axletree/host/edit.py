@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import shutil
 import stat
 import zlib
@@ -22,7 +21,7 @@ from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.host.archive import map_file
-from axletree.host.files import PART
+from axletree.host.files import part_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -120,9 +119,8 @@ def _overwrite(target: Path, edits: Sequence[Edit], size: int) -> bool:
 
 
 def _replace(target: Path, edits: Sequence[Edit]) -> None:
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}{PART}")
-    try:
-        with target.open("rb") as original, temporary.open("x+b", buffering=0) as copy:
+    with part_file(target) as temporary:
+        with target.open("rb") as original, temporary.open("r+b", buffering=0) as copy:
             try:
                 fcntl.ioctl(copy, _FICLONE, original.fileno())
             except OSError:
@@ -131,8 +129,6 @@ def _replace(target: Path, edits: Sequence[Edit]) -> None:
             _copy_status(target, temporary)
             os.fsync(copy)
         temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _copy_status(target: Path, temporary: Path) -> None:

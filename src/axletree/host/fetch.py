@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 import shutil
 import time
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +22,7 @@ from urllib3.exceptions import HTTPError
 from axletree.core.errors import HostError, IntegrityError
 from axletree.core.units import format_bytes
 from axletree.host import web
+from axletree.host.files import part_file
 from axletree.host.indexes import local_path, redact
 
 if TYPE_CHECKING:
@@ -252,12 +252,9 @@ def _put(partial: Path, dest: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        beside = dest.with_name(f".{dest.name}.{os.urandom(8).hex()}")
-        try:
+        with part_file(dest) as beside:
             shutil.copyfile(partial, beside)
             beside.replace(dest)
-        finally:
-            beside.unlink(missing_ok=True)
         partial.unlink()
 
 
@@ -330,7 +327,6 @@ def measure(url: str, *, keep: Path, note: Callable[[str], None]) -> tuple[str, 
 def _measure_remote(url: str, keep: Path, note: Callable[[str], None]) -> tuple[str, int]:
     answer, final = web.get(url)
     keep.mkdir(parents=True, exist_ok=True)
-    fresh = keep / f"{secrets.token_hex(8)}.partial"
     digest = hashlib.sha256()
     size = 0
     try:
@@ -339,13 +335,13 @@ def _measure_remote(url: str, keep: Path, note: Callable[[str], None]) -> tuple[
         length = answer.headers.get("Content-Length") or ""
         shown = _show_size(int(length) if length.isdigit() else None)
         note(f"downloading {redact(url)} ({shown}): its index does not say all of digest and size")
-        with fresh.open("xb") as stream:
-            for chunk in _chunks(answer):
-                digest.update(chunk)
-                size += len(chunk)
-                stream.write(chunk)
-        fresh.replace(keep / f"{digest.hexdigest()}.partial")
+        with part_file(keep / "measured") as fresh:
+            with fresh.open("wb") as stream:
+                for chunk in _chunks(answer):
+                    digest.update(chunk)
+                    size += len(chunk)
+                    stream.write(chunk)
+            fresh.replace(keep / f"{digest.hexdigest()}.partial")
     finally:
         answer.close()
-        fresh.unlink(missing_ok=True)
     return digest.hexdigest(), size

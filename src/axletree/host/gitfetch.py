@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ import msgspec
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.core.trees import is_safe_path
 from axletree.core.values import digest_of
+from axletree.host.files import part_folder
 from axletree.host.gitoutput import GITLINK, module_address, modules_listing, parse_modules, parse_tree, tree_listing
 from axletree.host.indexes import redact
 from axletree.recipe.addresses import COMMIT, GIT_PROTOCOLS
@@ -103,11 +103,11 @@ def fetch_git(
         IntegrityError: a submodule's path or address leads out of the repository.
     """
     dest.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{dest.name}.", dir=dest.parent) as folder:
-        beside = Path(folder) / "files"
+    with part_folder(dest) as folder:
+        beside = folder / "files"
         git = _open(url, cache=cache, environ=environ)
         found = _obtain(git, ref, offline=offline)
-        _export(git, found.commit, beside, scratch=Path(folder))
+        _export(git, found.commit, beside, scratch=folder)
         if submodules:
             _submodules(git, found.commit, beside, cache=cache, offline=offline, depth=0)
         beside.rename(dest)

@@ -81,7 +81,7 @@ def write_source(path: Path, chunks: Iterable[bytes], *, like: Path) -> None:
         HostError: it can't be written. No part of it stays, whatever ``chunks`` raises.
     """
     with appearing(path) as temporary:
-        with temporary.open("xb") as sink:
+        with temporary.open("wb") as sink:
             for chunk in chunks:
                 sink.write(chunk)
             sink.flush()

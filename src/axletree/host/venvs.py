@@ -13,21 +13,21 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import tomli_w
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import HostError, IntegrityError, StageError
+from axletree.host.files import part_folder
 from axletree.host.indexes import uv_program
 from axletree.recipe.locks import parse_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from axletree.core.records import Interpreter
     from axletree.recipe.locks import PyLock
@@ -88,8 +88,8 @@ def create_venv(
         StageError: uv or pip failed; holds its last lines.
     """
     dest.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{dest.name}.", dir=dest.parent) as folder:
-        venv = Path(folder) / "venv"
+    with part_folder(dest) as folder:
+        venv = folder / "venv"
         command = [*_uv(uv_cache), "venv", "--relocatable", "--no-project", f"--python={interpreter.path}", str(venv)]
         _run(command, environ, what="uv venv", say=say)
         if lock_folder is not None:
@@ -97,11 +97,11 @@ def create_venv(
             _require_wheels(lock, lock_folder)
             if installer == "uv":
                 command = [*_uv(uv_cache), "pip", "sync", f"--python={_python(venv)}", *_link_mode(share=share)]
-                shown = _shown(lock, path, scratch=Path(folder), uv_cache=uv_cache)
+                shown = _shown(lock, path, scratch=folder, uv_cache=uv_cache)
                 command += ["--no-index", "--no-progress", "--allow-empty-requirements", str(shown)]
                 _run(command, environ, what="uv pip sync", say=say)
             else:
-                _install_hashed(venv, lock, lock_folder, scratch=Path(folder), environ=environ, say=say)
+                _install_hashed(venv, lock, lock_folder, scratch=folder, environ=environ, say=say)
         venv.rename(dest)
 
 
@@ -294,12 +294,13 @@ def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
     shelved = wheel_shelf(cache) / actual / wheel.name
     if not _same_file(shelved, wheel):  # else what lies there may be damaged: the one that was just read is not
         shelved.parent.mkdir(parents=True, exist_ok=True)
-        beside = shelved.with_name(f".{os.urandom(8).hex()}")
-        try:
-            os.link(wheel, beside)
-        except OSError:
-            shutil.copyfile(wheel, beside)
-        beside.replace(shelved)
+        with part_folder(shelved) as folder:
+            beside = folder / shelved.name
+            try:
+                os.link(wheel, beside)
+            except OSError:
+                shutil.copyfile(wheel, beside)
+            beside.replace(shelved)
     return shelved
 
 

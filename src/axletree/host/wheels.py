@@ -5,11 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import os
-import secrets
 import shutil
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +19,7 @@ from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.units import format_bytes
 from axletree.host.archive import map_file, share_out
+from axletree.host.files import part_folder
 from axletree.package.wheel.info import WheelInfo, parse_wheel_info
 from axletree.package.wheel.metadata import Metadata, parse_metadata
 from axletree.package.wheel.names import WheelName, parse_wheel_name
@@ -136,21 +135,19 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
     """
     if folder.exists() or folder.is_symlink():
         raise IntegrityError(Problem(file=str(folder), message="exists", hint="remove it, or name another with --out"))
-    staged = folder.with_name(f".{secrets.token_hex(8)}.tmp")
+    staged = folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _require_room(wheel, folder.parent)
-        issues = _unpack(wheel, staged, Path, threads=threads)
-        problems = _problems([issue for issue in issues if issue.kind != "unchecked"], wheel.path.name)
-        if problems:
-            raise IntegrityError(*problems)
-        staged.rename(folder)
+        with part_folder(folder) as staged:
+            issues = _unpack(wheel, staged, Path, threads=threads)
+            problems = _problems([issue for issue in issues if issue.kind != "unchecked"], wheel.path.name)
+            if problems:
+                raise IntegrityError(*problems)
+            staged.rename(folder)
     except OSError as error:
         where = str(error.filename or folder).replace(str(staged), str(folder))
         raise HostError(Problem(file=where, message=f"can't be written: {error.strerror}")) from error
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(staged)
     files = [entry for entry in wheel.entries if not entry.directory]
     return Unpacked(
         folder=folder,

@@ -25,8 +25,10 @@ from axletree.store.blobs import (
 from axletree.store.disk import disk_errors, remove_tree, write_new
 from axletree.store.ingest import get_tree
 from axletree.store.locks import using
+from axletree.store.scratch import abandoned, claim
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from axletree.core.trees import Entry, Tree
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from axletree.store.layout import Layout
 
 _PART = "axletree-part"
+_FOLDER = ".d"
 _UNLINKABLE = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP)
 """Another disk, too many names, or not allowed: then a file is copied instead."""
 
@@ -61,15 +64,35 @@ def materialise(layout: Layout, digest: Digest, folder: Path, *, writable: bool 
             raise PublishError(f"{folder} exists already", hint="remove it or choose another folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(folder)
-        part = folder.with_name(f".{folder.name[:200]}.{os.getpid()}.{os.urandom(4).hex()}.{_PART}")
-        part.mkdir()
-        try:
+        with _part(folder) as part:
             writer = _Writer(layout, part, writable=writable, link=link)
             _fill(layout, tree, part, writer)
             part.rename(folder)
-        except BaseException:
+
+
+@contextlib.contextmanager
+def _part(folder: Path) -> Iterator[Path]:
+    """A folder beside another one, with an owner's file; as those of ``host/files``, which are called alike."""
+    while True:
+        owner = folder.with_name(f".{_stem(folder)}.{os.urandom(8).hex()}.{_PART}")
+        descriptor = claim(owner)
+        if descriptor is not None:
+            break
+    part = owner.with_name(f"{owner.name}{_FOLDER}")
+    try:
+        part.mkdir()
+        yield part
+    finally:
+        try:
             remove_tree(part)
-            raise
+            owner.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+
+def _stem(folder: Path) -> str:
+    """What the names of its temporary folders begin with; file systems allow 255 bytes in all."""
+    return os.fsencode(folder.name)[:200].decode(errors="ignore")
 
 
 def _fill(layout: Layout, tree: Tree, part: Path, writer: _Writer) -> None:
@@ -161,19 +184,10 @@ class _Writer:
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove what processes that were killed left beside a folder of the same name."""
-    pattern = re.compile(rf"\.{re.escape(folder.name[:200])}\.(\d+)\.[0-9a-f]{{8}}\.{_PART}")
+    pattern = re.compile(rf"\.{re.escape(_stem(folder))}\.[0-9a-f]{{16}}\.{_PART}")
     for path in folder.parent.iterdir():
-        match = pattern.fullmatch(path.name)
-        if match is not None and not _alive(int(match[1])):
-            with contextlib.suppress(OSError):
-                remove_tree(path)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+        if pattern.fullmatch(path.name):
+            with contextlib.suppress(OSError), abandoned(path) as is_left:
+                if is_left:
+                    remove_tree(path.with_name(f"{path.name}{_FOLDER}"))
+                    path.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ says (process, its start) is for people.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from axletree.store.layout import Layout
 
 _OWNER = ".owner"
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 _held: dict[Path, int] = {}
 """Descriptors whose only purpose is to stay open as long as this process lives."""
 
@@ -40,7 +42,7 @@ def scratch(layout: Layout, label: str) -> Path:
     with disk_errors(layout):
         while True:
             folder = layout.scratches / f"{stem}-{os.urandom(6).hex()}"
-            descriptor = _claim(_sidecar(folder))
+            descriptor = claim(_sidecar(folder))
             if descriptor is not None:
                 break
         _held[folder] = descriptor
@@ -67,6 +69,18 @@ def work_folder(layout: Layout, label: str) -> Iterator[Path]:
         drop_scratch(folder)
 
 
+@contextlib.contextmanager
+def lease(layout: Layout, label: str) -> Iterator[Path]:
+    """A scratch folder for a run. What killed processes left half-written in the store goes first.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    clean_scratch(layout)
+    with work_folder(layout, label) as folder:
+        yield folder
+
+
 def clean_scratch(layout: Layout) -> tuple[Path, ...]:
     """Remove the scratch folders whose owner is gone, and say which.
 
@@ -76,8 +90,8 @@ def clean_scratch(layout: Layout) -> tuple[Path, ...]:
     removed: list[Path] = []
     with disk_errors(layout):
         for sidecar in sorted(layout.scratches.glob(f"*{_OWNER}")):
-            with _abandoned(sidecar) as abandoned:
-                if abandoned:
+            with abandoned(sidecar) as is_left:
+                if is_left:
                     folder = sidecar.with_name(sidecar.name.removesuffix(_OWNER))
                     remove_tree(folder)
                     sidecar.unlink(missing_ok=True)
@@ -94,8 +108,8 @@ def oldest_lease(layout: Layout) -> float | None:
     """When the oldest scratch folder with a living owner was made, in seconds since the epoch."""
     started: list[float] = []
     for sidecar in layout.scratches.glob(f"*{_OWNER}"):
-        with contextlib.suppress(FileNotFoundError), _abandoned(sidecar) as abandoned:
-            if not abandoned:
+        with contextlib.suppress(FileNotFoundError), abandoned(sidecar) as is_left:
+            if not is_left:
                 started.append(sidecar.stat().st_mtime)
     return min(started, default=None)
 
@@ -104,8 +118,8 @@ def _sidecar(folder: Path) -> Path:
     return folder.with_name(folder.name + _OWNER)
 
 
-def _claim(sidecar: Path) -> int | None:
-    """Create and lock an owner's file; ``None`` when a cleaner took it between the two."""
+def claim(sidecar: Path) -> int | None:
+    """Create and lock an owner's file; ``None`` when a cleaner took it between the two. Closing it ends the lock."""
     descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,7 +129,9 @@ def _claim(sidecar: Path) -> int | None:
             return descriptor
     except BlockingIOError:
         pass
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno in _NO_LOCKS:
+            return descriptor  # then nobody finds out that its owner is gone
         os.close(descriptor)
         sidecar.unlink(missing_ok=True)
         raise
@@ -124,7 +140,7 @@ def _claim(sidecar: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _abandoned(sidecar: Path) -> Iterator[bool]:
+def abandoned(sidecar: Path) -> Iterator[bool]:
     """Whether the owner of a file is gone; if so, nobody else can find that out while the block runs."""
     try:
         descriptor = os.open(sidecar, os.O_RDWR | os.O_CLOEXEC)

@@ -131,6 +131,10 @@ class Store(Layout, frozen=True):
         """Remove a scratch folder of this process."""
         scratch.drop_scratch(folder)
 
+    def lease(self, label: str) -> AbstractContextManager[Path]:
+        """A private folder for as long as a block runs; ``gc`` keeps what is used or written meanwhile."""
+        return scratch.lease(self, label)
+
     def clean_scratch(self) -> tuple[Path, ...]:
         """Remove the scratch folders whose owner is gone, and say which."""
         return scratch.clean_scratch(self)

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from axletree.check.host.part import Part, Tool
+from axletree.host.files import part_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -290,13 +291,13 @@ def existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
-def own_folder(parent: Path) -> tempfile.TemporaryDirectory[str]:
-    """A folder to try things in, removed afterwards.
+def own_folder(parent: Path) -> AbstractContextManager[Path]:
+    """A folder to try things in, removed afterwards; those that killed processes left go first.
 
     Raises:
         OSError: none can be made there.
     """
-    return tempfile.TemporaryDirectory(prefix=".axletree-probe-", dir=parent, ignore_cleanup_errors=True)
+    return part_folder(parent / "axletree-probe")
 
 
 def disk_space(path: Path) -> int:

@@ -7,7 +7,6 @@ import fcntl
 import os
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.check.host.part import UNLIMITED
@@ -16,6 +15,7 @@ from axletree.host.facts.access import Seen, existing, own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from axletree.host.facts.access import Access
 
@@ -132,9 +132,9 @@ def _try(seen: Seen, folders: dict[str, Path]) -> None:
         return
     use, folder = place
     try:
-        with own_folder(folder) as name:
+        with own_folder(folder) as trials_in:
             for field, trial in trials.items():
-                seen.attempt(field, f"tried in {use}", lambda trial=trial: trial(Path(name)))  # type: ignore[misc]
+                seen.attempt(field, f"tried in {use}", lambda trial=trial: trial(trials_in))  # type: ignore[misc]
     except OSError as error:
         for field in trials:
             seen.sources.setdefault(field, f"tried in {use}: {error.strerror}")

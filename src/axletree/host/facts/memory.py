@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 from contextlib import suppress
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from axletree.host.facts.access import Access
 
 _TRIAL_LIMIT = 1 << 30
+_GROUP = "axletree-probe-"
+"""How the names of groups begin that are made to try something."""
 _PSI = "/proc/pressure/memory"
 
 
@@ -132,9 +135,8 @@ def _try_limit(seen: Seen, folder: Path | None, controller: str) -> None:
         seen.put("may_create", "no control group limits memory", value=False)
         seen.put("may_limit_memory", "no control group limits memory", value=False)
         return
-    child = folder / f"axletree-probe-{secrets.token_hex(4)}"
     try:
-        child.mkdir()
+        child, held = _make_group(folder)
     except OSError as error:
         for field in ("may_create", "may_limit_memory"):
             seen.put(field, f"mkdir below our control group: {error.strerror}", value=False)
@@ -149,6 +151,7 @@ def _try_limit(seen: Seen, folder: Path | None, controller: str) -> None:
         seen.put("may_limit_memory", f"memory limit of a group below ours: {reason}", value=False)
     finally:
         _remove(child)
+        os.close(held)
 
 
 def _try_unified(seen: Seen, folder: Path | None, folders: list[tuple[Path, str]]) -> None:
@@ -157,18 +160,51 @@ def _try_unified(seen: Seen, folder: Path | None, folders: list[tuple[Path, str]
     if folder is None:
         source = "no control groups of version 2"
     else:
-        child = folder / f"axletree-probe-{secrets.token_hex(4)}"
         try:
-            child.mkdir()
+            child, held = _make_group(folder)
             names = frozenset(file.name for file in child.iterdir())
+            _remove(child)
+            os.close(held)
         except OSError as error:
             source = f"mkdir below our control group of version 2: {error.strerror}"
-        finally:
-            _remove(child)
     seen.put("may_kill", source, "cgroup.kill" in names)
     freezer = any("freezer" in names.split(",") and os.access(folder, os.W_OK) for folder, names in folders)
     where = source if "cgroup.freeze" in names or not freezer else "a freezer of version 1 that may be written to"
     seen.put("may_freeze", where, "cgroup.freeze" in names or freezer)
+
+
+def _make_group(folder: Path) -> tuple[Path, int]:
+    """Make a group, and hold its lock: it says that somebody needs it. Those that nobody needs any more go first."""
+    for left in folder.glob(f"{_GROUP}*"):
+        with suppress(OSError):
+            held = _lock(left)
+            try:
+                _remove(left)
+            finally:
+                os.close(held)
+    while True:
+        child = folder / f"{_GROUP}{secrets.token_hex(4)}"
+        child.mkdir()
+        try:
+            return child, _lock(child)
+        except (FileNotFoundError, BlockingIOError):  # somebody took it for a leftover in between
+            continue
+
+
+def _lock(folder: Path) -> int:
+    """Lock a folder until it is closed.
+
+    Raises:
+        OSError: it is gone, or somebody has the lock.
+    """
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.stat()
+    except OSError:
+        os.close(held)
+        raise
+    return held
 
 
 def _remove(child: Path) -> None:

@@ -195,7 +195,7 @@ def _locale(access: Access, seen: Seen) -> None:
 
 def _clock_skew(access: Access) -> float:
     with own_folder(access.path(access.cwd)) as folder:
-        file = Path(folder, "now")
+        file = folder / "now"
         before = time.time()
         file.touch()
         after = time.time()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -17,6 +16,7 @@ import zstandard
 
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.host.files import part_folder
 from axletree.host.sdk.together import all_results
 from axletree.package.ahead import made_ahead
 from axletree.package.sdk.artifact_name import MANIFEST, ArtifactName, parse_artifact_name
@@ -101,24 +101,22 @@ def lay_out(
         HostError: something can't be read or written. Nothing is left behind then.
     """
     members = _members(tuple(entries), records or {})
-    part = out.parent / f".{out.name}.{secrets.token_hex(4)}.part"
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out} is there, and not empty", hint="name a folder that is to be made, or remove it")
-        part.mkdir(parents=True)
-        if archives:
-            with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
-                pending = [pool.submit(_pack, name, members[name], part, epoch) for name in sorted(members)]
-            laid, counts = all_results(pending), {"linked": 0, "copied": 0}
-        else:
-            counts = {"linked": 0, "copied": 0}
-            laid = [_place(name, members[name], part, counts) for name in sorted(members)]
-        part.rename(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with part_folder(out) as part:
+            if archives:
+                with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
+                    pending = [pool.submit(_pack, name, members[name], part, epoch) for name in sorted(members)]
+                laid, counts = all_results(pending), {"linked": 0, "copied": 0}
+            else:
+                counts = {"linked": 0, "copied": 0}
+                laid = [_place(name, members[name], part, counts) for name in sorted(members)]
+            part.rename(out)
     except OSError as error:
         where = str(error.filename or out)
         raise HostError(Problem(file=where, message=f"can't be laid out: {error.strerror}")) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return LaidOut(folder=str(out), artifacts=tuple(laid), **counts)
 
 

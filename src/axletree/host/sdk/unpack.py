@@ -17,6 +17,7 @@ from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.trees import is_safe_path
 from axletree.core.units import format_bytes
 from axletree.host.archive import digest_file, map_file
+from axletree.host.files import part_folder
 from axletree.package.ahead import made_ahead
 from axletree.package.conda.untar import read_tar, tar_damaged
 from axletree.package.sdk.artifact_name import MANIFEST
@@ -121,19 +122,16 @@ def _cached(
             )
             raise IntegrityError(Problem(file=str(archive), message=message, hint="fetch it again"))
         cache.mkdir(parents=True, exist_ok=True)
-        kept, part = cache / actual, cache / f"{actual}.part"
+        kept = cache / actual
         with filelock.FileLock(cache / f"{actual}.lock"):
             if (note := _sound(kept)) is None:
-                for old in (part, kept):
-                    if old.exists():
-                        shutil.rmtree(old)
-                try:
-                    (part / CONTENT).mkdir(parents=True)
+                if kept.exists():
+                    shutil.rmtree(kept)
+                with part_folder(kept) as part:
+                    (part / CONTENT).mkdir()
                     note = _measure(part / CONTENT, fill(part / CONTENT))
                     (part / _NOTE).write_bytes(msgspec.json.encode(note))
                     part.rename(kept)
-                finally:
-                    shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         where = str(error.filename or archive)
         raise HostError(Problem(file=where, message=f"can't be unpacked: {error.strerror}")) from error
