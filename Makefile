@@ -1,9 +1,9 @@
 # Everything here works in a fresh clone: what is missing is set up first, and setting up again costs nothing.
-#   make demo    build, audit, index, install and test wheels of torch-scatter into dist/
+#   make demo    build, audit, index, install and test wheels of torch-scatter into dist/, with the Python that is here
 #   make test    the test suite; make lint, make docs: what CI runs beside it
 #   make proof   slow evidence (many kills, big wheels); make bench: benchmarks; make clean: back to a fresh clone
 
-PYTHON ?= python3
+# PYTHON=/path/to/python3 names the Python that .venv is made with.
 export PYTHON
 BIN := .venv/bin
 # The commands start many short Python processes: let them find their bytecode.
@@ -24,7 +24,7 @@ help:
 
 demo: .venv/.ready-run
 	@scripts/setup compiler
-	$(BIN)/axletree build recipes/torch-scatter.toml --out dist
+	@$(BIN)/python scripts/demo.py
 
 test: .venv/.ready-dev
 	@scripts/setup compiler
