@@ -127,7 +127,8 @@ def find_wheel(
     """
     runs = set(tags)
     answers, without = [], []
-    indexes = [*([settings.index_url] if settings.index_url else []), *settings.extra_index_urls, *further]
+    indexes = [*([settings.index_url] if settings.index_url else []), *settings.extra_index_urls]
+    indexes += further if indexes else []  # who wants no index at all gets none
     places = [(place, IndexSettings(index_url=None, find_links=(place,))) for place in settings.find_links]
     places += [(place, IndexSettings(index_url=place)) for place in indexes]
     for place, only in sorted(places, key=lambda pair: local_path(pair[0]) is None):
