@@ -140,7 +140,7 @@ def setup(folder: Path, *words: str, python: str = "", **environ: str) -> tuple[
     if python:
         (programs / "python3").write_text(f"#!/bin/sh\ncase $* in {python}\nesac\n")
         (programs / "python3").chmod(0o755)
-    command = [programs / "bash", folder / "scripts" / "setup", *words]
+    command = [str(programs / "bash"), str(folder / "scripts" / "setup"), *words]
     done = subprocess.run(
         command, env={"PATH": str(programs), **environ}, capture_output=True, text=True, check=False, cwd=folder
     )

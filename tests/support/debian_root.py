@@ -39,17 +39,17 @@ set -eu
 work=$1 root=$2; shift 2
 mount --make-rprivate /
 mount -t tmpfs tmpfs "$work"
-mkdir "$work/upper" "$work/work" "$work/root"
-mount -t overlay overlay -o "lowerdir=$root,upperdir=$work/upper,workdir=$work/work" "$work/root"
-for folder in proc sys dev; do mount --rbind "/$folder" "$work/root/$folder"; done
+mkdir "$work/upper" "$work/work" "$work/new"
+mount -t overlay overlay -o "lowerdir=$root,upperdir=$work/upper,workdir=$work/work" "$work/new"
+for folder in proc sys dev; do mount --rbind "/$folder" "$work/new/$folder"; done
 while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then mkdir -p "$work/root$2"; else mkdir -p "$(dirname "$work/root$2")"; touch "$work/root$2"; fi
-  mount --bind "$1" "$work/root$2"
+  if [ -d "$1" ]; then mkdir -p "$work/new$2"; else mkdir -p "$(dirname "$work/new$2")"; touch "$work/new$2"; fi
+  mount --bind "$1" "$work/new$2"
   shift 2
 done
 shift
 # Not chroot alone: who is in one may make no user namespace, as Axletree's stages do.
-cd "$work/root"
+cd "$work/new"
 mkdir -p mnt/before
 pivot_root . mnt/before
 umount -l /mnt/before
