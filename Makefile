@@ -28,6 +28,7 @@ demo: .venv/.ready-run
 
 test: .venv/.ready-dev
 	@scripts/setup compiler
+	@scripts/setup tools
 	@scripts/setup linkers
 	@scripts/setup pytorch
 	@scripts/setup shells
@@ -36,6 +37,7 @@ test: .venv/.ready-dev
 
 proof: .venv/.ready-dev
 	@scripts/setup compiler
+	@scripts/setup tools
 	$(TEST) tests -m proof
 
 lint: .venv/.ready-dev

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import re
 import subprocess
 import tarfile
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from axletree.app.ledger import LEDGER
 from axletree.store import Store, verify
+from support.elfs import need
 from support.faulty import BOUND, LIBRARY, PYTHON, SOURCES, make_project, powerless, pylock
 from support.index_server import make_wheel, serve
 
@@ -194,9 +196,12 @@ RUNNING = {
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_while_it_runs(name: str, tmp_path: Path, golden: Golden) -> None:
+    if name == "unfit-patch":
+        need("patch")
     project = RUNNING[name].project(tmp_path)
     ended = project.build()
-    golden(f"flow/{name}.txt", project.account(ended))
+    # Which line of a log it is depends on Python: tracebacks of 3.13 have one more.
+    golden(f"flow/{name}.txt", re.sub(r"(<digest>\.log:)\d+", r"\1N", project.account(ended)))
     assert ended.code == RUNNING[name].code
     check_nothing_left(project)
     logs = [line.split("log: ")[1] for line in ended.out.splitlines() if line.strip().startswith("log: ")]
