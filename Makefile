@@ -1,10 +1,10 @@
 # Everything here works in a fresh clone: what is missing is set up first, and setting up again costs nothing.
-#   make demo    build, audit, index, install and test wheels of torch-scatter into dist/
+#   make demo    build, audit, index, install and test wheels of torch-scatter into dist/, with the Python that is here
 #   make test    the test suite; make lint, make docs: what CI runs beside it
 #   make coverage   which lines the quick tests reach (TESTS=... for others): the least covered modules, HTML
 #   make proof   slow evidence (many kills, big wheels); make bench: benchmarks; make clean: back to a fresh clone
 
-PYTHON ?= python3
+# PYTHON=/path/to/python3 names the Python that .venv is made with.
 export PYTHON
 BIN := .venv/bin
 # The commands start many short Python processes: let them find their bytecode.
@@ -25,7 +25,7 @@ help:
 
 demo: .venv/.ready-run
 	@scripts/setup compiler
-	$(BIN)/axletree build recipes/torch-scatter.toml --out dist
+	@$(BIN)/python scripts/demo.py
 
 test: .venv/.ready-dev
 	@scripts/setup tests
@@ -41,6 +41,7 @@ coverage: .venv/.ready-dev
 
 proof: .venv/.ready-dev
 	@scripts/setup compiler
+	@scripts/setup tools
 	$(TEST) tests -m proof
 
 lint: .venv/.ready-dev

@@ -105,6 +105,7 @@ def built(project: Project) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.proof
 def test_cmake_has_cuda_code_compiled_once_for_two_stores(tmp_path: Path) -> None:
     one, other = two_stores(tmp_path, CMAKE)
     first = built(one)
@@ -116,7 +117,10 @@ def test_cmake_has_cuda_code_compiled_once_for_two_stores(tmp_path: Path) -> Non
     assert second["compiler_cache"]["hits"] >= 3
 
 
-@pytest.mark.parametrize(("options", "refused"), [("", {}), ("-keep", {"unsupported compiler option": 1})])
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [("", {}), pytest.param("-keep", {"unsupported compiler option": 1}, marks=pytest.mark.proof)],
+)
 def test_other_builds_do_so_by_variables(options: str, refused: dict[str, int], tmp_path: Path) -> None:
     one, other = two_stores(tmp_path, SETUP.replace("OPTIONS", options))
     first = built(one)

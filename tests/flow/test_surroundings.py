@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from support.elfs import need
 from support.faulty import BOUND, LIBRARY, make_project
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def test_a_stage_sees_no_repository_above_the_store(tmp_path: Path) -> None:
+    need("git")
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     recipe = LIBRARY.replace('"mkdir -p', '"! git rev-parse --show-toplevel", "mkdir -p')
     ended = make_project(tmp_path / "project", recipe).build()

@@ -119,9 +119,10 @@ def test_clients_install_from_the_published_index(
     wheels = _wheelhouse(environ, tmp_path)
     index = (built[0] / "torch-2.13" / "cpu" / "simple").as_uri()
     target = tmp_path / "site"
+    python = ["--python-version=3.11", "--only-binary=:all:"]  # the recipe's, whatever runs the tests
     argv = {
-        "pip": [sys.executable, "-m", "pip", "install", "--isolated", "--no-cache-dir", "--no-compile"],
-        "uv": ["uv", "pip", "install", "--no-config", "--offline", f"--python={sys.executable}"],
+        "pip": [sys.executable, "-m", "pip", "install", "--isolated", "--no-cache-dir", "--no-compile", *python],
+        "uv": ["uv", "pip", "install", "--no-config", "--offline", f"--python={sys.executable}", *python],
     }[client]
     quiet = {"PATH": f"{Path(sys.executable).parent}:{environ['PATH']}", "HOME": str(tmp_path), "UV_LINK_MODE": "copy"}
     quiet["PIP_CONFIG_FILE"] = os.devnull
@@ -141,7 +142,10 @@ def test_torch_can_only_be_the_locked_one(built: Built, environ: dict[str, str],
     """Without the locked wheel the resolution fails: no other PyTorch is fetched in its place."""
     index = (built[0] / "torch-2.13" / "cpu" / "simple").as_uri()
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--isolated", f"--index-url={index}", "torch-scatter"],
+        [
+            *(sys.executable, "-m", "pip", "download", "--isolated", "--python-version=3.11", "--only-binary=:all:"),
+            *(f"--index-url={index}", "torch-scatter"),
+        ],
         capture_output=True,
         text=True,
         env={"PATH": environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull},

@@ -14,7 +14,7 @@ import pytest
 
 from axletree.core.errors import HostError, UsageError
 from axletree.core.records import Interpreter
-from axletree.host.interpreters import find_interpreter, identity, matches, probe
+from axletree.host.interpreters import find_interpreter, find_interpreters, identity, matches, probe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,11 +91,21 @@ def test_what_is_missing_is_said_with_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(HostError) as caught:
         find_interpreter("3.97t", environ=environ(tmp_path))
     text = str(caught.value)
-    assert text.startswith("no CPython 3.97t on this machine; found:")
+    where = f"neither on PATH nor in {tmp_path}/.pyenv/versions nor among uv's own"
+    assert text.startswith(f"no CPython 3.97t on this machine, {where}; found:")
     assert "3.98.1 at " in text
     assert f"{FULL} at " in text
     assert "`uv python install 3.97t`" in text
     assert caught.value.exit_code == 3
+
+
+def test_all_that_are_missing_are_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(HostError) as caught:
+        find_interpreters(["3.97", HERE, "3.96"], environ=environ(tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("no CPython 3.97, 3.96 on this machine, neither on PATH ")
+    assert problem.message.count(f"{FULL} at ") == 1
+    assert problem.hint == "`uv python install 3.97 3.96` or `pyenv install 3.97 3.96` brings them"
 
 
 def test_what_is_no_version_is_a_usage_error(tmp_path: Path) -> None:

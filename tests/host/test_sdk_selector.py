@@ -266,7 +266,9 @@ def sdist_of(dist: Path) -> bytes:
 @pytest.fixture
 def unpacked(dist: Path, tmp_path: Path) -> Path:
     with tarfile.open(fileobj=io.BytesIO(sdist_of(dist))) as archive:
-        archive.extractall(tmp_path, filter="data")
+        if hasattr(tarfile, "data_filter"):  # from Python 3.11.4 on
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(tmp_path)
     return tmp_path / "gizmo-2.5+label.1"
 
 

@@ -39,7 +39,8 @@ def cuda_torch() -> TorchExports:
 @pytest.mark.xdist_group("torch-cuda")
 def test_exports_of_the_cuda_wheel(cuda_torch: TorchExports) -> None:
     assert (cuda_torch.version, cuda_torch.machine) == ("2.14.1+cu130", "x86_64")
-    assert len(cuda_torch.symbols) == 97_799
+    # 97,799 of Python 3.11's wheel; the binding of each later Python has a few more.
+    assert 97_799 <= len(cuda_torch.symbols) < 97_820
 
 
 @pytest.mark.xdist_group("torch-cuda")

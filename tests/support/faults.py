@@ -28,7 +28,7 @@ _seen = 0
 def _hook(event, args):
     global _seen
     writes = event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-    if not (writes or event in _changes):
+    if not (writes or event in _changes) or (_error and event == "os.mkdir" and os.path.isdir(args[0])):
         return
     if not any(_below in os.fsdecode(arg) for arg in args if isinstance(arg, (str, bytes, os.PathLike))):
         return

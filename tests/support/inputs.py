@@ -140,7 +140,7 @@ def _apt(state: Path, kind: str, suite: str, component: str) -> list[str]:
     """An ``apt-get`` that knows one suite only and keeps its state in a folder of its own."""
     for needed in ("lists/partial", "cache/archives/partial"):
         (state / needed).mkdir(parents=True, exist_ok=True)
-    (state / "sources.list").write_text(f"{kind} {_debian_archive()} {suite} {component}\n")
+    (state / "sources.list").write_text(f"{kind} {debian_line()} {suite} {component}\n")
     options = [f"Dir::Etc::sourcelist={state}/sources.list", "Dir::Etc::sourceparts=/dev/null"]
     options += [f"Dir::State::Lists={state}/lists", f"Dir::Cache={state}/cache", "APT::Sandbox::User=root"]
     return ["apt-get", "-qq", *(f"-o{option}" for option in options)]
@@ -154,7 +154,7 @@ def _run_apt(command: list[str], folder: str, package: str, suite: str) -> None:
             pytest.skip(f"{package} of Debian {suite} can't be had here: {done.stderr.strip()[-200:]}")
 
 
-def _debian_archive() -> str:
+def debian_line() -> str:
     """The first archive that apt is configured with, as a `deb` line has it: its keyring and its address."""
     for file in sorted(Path("/etc/apt/sources.list.d").glob("*.sources")):
         for stanza in file.read_text().split("\n\n"):

@@ -143,6 +143,15 @@ def pythons() -> dict[str, Interpreter]:
     return found
 
 
+def another_python() -> Interpreter:
+    """A Python of this machine beside the one that runs the tests; skips the test where there is none."""
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for version, interpreter in pythons().items():
+        if version != own:
+            return interpreter
+    pytest.skip(f"needs a Python beside {own}")
+
+
 def need_pythons(count: int = 2) -> tuple[str, ...]:
     """The first versions; skips the test where this machine has fewer, or no C++ compiler."""
     if len(pythons()) < count:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -16,7 +16,7 @@ from axletree.host.fetch import measure, size_of
 from axletree.host.files import replace_file
 from axletree.host.gitfetch import resolve_ref
 from axletree.host.indexes import IndexSettings, Layer, read_settings
-from axletree.host.interpreters import find_interpreter
+from axletree.host.interpreters import find_interpreters
 from axletree.host.resolve import resolve_environment
 from axletree.host.simple_api import list_files
 from axletree.recipe.axes import expand, select
@@ -34,6 +34,9 @@ from axletree.recipe.locks import (
 )
 from axletree.recipe.sdists import choose_sdist, explain_absence, readings
 from axletree.recipe.target import TargetEnvironment, TargetSource, resolve
+
+if TYPE_CHECKING:
+    from axletree.core.records import Interpreter
 
 Outcome = Literal["written", "unchanged"]
 _Lock = TypeVar("_Lock", PyLock, SourceLock)
@@ -106,9 +109,18 @@ def lock_recipe(
             files.append(file)
         except AxletreeError as error:
             failures.append(error)
-    for environment in _distinct([each for target in targets for each in target.environments]):
+    environments = _distinct([each for target in targets for each in target.environments])
+    interpreters = find_interpreters(
+        (each.python for each in environments),
+        environ=surroundings.environ,
+        cache=surroundings.cache / "interpreters.json",
+    )
+    for environment in environments:
+        interpreter = interpreters[environment.python]
         try:
-            text, file = _lock_environment(loaded, environment, settings, surroundings, upgrade=upgrade, note=note)
+            text, file = _lock_environment(
+                loaded, environment, interpreter, settings, surroundings, upgrade=upgrade, note=note
+            )
             texts[environment.lock] = text
             files.append(file)
         except AxletreeError as error:
@@ -133,6 +145,7 @@ def _distinct(environments: Sequence[TargetEnvironment]) -> list[TargetEnvironme
 def _lock_environment(
     loaded: LoadedRecipe,
     environment: TargetEnvironment,
+    interpreter: Interpreter,
     settings: IndexSettings,
     surroundings: Surroundings,
     *,
@@ -140,9 +153,6 @@ def _lock_environment(
     note: Callable[[str], None],
 ) -> tuple[str, LockedFile]:
     path = loaded.companion / environment.lock
-    interpreter = find_interpreter(
-        environment.python, environ=surroundings.environ, cache=surroundings.cache / "interpreters.json"
-    )
     previous = None if upgrade else _read(path, parse_lock)
     lock = previous
     if lock is None or check_lock(lock, environment, file=str(path), platform=interpreter.platform):

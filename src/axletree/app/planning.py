@@ -16,14 +16,14 @@ from axletree.app.releases import RELEASE_VARIABLE, release_version
 from axletree.app.sources import read_lock, remake, source_inputs
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
-from axletree.core.errors import AxletreeError, Problem, RecipeError
+from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import Ingredients, Interpreter, LocalFacts, StageRecord
 from axletree.core.secrets import looks_secret
 from axletree.core.values import Digest, StageId, canonical_json
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
-from axletree.host.interpreters import find_interpreter, identity
+from axletree.host.interpreters import find_interpreters, identity
 from axletree.host.policies import policy_digest
 from axletree.host.providers import providers_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
@@ -101,8 +101,8 @@ def prepare(
     version = release_version(recipe, release) if release else None
     targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
     _refuse_secrets(targets, loaded)
-    interpreters = _interpreters(targets, store, environ)
-    with _naming(loaded):
+    interpreters = _interpreters(loaded, targets, store, environ)
+    with _naming(loaded, [*_options("-v", patterns), *_options("--skip", skip)]):
         inputs = _inputs(loaded, targets, store, interpreters, out)
         plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
@@ -129,8 +129,8 @@ def prepare(
 
 
 @contextmanager
-def _naming(loaded: LoadedRecipe) -> Iterator[None]:
-    """Give problems the recipe's file where they name none, and a command that can be pasted."""
+def _naming(loaded: LoadedRecipe, selection: Sequence[str]) -> Iterator[None]:
+    """Give problems the recipe's file where they name none, and a command that can be pasted, for the same variants."""
     try:
         yield
     except RecipeError as error:
@@ -140,7 +140,7 @@ def _naming(loaded: LoadedRecipe) -> Iterator[None]:
                 msgspec.structs.replace(
                     problem,
                     file=problem.file or path,
-                    hint=remake(loaded) if problem.hint == REMAKE else problem.hint,
+                    hint=remake(loaded, selection) if problem.hint == REMAKE else problem.hint,
                 )
                 for problem in error.problems
             )
@@ -306,11 +306,26 @@ def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
         raise RecipeError(*problems.values())
 
 
-def _interpreters(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) -> dict[str, Interpreter]:
+def _interpreters(
+    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, environ: Mapping[str, str]
+) -> dict[str, Interpreter]:
+    """The Pythons of all environments; one that is missing is told with the recipe that asks for it."""
     environments = [each for target in targets for each in target.environments if each.provider == "venv"]
     versions = dict.fromkeys(environment.python for environment in environments)
-    cache = store.cache / "interpreters.json"
-    return {name: find_interpreter(name, environ=environ, cache=cache) for name in versions}
+    try:
+        return find_interpreters(versions, environ=environ, cache=store.cache / "interpreters.json")
+    except HostError as error:
+        further = "; or build only other variants, with -v or --skip" if len(targets) > 1 else ""
+        raise HostError(
+            *(
+                msgspec.structs.replace(problem, file=str(loaded.path), hint=f"{problem.hint}{further}")
+                for problem in error.problems
+            )
+        ) from error
+
+
+def _options(option: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (option, value)]
 
 
 def _surroundings(

@@ -11,10 +11,10 @@ from axletree.core.errors import HostError, Problem, RecipeError
 from axletree.core.values import Digest
 from axletree.host.devtree import FOLDER
 from axletree.plan.actions.fetch import CommitSource, FileSource, FolderSource
-from axletree.recipe.locks import SOURCE_LOCK, check_source, parse_source
+from axletree.recipe.locks import REMAKE, SOURCE_LOCK, check_source, parse_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from axletree.app.recipes import LoadedRecipe
@@ -71,7 +71,7 @@ def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> PinnedSource:
     path = loaded.companion / SOURCE_LOCK
     if not path.exists():
         message = f"the source is not locked: there is no {path}"
-        raise RecipeError(problem_at(loaded, ("source",), message, hint=remake(loaded)))
+        raise RecipeError(problem_at(loaded, ("source",), message, hint=REMAKE))
     lock = parse_source(read_lock(path, loaded), file=str(path))
     problems = check_source(lock, source, file=str(path))
     if problems:
@@ -104,6 +104,6 @@ def read_lock(path: Path, loaded: LoadedRecipe) -> str:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
 
 
-def remake(loaded: LoadedRecipe) -> str:
-    """The hint of what a new lock solves, as a command that can be pasted."""
-    return f"run `axletree lock {shlex.quote(str(loaded.path))}`"
+def remake(loaded: LoadedRecipe, selection: Iterable[str] = ()) -> str:
+    """The hint of what a new lock solves, as a command that can be pasted; ``selection`` are options for variants."""
+    return f"run `{shlex.join(['axletree', 'lock', str(loaded.path), *selection])}`"

@@ -22,7 +22,7 @@ from axletree.host.files import replace_file
 from axletree.host.indexes import uv_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,42 +66,63 @@ print(json.dumps({
 def find_interpreter(version: str, *, environ: Mapping[str, str], cache: Path | None = None) -> Interpreter:
     """The first CPython of a version: ``3.11``, ``3.11.7``, or ``3.13t`` for the free-threaded build.
 
+    As :func:`find_interpreters`, for one.
+    """
+    return find_interpreters([version], environ=environ, cache=cache)[version]
+
+
+def find_interpreters(
+    versions: Iterable[str], *, environ: Mapping[str, str], cache: Path | None = None
+) -> dict[str, Interpreter]:
+    """The first CPython of each version.
+
     Args:
-        version: what is asked for.
+        versions: what is asked for.
         environ: ``PATH``, ``HOME``, ``PYENV_ROOT`` and uv's variables count.
         cache: file where answers of candidates are kept between calls.
 
     Raises:
-        UsageError: the version is not one that can be asked for.
-        HostError: there is none; lists those that were found, and says how to get it.
+        UsageError: a version is not one that can be asked for.
+        HostError: there is none of some; says where was looked, lists what was found, and says how to get them.
     """
-    if _REQUEST.match(version) is None:
-        raise UsageError(
-            f"not a Python version: {version!r}", hint="such as 3.11, or 3.13t for the free-threaded build"
-        )
+    asked = list(dict.fromkeys(versions))
+    for version in asked:
+        if _REQUEST.match(version) is None:
+            raise UsageError(
+                f"not a Python version: {version!r}", hint="such as 3.11, or 3.13t for the free-threaded build"
+            )
     answers = _read_cache(cache)
     known = dict(answers)
-    found: list[Interpreter] = []
+    found: dict[str, Interpreter] = {}
+    seen: list[Interpreter] = []
     try:
-        for candidate in _candidates(version, environ):
-            facts = _facts(candidate, answers, environ)
-            if facts is None:
-                continue
-            if matches(facts, version):
-                return facts
-            found.append(facts)
-        # Only for the message: everything else that there is.
-        others = (_facts(path, answers, environ) for path in _pyenv(environ, wanted=None))
-        found += [facts for facts in others if facts is not None]
+        for version in asked:
+            for candidate in _candidates(version, environ):
+                facts = _facts(candidate, answers, environ)
+                if facts is not None and matches(facts, version):
+                    found[version] = facts
+                    break
+                seen += [facts] if facts is not None else []
+        missing = [version for version in asked if version not in found]
+        if missing:
+            # Only for the message: everything else that there is.
+            others = (_facts(path, answers, environ) for path in _pyenv(environ, wanted=None))
+            seen += [*found.values(), *(facts for facts in others if facts is not None)]
+            raise _missing(missing, seen, environ)
     finally:
         if cache is not None and answers != known:
             replace_file(cache, msgspec.json.encode(answers))
-    lines = sorted({f"{_label(facts)} at {facts.path}" for facts in found})
-    message = f"no CPython {version} on this machine"
-    raise HostError(
-        "\n    ".join([f"{message}; found:", *lines]) if lines else message,
-        hint=f"`uv python install {version}` or `pyenv install {version}` brings it",
-    )
+    return found
+
+
+def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[str, str]) -> HostError:
+    names = ", ".join(versions)
+    folder = _pyenv_folder(environ)
+    message = f"no CPython {names} on this machine, neither on PATH nor in {folder} nor among uv's own; found:"
+    lines = sorted({f"{_label(facts)} at {facts.path}" for facts in seen})
+    hint = " or ".join(f"`{tool} install {' '.join(versions)}`" for tool in ("uv python", "pyenv"))
+    text = "\n    ".join([message, *lines]) if lines else message.removesuffix("; found:")
+    return HostError(text, hint=f"{hint} brings {'it' if len(versions) == 1 else 'them'}")
 
 
 def matches(interpreter: Interpreter, version: str) -> bool:
@@ -188,7 +209,7 @@ def _pyenv_of(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
 
 def _pyenv(environ: Mapping[str, str], *, wanted: str | None) -> Iterator[Path]:
     """The interpreters of pyenv, the newest first; only those whose folder's name fits ``wanted``."""
-    root = Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME", "/")) / ".pyenv") / "versions"
+    root = _pyenv_folder(environ)
     if not root.is_dir():
         return
     asked = _REQUEST.match(wanted) if wanted else None
@@ -196,6 +217,10 @@ def _pyenv(environ: Mapping[str, str], *, wanted: str | None) -> Iterator[Path]:
     for match, path in sorted(named, key=lambda pair: [int(part or 0) for part in pair[0].groups()[:3]], reverse=True):
         if asked is None or (match[1], match[2], match[4]) == (asked[1], asked[2], asked[4]):
             yield path / "bin" / "python"
+
+
+def _pyenv_folder(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("PYENV_ROOT") or Path(environ.get("HOME", "/")) / ".pyenv") / "versions"
 
 
 def _uv_managed(version: str, environ: Mapping[str, str]) -> Iterator[Path]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from urllib3 import Retry
+
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _PAGE_LIMIT = 256 << 20
 _SHA256 = re.compile(r"^[0-9a-f]{64}$")
@@ -58,19 +60,19 @@ class _JsonPage(msgspec.Struct):
     files: list[_JsonFile]
 
 
-def list_files(project: str, settings: IndexSettings) -> tuple[RemoteFile, ...]:
+def list_files(project: str, settings: IndexSettings, *, retry: Retry | None = None) -> tuple[RemoteFile, ...]:
     """All files of a project, find-links places first, then the indexes in order; duplicates stay.
 
-    A place that does not know the project gives nothing.
+    A place that does not know the project gives nothing. ``retry`` is how often a place of the network is asked again.
 
     Raises:
         HostError: a place cannot be read (no network, not an index, a find-links folder that does not exist).
     """
     found: list[RemoteFile] = []
     for place in settings.find_links:
-        found += _find_links(place, project)
+        found += _find_links(place, project, retry=retry)
     for index in _indexes(settings, ()):
-        found += index_files(index, project)
+        found += index_files(index, project, retry=retry)
     return tuple(found)
 
 
@@ -124,7 +126,7 @@ def find_file(
     raise kind(Problem(message="\n    ".join(lines), hint=hint))
 
 
-def index_files(index: str, project: str) -> list[RemoteFile]:
+def index_files(index: str, project: str, *, retry: Retry | None = None) -> list[RemoteFile]:
     """What one index (PEP 503 or PEP 691, also as a ``file://`` folder) offers of a project.
 
     Raises:
@@ -137,7 +139,7 @@ def index_files(index: str, project: str) -> list[RemoteFile]:
         if not folder.is_dir():
             raise HostError(f"the index folder does not exist: {folder}")
         return _html_file(page) if page.is_file() else []
-    return _page(f"{index.rstrip('/')}/{name}/")
+    return _page(f"{index.rstrip('/')}/{name}/", retry)
 
 
 def _indexes(settings: IndexSettings, extra: Iterable[str]) -> list[str]:
@@ -166,11 +168,11 @@ def _with_digest(file: RemoteFile) -> RemoteFile:
     return msgspec.structs.replace(file, sha256=digest, size=path.stat().st_size)
 
 
-def _find_links(place: str, project: str) -> list[RemoteFile]:
+def _find_links(place: str, project: str, *, retry: Retry | None = None) -> list[RemoteFile]:
     """Files of a project in a folder, in a local page, or on a page of the network."""
     path = local_path(place)
     if path is None:
-        files = _page(place)
+        files = _page(place, retry)
     elif path.is_dir():
         files = [
             RemoteFile(filename=entry.name, url=file_url(entry), size=entry.stat().st_size)
@@ -199,10 +201,10 @@ def _with_size(file: RemoteFile) -> RemoteFile:
     return msgspec.structs.replace(file, size=path.stat().st_size)
 
 
-def _page(url: str) -> list[RemoteFile]:
+def _page(url: str, retry: Retry | None) -> list[RemoteFile]:
     """Read one page of the network; none where the server says that there is none."""
     try:
-        answer, final = web.get(url, headers={"Accept": ACCEPT})
+        answer, final = web.get(url, headers={"Accept": ACCEPT}, retry=retry)
         try:
             data = answer.read(_PAGE_LIMIT)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import msgspec
@@ -39,8 +40,21 @@ def toml_schema(model: type, title: str, description: str) -> dict[str, Any]:
 
 def _document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:
     document = {"$schema": DRAFT, "title": title, "description": description, **body}
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))  # lists, not the tuples of the model
-    return plain
+    plain = msgspec.json.decode(msgspec.json.encode(document))  # lists, not the tuples of the model
+    tidy: dict[str, Any] = _unindented(plain)
+    return tidy
+
+
+def _unindented(node: Any) -> Any:
+    """A schema whose descriptions have no indentation of docstrings: from Python 3.13 on they come without."""
+    if isinstance(node, list):
+        return [_unindented(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else _unindented(value)
+        for key, value in node.items()
+    }
 
 
 def _without_null(node: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import tarfile
 import zipfile
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.execute.context import ActionContext, Context
     from axletree.plan.actions.fetch import FetchParameters
+
+_TAR = tarfile if hasattr(tarfile, "data_filter") else importlib.import_module("backports.tarfile")
+"""What refuses members outside of their folder came with Python 3.11.4; Debian 12 has 3.11.2."""
 
 _ALWAYS_ALLOWED = 1 << 30
 """Bytes that any archive may unpack to."""
@@ -129,9 +133,9 @@ def unpack(archive: Path, folder: Path, *, name: str) -> None:
         if zipfile.is_zipfile(archive):
             _unpack_zip(archive, raw, name, allowance)
         else:
-            with tarfile.open(archive) as tar:
+            with _TAR.open(archive) as tar:
                 tar.extractall(raw, members=map(allowance.spend_tar, tar), filter="data")
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
+    except (_TAR.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
         raise IntegrityError(f"cannot unpack {name}: {error}") from error
     inside = list(raw.iterdir())
     top = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else raw
