@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from axletree.execute.context import Context
 
 _SUMMARY = re.compile(r"^(?:=+ )?(\d+ (?:passed|failed|errors?|skipped)\b.*) in [\d.]+s")
-_COUNT = re.compile(r"(\d+) (passed|failed|skipped)")
+_COUNT = re.compile(r"(?<!\d)(\d{1,9}) (passed|failed|skipped)")
 
 
 def run(context: Context) -> Outcome:
