@@ -28,7 +28,7 @@ _INTEGRATED = frozenset(
 ) | {"gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"}
 """AMD's GPUs that are part of a processor (LLVM, AMDGPU usage: column "APU")."""
 _TOOLS = ("amdgpu-arch", "offload-arch", "rocm_agent_enumerator", "rocminfo")
-_SAID = re.compile(r"^\s*(?:Name:\s*)?(gfx[0-9a-f]{3,})(?::[a-z]+[+-])*\s*$", re.MULTILINE)
+_SAID = re.compile(r"^[ \t]*(?:Name:\s*)?(gfx[0-9a-f]{3,})(?::[a-z]+[+-])*[ \t]*$", re.MULTILINE)
 """A GPU in what those print: ``gfx90a:sramecc+:xnack-``, or a line of rocminfo."""
 _VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _OFF = {"", "0", "no", "off", "false"}

@@ -23,8 +23,8 @@ _HANDLES: dict[str, ctypes.CDLL] = {}
 """SONAME -> handle; kept, so that nothing is unloaded."""
 _IN_USE: dict[str, SdkPackage] = {}
 """Name of a package in the manifest -> the one whose GPU code is loaded: it stays the one for this process."""
-_LACKS = re.compile(r"(\S+): cannot open shared object file: No such file")
-_VERSION = re.compile(r"version `([^']+)' not found")
+_LACKS = re.compile(r"(?<!\S)(\S+): cannot open shared object file: No such file")
+_VERSION = re.compile(r"version `([^'`\n]+)' not found")
 _SYSTEM = {"GLIBC": "glibc", "GLIBCXX": "libstdc++", "CXXABI": "libstdc++", "GCC": "libgcc"}
 """Beginnings of symbol versions that libraries of the system define."""
 

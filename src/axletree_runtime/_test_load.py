@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ._sdk import Library, SdkPackage
     from ._testing import Bench, Outcome, Ran
 
-_LACKS = re.compile(r"(\S+?)(?: can't be loaded)?: cannot open shared object file|finds no (\S+)")
+_LACKS = re.compile(r"(?<!\S)(\S+?)(?: can't be loaded)?: cannot open shared object file|finds no (\S+)")
 _LOAD = """
 def run(words):
     import ctypes

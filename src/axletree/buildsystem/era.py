@@ -25,7 +25,9 @@ TELLING_FILES = (
 )
 """Files to hand to :func:`detect_era`, below the tree; those that exist."""
 
-_RUNS_CMAKE = re.compile(r"setup_helpers\.cmake|CMAKE_INSTALL_PREFIX|['\"]cmake['\"]|\bcmake\b.*--build")
+_RUNS_CMAKE = re.compile(
+    r"setup_helpers\.cmake|CMAKE_INSTALL_PREFIX|['\"]cmake['\"]|\bcmake\b(?:(?!\bcmake\b).)*--build"
+)
 _ONLY_CONFIGURES = re.compile(r"cmake[-_]only", re.IGNORECASE)
 """How a setup.py is told to configure and stop, which is what makes it one of PyTorch's kind."""
 

@@ -12,7 +12,7 @@ import msgspec
 
 DEFAULT_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 """Where glibc's loader looks last (ld.so(8))."""
-_CACHED = re.compile(r"^\s*(\S+) \(.*\) => (/\S.*)$", re.MULTILINE)
+_CACHED = re.compile(r"^[ \t]*+(\S+) \(.*\) => (/\S.*)$", re.MULTILINE)
 _LINE = re.compile(r"\s*\d+:\t(.*)")
 _FIND = re.compile(r"find library=(\S+) \[\d+\]; searching")
 _TRY = re.compile(r"\s*trying file=(.+)")
@@ -21,7 +21,7 @@ _INIT = re.compile(r"calling init: (/.+)")
 _MAP = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ [0-9a-f]+ \S+ \d+\s+(/.+)")
 _LIBRARY = re.compile(r".+\.so(\.[\w.]+)?")
 _MISSING = re.compile(
-    r"(?P<file>\S+): version `(?P<version>[^']+)' not found \(required by (?P<by>[^)]+)\)|"
+    r"(?<!\S)(?P<file>\S+): version `(?P<version>[^'`\n]+)' not found \(required by (?P<by>[^)]+)\)|"
     r"error while loading shared libraries: (?P<name>[^:\s]+): (?P<why>.+)"
 )
 

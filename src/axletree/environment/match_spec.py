@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SPEC = re.compile(
-    r"(?:(?P<channel>\S+)::)?(?P<name>[^\s\[\]<>=!~,|]+)\s*(?P<rest>[^\[\]]*?)\s*(?:\[(?P<table>.*)\])?", re.DOTALL
+    r"(?>(?:(?P<channel>\S+)::)?)(?P<name>[^\s\[\]<>=!~,|]+)\s*+(?P<rest>(?:[^\[\]\s]++(?:\s++(?=[^\[\]\s]))?+)*+)\s*+(?:\[(?P<table>.*)\])?",
+    re.DOTALL,
 )
 _GLUE = re.compile(r"(?<=[<>=!~,|])\s+|\s+(?=[,|])")
 """Spaces inside a version."""
 _THREE = re.compile(r"==?(?P<version>[^\s=<>!~,|]+)=(?P<build>[^\s=]+)")
 _BEGINS = re.compile(r"=(?P<version>[^\s=<>!~,|]+)")
-_FIELD = re.compile(r"""\s*([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s,"']+))\s*(?:,|$)""")
+_FIELD = re.compile(r"""(?<![\w-])([\w-]+)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s,"']+))\s*(?:,|$)""")
 
 
 class MatchSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 16
 """Bytes without an end of line that are kept back; more of them pass as a line of their own."""
 _POLL_MILLISECONDS = 100
-_LOGIN = re.compile(r"://([^/\s:@]*)(:?)([^/\s@]*)@")
+_LOGIN = re.compile(r"://([^/\s:@]*+)(:?+)([^/\s@]*+)@")
 _URL_LOGIN = re.compile(rb"(://)[^/\s@]+@")
 
 

@@ -20,7 +20,7 @@ _COMPILES = re.compile(r"(?:^|\s)(?:-c|--compile|-dc)(?=\s)")
 _OUTPUT = re.compile(r"(?:^|\s)(?:-o|--output-file)\s+(?P<path>\S+)")
 _SOURCE = re.compile(r"(?:^|\s)(?P<path>[^\s'\"]+\.(?:c|cc|cpp|cxx|c\+\+|C|cu|hip|m|mm|s|S|asm|f|f90))(?=\s|$)")
 _LINKS = re.compile(r"(?:^|\s)(?:-shared|-Wl,\S+)(?=\s)")
-_SHELL = re.compile(r"^:\s*&&\s*|\s*&&\s*:\s*$")
+_SHELL = re.compile(r"^:\s*+&&\s*+|(?<!\s)\s*+&&\s*+:\s*+$")
 _RUN = re.compile(r"^cd \S+ && (?P<program>\S+)(?P<rest>.*)$")
 _LONGEST = 120
 """Characters of a step that nothing is known of; the log has it whole."""

@@ -47,7 +47,7 @@ _SETTINGS = (
     "maintenance.auto=false",
     "protocol.allow=never",
 )
-_ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+_ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s'\"]+")
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?P<path>(?!//).+)")
 
 

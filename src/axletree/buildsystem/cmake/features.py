@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from axletree.buildsystem.cmake.cache import Cache
 
-_SUMMARY = re.compile(r"^-- {2,}([A-Za-z][\w .]*?) *: ?(.*)$")
+_SUMMARY = re.compile(r"^-- {2,}+([A-Za-z][\w.]*+(?: ++[\w.]++)*+) *+: ?(.*)$")
 _SWITCHES = frozenset({"1", "ON", "YES", "TRUE", "Y", "0", "OFF", "NO", "FALSE", "N"})
 _PATTERNS = tuple((each, re.compile(each.says.replace(" ", r"\s+"))) for each in DOWNGRADES)
 _TROUBLE = re.compile(
-    r"not?[- ](?:be )?f(?:in|oun)d|cannot|could ?n[o']t|disab|turn\w* (?:it )?off|without|unsupported|not supported"
-    r"|missing|requires|skipping|not (?:compil|build|us)ing",
+    r"not?[- ](?:be )?f(?:in|oun)d|cannot|could ?n[o']t|disab|turn\w{0,20} (?:it )?off|without|unsupported"
+    r"|not supported|missing|requires|skipping|not (?:compil|build|us)ing",
     re.IGNORECASE,
 )
 _REASONS = 3  # lines about a feature that no known message is about

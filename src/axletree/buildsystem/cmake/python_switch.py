@@ -223,8 +223,12 @@ def _traces(entry: Entry, value: str, old: PythonFacts, new: PythonFacts) -> Ite
     for folder in sorted(_folders(new), key=len, reverse=True):  # the new one may have the old version in its path
         text = text.replace(folder, "")
     for names in _names(entry, old, new):
-        for match in re.finditer(rf"[^\s;]*(?:{names})[^\s;]*", text, re.IGNORECASE):
-            yield match.group()
+        yield from _words_with(names, text)
+
+
+def _words_with(names: str, text: str) -> list[str]:
+    """Words that hold one of some names; each is looked at from its beginning only."""
+    return re.findall(rf"(?<![^\s;])[^\s;]*(?:{names})[^\s;]*", text, re.IGNORECASE)
 
 
 def _names(entry: Entry, old: PythonFacts, new: PythonFacts) -> Iterator[str]:

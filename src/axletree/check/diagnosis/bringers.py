@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from axletree.check.diagnosis.linear import expression
 
 HEADERS: dict[str, tuple[str, str]] = {
     "Eigen/": ("libeigen3-dev", "eigen"),
@@ -129,7 +129,7 @@ _SYMBOLS: tuple[tuple[str, str], ...] = (
     (r"_Z\w*(?:3fmt)", "fmt"),
     (r"_Z\w*5boost", "Boost"),
 )
-_OWNERS = tuple((re.compile(pattern), owner) for pattern, owner in _SYMBOLS)
+_OWNERS = tuple((expression(pattern), owner) for pattern, owner in _SYMBOLS)
 
 
 def header_packages(header: str) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.check.diagnosis.kind import MAX_WINDOW, Kind
+from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.literals import MIN_LENGTH, required_texts
 from axletree.core.errors import IntegrityError, Problem
 
@@ -60,10 +61,10 @@ def _faults(kind: Kind, stage: str) -> Iterator[str]:
     broken = False
     for pattern in (*kind.patterns, *kind.needs, *kind.unless):
         try:
-            re.compile(pattern, re.MULTILINE)
-        except re.error as error:
+            expression(pattern)
+        except ValueError as error:
             broken = True
-            yield f"{pattern!r} is no regular expression: {error}"
+            yield f"{pattern!r} is no regular expression whose work is bounded: {error}"
     if broken:
         return
     for pattern in kind.patterns:
@@ -73,7 +74,7 @@ def _faults(kind: Kind, stage: str) -> Iterator[str]:
 
 
 def _unknown_groups(kind: Kind) -> Iterator[str]:
-    groups = [set(re.compile(pattern).groupindex) for pattern in kind.patterns]
+    groups = [expression(pattern).names for pattern in kind.patterns]
     for name, words in PLACE.findall(kind.cause + "\n" + kind.fix + "\n" + kind.title):
         if not any(name in named for named in groups):
             yield f"{{{name}}} is a group of no pattern"

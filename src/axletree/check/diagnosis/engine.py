@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,9 @@ from axletree.check.diagnosis.excerpt import MOST_SHOWN, begin, excerpt, followi
 from axletree.check.diagnosis.generic import GENERIC_KINDS
 from axletree.check.diagnosis.kind import Kind
 from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines
+from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.log import read_blocks
+from axletree.check.diagnosis.near import Around
 from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, Outcome, Statement, decide, is_forgiven, is_noise
 from axletree.check.diagnosis.rank import Candidate, is_after, rank
 from axletree.check.diagnosis.scan import Hit, Scanner
@@ -144,7 +145,8 @@ class Engine:
         seen = _Seen()
         for block in read_blocks(chunks):
             seen.lines = block.first + block.own.stop - 1
-            failures = [hit.at for hit in self._scanner.scan(block) if _take(block, hit, seen)]
+            around = Around(block)
+            failures = [hit.at for hit in self._scanner.scan(block) if _take(around, hit, seen)]
             if failures and not seen.before:
                 seen.before = _numbered(block, range(max(0, min(failures) - _TAIL), min(failures) + 1))
             seen.tail.extend(_numbered(block, block.own[-_TAIL:]))
@@ -174,14 +176,15 @@ class Engine:
         )
 
 
-def _take(block: Block, hit: Hit[_Owner], seen: _Seen) -> bool:
+def _take(around: Around, hit: Hit[_Owner], seen: _Seen) -> bool:
     """Take in a match; whether it is a statement of a failure."""
+    block = around.block
     line, owner = block.first + hit.at, hit.owner
     if block.lines[hit.at].startswith(_COMMANDS):
         return False
     if isinstance(owner, Kind):
         if seen.counts[owner.id] < _KEPT:
-            candidate = _candidate(block, hit, owner)
+            candidate = _candidate(around, hit, owner)
             if candidate is not None:
                 seen.counts[owner.id] += 1
                 seen.candidates.append(candidate)
@@ -238,14 +241,14 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
         )
 
 
-def _candidate(block: Block, hit: Hit[_Owner], kind: Kind) -> Candidate | None:
+def _candidate(around: Around, hit: Hit[_Owner], kind: Kind) -> Candidate | None:
     """What a match is worth; ``None`` where its kind asks for more, or for less, around it."""
-    if kind.needs or kind.unless:
-        around = "\n".join(_window(block, hit.at - kind.window, hit.end + kind.window))
-        if not all(re.search(pattern, around, re.MULTILINE) for pattern in kind.needs):
-            return None
-        if any(re.search(pattern, around, re.MULTILINE) for pattern in kind.unless):
-            return None
+    low, high = hit.at - kind.window, hit.end + kind.window
+    if not all(around.holds(expression(pattern), low, high) for pattern in kind.needs):
+        return None
+    if any(around.holds(expression(pattern), low, high) for pattern in kind.unless):
+        return None
+    block = around.block
     found = excerpt(block, hit.at, hit.end)
     return Candidate(
         kind=kind,

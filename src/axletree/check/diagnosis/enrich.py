@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from axletree.binary.cpp.demangle import demangle
 from axletree.check.diagnosis.bringers import header_packages, library_packages, symbol_owner
+from axletree.check.diagnosis.linear import expression
 from axletree.package.libraries.providers import find_providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from axletree.package.libraries.providers import Provider
+from axletree.package.libraries.providers import Provider
 
 _KNOWN = 60
 """Kinds as specific as this say who brings what themselves."""
+
+_OLD_STRING = expression(r"(?<![0-9A-Za-z_])S[sS]|RKSs|ISs|ESs|[EiRjPb]Ss")
 
 Said = tuple[str, str]
 """Sentences for the cause, lines for what to do; either may be empty."""
@@ -45,7 +47,7 @@ def _of_symbol(symbol: str) -> Iterator[Said]:
         yield f"In C++ the symbol is {readable}.", ""
         if "__cxx11" in name or "B5cxx11" in name:
             yield "Its std::string is that of the C++11 ABI: the library that lacks it was built with the old one.", ""
-        elif re.search(r"(?<![0-9A-Za-z_])S[sS]|RKSs|ISs|ESs|[EiRjPb]Ss", name):
+        elif _OLD_STRING.search(name):
             yield "Its std::string is that of the old ABI: the library that lacks it was built with the C++11 one.", ""
     owner = symbol_owner(name) if name else None
     if owner:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.check.diagnosis.likely import is_wrapper
+from axletree.check.diagnosis.linear import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,20 +21,22 @@ _FAR = 30
 _HEAD = 3
 """Lines after CMake's own first line in which a message may say what is known of it."""
 
-_INDENT = re.compile(rb"(?:E(?= ))?[ \t]*")
+_INDENT = expression(r"(?:E(?= ))?[ \t]*")
 """What is before the text of a line; pytest's ``E`` is part of it."""
-_MORE = re.compile(
-    rb"\s*(?:>>>|-->|\xe2\x95\xb0\xe2\x94\x80\xe2\x96\xb6) |\d+ out of \d+ hunks? FAILED|(?:---|\+\+\+) \S+$|@@ "
-    rb"|(?:\S*/)?cc1(?:plus)?: all warnings being treated as errors"
+_MORE = expression(
+    r"\s*(?:>>>|-->|╰─▶) |\d+ out of \d+ hunks? FAILED|(?:---|\+\+\+) \S+$|@@ "
+    r"|(?:\S*/)?cc1(?:plus)?: all warnings being treated as errors"
 )
 """How lld, rustc and uv begin lines that say more; what patch, and a compiler told to be strict, add."""
-_WHERE = re.compile(rb"\S+: (?:In|At) [\w ]*(?:function|constructor|destructor|instantiation|lambda|scope)\b")
+_WHERE = expression(r"\S+: (?:In|At) [\w ]*(?:function|constructor|destructor|instantiation|lambda|scope)\b")
 """What GCC prints before errors of another function; alone it says nothing."""
-_ERROR = re.compile(rb"(?:[A-Za-z_][\w.]*Error|(?:[^\s:][^:\n]*:)?(?:\d+:){0,2} ?(?:fatal )?(?:error|ERROR)): ")
+_ERROR = expression(r"(?:[A-Za-z_][\w.]*Error|(?:[^\s:][^:\n]*:)?(?:\d+:){0,2} ?(?:fatal )?(?:error|ERROR)): ")
 """How lines begin that call themselves errors."""
-_TEST = re.compile(rb"^(?:FAILED|ERROR) \S+::(?:\S+::)?(?P<name>\w+)")
-_UNITTEST = re.compile(rb"^(?:FAIL|ERROR): \w+ \(")
-_SAID = re.compile(rb"^E {2,}\S")
+_TEST = expression(r"^(?:FAILED|ERROR) \S+::(?:\S+::)?(?P<name>\w+)")
+_UNITTEST = expression(r"^(?:FAIL|ERROR): \w+ \(")
+_TITLE = expression(r"^_+ (?:\w+\.)*(?P<name>\w+)(?:\[.*)? _+$")
+"""How pytest begins what it prints of a test."""
+_SAID = expression(r"^E {2,}\S")
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ def _belongs(line: bytes, first: bytes) -> bool:
 
 def _indent(line: bytes) -> int:
     found = _INDENT.match(line)
-    return found.end() if found else 0
+    return found.end if found else 0
 
 
 def _instantiated(lines: Sequence[bytes], at: int) -> range:
@@ -110,13 +112,18 @@ def _of_test(lines: Sequence[bytes], at: int) -> range:
     test = _TEST.match(lines[at])
     if test is None:
         return range(0)
-    title = re.compile(rb"^_+ (?:\w+\.)*" + test["name"] + rb"(?:\[.*)? _+$")
-    began = next((above for above in range(at - 1, -1, -1) if title.match(lines[above])), at)
+    name = test.groups["name"]
+    began = next((above for above in range(at - 1, -1, -1) if _titles(lines[above], name)), at)
     first = next((place for place in range(began, at) if _SAID.match(lines[place])), at)
     end = first
     while end < min(at, first + MOST_SHOWN - 1) and _SAID.match(lines[end]):
         end += 1
     return range(first, end)
+
+
+def _titles(line: bytes, name: str) -> bool:
+    title = _TITLE.match(line) if line.startswith(b"_") else None
+    return title is not None and title.groups["name"] == name
 
 
 def _of_unittest(lines: Sequence[bytes], at: int) -> range:

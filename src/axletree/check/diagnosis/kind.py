@@ -28,7 +28,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unk
     """``warning``: the build goes on, but without something."""
     title: str
     patterns: tuple[str, ...]
-    """Regular expressions (``re.MULTILINE``), any of which may match the normalised log; named groups are kept."""
+    """Regular expressions, any of which may match the normalised log; named groups are kept.
+
+    :mod:`axletree.check.diagnosis.linear` says which grammar they have.
+    """
     needs: tuple[str, ...] = ()
     """Regular expressions that must all match within ``window`` lines of the match, too."""
     unless: tuple[str, ...] = ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.outcome import is_forgiven
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ TELLING: tuple[str, ...] = (
 """What lines look like that name a cause; looked for in the whole log."""
 
 _WORDS = (
-    (4, re.compile("|".join(f"(?:{pattern})" for pattern in TELLING))),
-    (3, re.compile(r"\berror\b.*:|\b(?:fatal|exception|panic(?:ked)?)\b|^\S*error\b", re.IGNORECASE)),
-    (3, re.compile(r"No such file or directory|Permission denied|not found|cannot|could not|unable to", re.IGNORECASE)),
-    (2, re.compile(r"\b(?:failed|failure|refused|denied|abort(?:ed|ing)?|invalid|missing|undefined)\b", re.IGNORECASE)),
+    (4, expression("|".join(f"(?:{pattern})" for pattern in TELLING))),
+    (3, expression(r"(?i)\berror\b.*:|\b(?:fatal|exception|panic(?:ked)?)\b|^\S*error\b")),
+    (3, expression(r"(?i)No such file or directory|Permission denied|not found|cannot|could not|unable to")),
+    (2, expression(r"(?i)\b(?:failed|failure|refused|denied|abort(?:ed|ing)?|invalid|missing|undefined)\b")),
 )
-_WRAPPER = re.compile(
+_WRAPPER = expression(
     r"ninja: build stopped|make(?:\[\d+\])?: \*\*\* |CalledProcessError|failed with exit (?:code|status)"
     r"|exited with (?:code|status)|returned non-zero exit status|ld returned \d+ exit|compilation terminated"
     r"|Error compiling objects|BackendSubprocessExited|BuildBackendException|subprocess-exited-with-error"
@@ -37,7 +37,7 @@ _WRAPPER = re.compile(
 )
 """Lines that only pass a failure on, or name none."""
 
-_LOUD = re.compile(r"^[ \t]*(?:\S+[ :]+){0,3}(?:error|fatal|panic|exception)\b ?[:!]", re.IGNORECASE)
+_LOUD = expression(r"(?i)^[ \t]*(?:\S+[ :]+){0,3}(?:error|fatal|panic|exception)\b ?[:!]")
 
 MOST = 3
 """Lines that are shown."""

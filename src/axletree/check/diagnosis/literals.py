@@ -24,7 +24,7 @@ def required_texts(pattern: str) -> tuple[Choice, ...]:
     """What every match contains: one text of each choice. The choice whose shortest text is longest comes first.
 
     Args:
-        pattern: An expression that ``re.compile`` takes.
+        pattern: An expression that :func:`axletree.check.diagnosis.linear.expression` takes.
 
     Returns:
         Choices whose texts have three characters or more; none where nothing of that length is certain.

@@ -26,7 +26,7 @@ REACH = 14
 MAX_LINE = 16 << 10
 """Bytes of a line that are kept: beginning and end of longer ones."""
 
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-Z\\^_`-~])")
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]+[0-~]|[0-Z\\^_`-~])")
 """ECMA-48: control sequences (colours), strings (links, marks of Buildkite), character sets, and the short ones."""
 
 _CONTROLS = bytes(number for number in range(32) if number not in b"\n\t") + b"\x7f"
@@ -49,7 +49,7 @@ _PREFIXES = (
     rb"(?:(?: \xe2\x94\x82)+(?: |$))",  # rattler-build
     rb"##\[(?:error|warning|debug|command|section)\]",  # Azure, GitHub
 )
-_PREFIX = re.compile(rb"(?m)^(?:" + rb"|".join(_PREFIXES) + rb")+")
+_PREFIX = re.compile(rb"(?m)^(?:" + rb"|".join(_PREFIXES) + rb")++")
 _STARTS = (b"T", b":", b"\n#", b"\n[", b"\xe2\x94\x82")
 _ONCE = re.compile(rb"(?m)^(?:" + rb"|".join(_PREFIXES) + rb")")
 
@@ -65,6 +65,12 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     """Which of them are its own."""
     text: bytes
     """Its own lines and the next :data:`REACH`, joined."""
+
+
+def joined(lines: Iterable[bytes]) -> bytes:
+    """Lines as one text, in UTF-8 that is valid whatever they hold."""
+    text = b"\n".join(lines)
+    return text if text.isascii() else text.decode("utf-8", "replace").encode()
 
 
 class BinaryLogError(ValueError):

@@ -7,9 +7,12 @@ how a process ended are not. They decide; a word never does.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
+from axletree.check.diagnosis.linear import expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,18 +82,18 @@ SUCCEEDING: tuple[str, ...] = (
 )
 """Statements that something ended well."""
 
-_PROGRESS = re.compile(r"^\[ *(\d+)(?:/(\d+)\]|%\])")
-_WORKING = re.compile(
+_PROGRESS = expression(r"^\[ *(?P<done>\d+)(?:/(?P<all>\d+)\]|%\])")
+_WORKING = expression(
     r"^\[ *\d+/\d+\] |^\[ *\d+%\] |^-- (?:Performing Test|Looking for|Check|Detecting)"
     r"|^\s*(?:Compiling|Building|Collecting|Downloading) "
     r"|^(?:\S*/)?(?:x86_64-linux-gnu-)?(?:g?cc|[cg]\+\+|clang\+*|nvcc|hipcc) -"
 )
 """Lines that tools print while at work, never last."""
 
-_LAST_WORD = re.compile(r"^error: ")
+_LAST_WORD = expression(r"^error: ")
 """With this programs end that gave up, whatever went well before; indented lines may follow."""
 
-_PROBE = re.compile(
+_PROBE = expression(
     r"\b(?:conftest|_configtest|CMakeScratch|CMakeTmp|cmTC_\w+|CheckSymbolExists|CheckFunctionExists"
     r"|CheckIncludeFiles?|meson-private|sanitycheck\w*|testfile|feature_test)\b|/TryCompile-|Performing Test"
     r"|^-- |^\s*checking (?:for|whether|if)\b|\b[Ww]arning: "
@@ -98,13 +101,13 @@ _PROBE = re.compile(
 )
 """What feature probes, and git asked for a version, print whether or not it matters."""
 
-_FORGIVEN = re.compile(
+_FORGIVEN = expression(
     r"\b(?:[Ff]all(?:s|ing)?[- ]?back|[Ii]gnor(?:ed|ing)|[Ss]kipp(?:ed|ing)|[Cc]ontinuing|[Rr]etry(?:ing)?|[Nn]on-fatal"
     r"|not fatal|[Ee]xpected (?:error|failure)|xfail|XFAIL|will be disabled|[Cc]aught|harmless|[Oo]ptional"
     r"|[Dd]isabl(?:ed|ing))\b"
 )
 
-_LISTED = re.compile(r"^\S+ -> \S+ \[?skipped\b")
+_LISTED = expression(r"^\S+ -> \S+ \[?skipped\b")
 """What hipify prints of each file that has nothing to change."""
 
 
@@ -135,14 +138,14 @@ def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> 
         lines: How many it has.
     """
     made_good = recoveries(statements)
-    failing = [said for said in statements if said.failed and not any(said.line in lines for lines in made_good)]
+    failing = [said for said in statements if said.failed and not within(made_good, said.line)]
     if failing:
         return Outcome(ending="failed", said=failing[0], lines=lines)
     if statements and not statements[-1].failed and statements[-1].line >= lines - 1:
         return Outcome(ending="succeeded", said=statements[-1], lines=lines)
     last = next((line for line in reversed(tail) if line.strip()), "")
     progress = _PROGRESS.match(last)
-    complete = progress is not None and (progress[1] == progress[2] or (not progress[2] and progress[1] == "100"))
+    complete = progress is not None and progress.groups["done"] == progress.groups.get("all", "100")
     if complete:
         return Outcome(ending="succeeded", said=Statement(line=lines, failed=False, text=last), lines=lines)
     if progress is not None or _WORKING.search(last):
@@ -157,38 +160,96 @@ def _gave_up(tail: Sequence[str]) -> bool:
     return _LAST_WORD.match(last) is not None
 
 
-_PACKAGE = re.compile(r"(?:Failed building wheel for|Failed to build `?) *([\w.-]+)")
-_PIP = re.compile(r"subprocess-exited-with-error|metadata-generation-failed|did not run successfully")
+_PACKAGE = expression(r"(?:Failed building wheel for|Failed to build `?) *(?P<name>[\w.-]+)")
+_PIP = expression(r"subprocess-exited-with-error|metadata-generation-failed|did not run successfully")
 _DISCARDED = "WARNING: Discarding "
+_MADE = "uccessfully "
 _BLOCK = 200
 """Lines that pip shows of a build that it gives up."""
+_PARTS = 10
+"""Words of a package's name, at most."""
 
 
 def recoveries(statements: Sequence[Statement]) -> list[range]:
-    """Lines about failures that were made good later, as when pip takes another version of a package."""
+    """Lines about failures that were made good later, as when pip takes another version of a package.
+
+    Args:
+        statements: In the order of their lines.
+
+    Returns:
+        Ranges in the order of their lines, none of which touches another: for :func:`within`.
+    """
+    good = [said for said in statements if not said.failed]
+    names = {said.line: name for said in statements if said.failed and (name := _package(said.text))}
+    made = _made_lines(frozenset(names.values()), good)
     found = []
     for said in statements:
-        later = _recovery(said, statements) if said.failed else None
+        if not said.failed:
+            continue
+        name = names.get(said.line, "")
+        later = _given_up(said, good) if _PIP.search(said.text) else _first_after(made.get(name, ()), said.line)
         if later is not None:
-            found.append(range(said.line - (_BLOCK if _PACKAGE.search(said.text) else 5), later + 1))
+            found.append(range(said.line - (_BLOCK if name else 5), later + 1))
+    return _united(found)
+
+
+def within(ranges: Sequence[range], line: int) -> bool:
+    """Whether a line is in one of some ranges that :func:`recoveries` found."""
+    at = bisect_right(ranges, line, key=_begin)
+    return at > 0 and line in ranges[at - 1]
+
+
+def _package(text: str) -> str:
+    """The package that failed, as :func:`_made_lines` spells it; empty where none is named."""
+    found = _PACKAGE.search(text)
+    return _spelled(found.groups["name"]) if found else ""
+
+
+def _spelled(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def _made_lines(names: frozenset[str], good: Sequence[Statement]) -> dict[str, list[int]]:
+    """Lines that say of a package that it is made; each line is read once, whatever the number of packages."""
+    found: dict[str, list[int]] = {}
+    for said in good if names else ():
+        text = said.text.lower().partition(_MADE)[2]
+        words = [(word.start(), word.end()) for word in re.finditer(r"\w+", text)]
+        told = {_spelled(text[start:end]) for at, (start, _) in enumerate(words) for _, end in words[at : at + _PARTS]}
+        for name in told & names:
+            found.setdefault(name, []).append(said.line)
     return found
 
 
-def _recovery(said: Statement, statements: Sequence[Statement]) -> int | None:
-    """The line in which the very package that failed is made, or given up for another version."""
-    following = [other for other in statements if other.line > said.line and not other.failed]
-    if _PIP.search(said.text):
-        return next((other.line for other in following if _discards(other, said)), None)
-    package = _PACKAGE.search(said.text)
-    if package is None:
-        return None
-    name = re.escape(package[1].partition("==")[0]).replace("_", "[-_]").replace(r"\-", "[-_]")
-    made = re.compile(rf"uccessfully .*\b{name}(?:-\d|\b)", re.IGNORECASE)
-    return next((other.line for other in following if made.search(other.text)), None)
+def _given_up(said: Statement, good: Sequence[Statement]) -> int | None:
+    """The line in which pip gives up the version whose build failed."""
+    at = bisect_right(good, said.line, key=_line)
+    near = (other for other in good[at : at + _BLOCK] if other.line - said.line < _BLOCK)
+    return next((other.line for other in near if other.text.startswith(_DISCARDED)), None)
 
 
-def _discards(other: Statement, said: Statement) -> bool:
-    return other.text.startswith(_DISCARDED) and other.line - said.line < _BLOCK
+def _first_after(lines: Sequence[int], line: int) -> int | None:
+    at = bisect_right(lines, line)
+    return lines[at] if at < len(lines) else None
+
+
+def _united(ranges: Sequence[range]) -> list[range]:
+    """The same lines, in ranges that do not touch."""
+    united: list[range] = []
+    for each in sorted(ranges, key=_begin):
+        if united and each.start <= united[-1].stop:
+            united[-1] = range(united[-1].start, max(united[-1].stop, each.stop))
+        else:
+            united.append(each)
+    return united
+
+
+def _begin(lines: range) -> int:
+    return lines.start
+
+
+def _line(said: Statement) -> int:
+    return said.line
 
 
 def is_noise(lines: Sequence[str]) -> bool:

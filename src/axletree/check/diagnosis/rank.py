@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,14 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.check.diagnosis.kind import GENERIC, Kind
-from axletree.check.diagnosis.outcome import recoveries
+from axletree.check.diagnosis.linear import expression
+from axletree.check.diagnosis.outcome import recoveries, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from axletree.check.diagnosis.outcome import Outcome, Statement
 
-_ENDS = re.compile(r"^FAILED: |make(?:\[\d+\])?: \*\*\* ")
+_ENDS = expression(r"^FAILED: |make(?:\[\d+\])?: \*\*\* ")
 """Statements with which ninja and make begin, or end, what one command printed."""
 
 _GAP = 25
@@ -44,16 +44,25 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the words around it say that the program went on."""
 
 
+class _Last(msgspec.Struct, frozen=True, kw_only=True):
+    """The last statements of either sort, by their lines."""
+
+    failed: int | None
+    succeeded: int | None
+
+
 def rank(candidates: Sequence[Candidate], said: Sequence[Statement], outcome: Outcome) -> list[Candidate]:
     """The matches that count, the root cause first, each kind once; warnings behind errors."""
     made_good = recoveries(said)
-    said = [statement for statement in said if not any(statement.line in lines for lines in made_good)]
+    said = [statement for statement in said if not within(made_good, statement.line)]
+    last = _Last(
+        failed=max((statement.line for statement in said if statement.failed), default=None),
+        succeeded=max((statement.line for statement in said if not statement.failed), default=None),
+    )
     errors = [
         found
         for found in candidates
-        if found.kind.severity == "error"
-        and _counts(found, said, outcome)
-        and not any(found.line in lines for lines in made_good)
+        if found.kind.severity == "error" and _counts(found, last, outcome) and not within(made_good, found.line)
     ]
     errors.sort(key=lambda found: (found.line, -found.kind.specific))
     places: list[list[Candidate]] = [errors[:1]] if errors else []
@@ -86,18 +95,18 @@ def is_after(found: Candidate, outcome: Outcome) -> bool:
     return found.kind.severity == "error" and outcome.said is not None and found.line > outcome.said.line
 
 
-def _counts(found: Candidate, said: Sequence[Statement], outcome: Outcome) -> bool:
+def _counts(found: Candidate, last: _Last, outcome: Outcome) -> bool:
     """Whether a match may be an error at all, given how the log ends."""
-    if outcome.ending == "succeeded" or _went_on(found, said):
+    if outcome.ending == "succeeded" or _went_on(found, last):
         generic = found.kind.specific <= GENERIC
         return found.proven and not found.forgiven and (not generic or is_after(found, outcome))
     return outcome.ending == "failed" or found.kind.specific > GENERIC or not found.forgiven
 
 
-def _went_on(found: Candidate, said: Sequence[Statement]) -> bool:
+def _went_on(found: Candidate, last: _Last) -> bool:
     """Whether nothing failed at or after a match, and something succeeded after it."""
-    failed = any(statement.failed and statement.line >= found.line - 5 for statement in said)
-    return not failed and any(not statement.failed and statement.line >= found.line for statement in said)
+    failed = last.failed is not None and last.failed >= found.line - 5
+    return not failed and last.succeeded is not None and last.succeeded >= found.line
 
 
 def _tier(place: Sequence[Candidate], said: Sequence[Statement]) -> int:
@@ -106,5 +115,9 @@ def _tier(place: Sequence[Candidate], said: Sequence[Statement]) -> int:
     wrapper = 3 * all(found.kind.specific < _TELLING for found in place)
     if not any(found.proven for found in place):
         return wrapper + 2
-    following = next((statement for statement in said if statement.line >= line - 5), None)
-    return wrapper + (0 if following is not None and following.failed else 1)
+    at = bisect_left(said, line - 5, key=_line)
+    return wrapper + (0 if at < len(said) and said[at].failed else 1)
+
+
+def _line(statement: Statement) -> int:
+    return statement.line

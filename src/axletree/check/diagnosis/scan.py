@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
+from axletree.check.diagnosis.linear import Expression, expression
 from axletree.check.diagnosis.literals import ignores_case, required_texts, spans_lines
-from axletree.check.diagnosis.log import REACH
+from axletree.check.diagnosis.log import REACH, joined
 from axletree.check.diagnosis.words import Vocabulary, words_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ K = TypeVar("K")
 
 _PIECE = 1 << 15
 """Bytes of a piece, about: the smaller, the fewer words it holds."""
+
+
+_SPAN = 8
+"""Times the reach of a match that are looked at in one go."""
 
 
 class Hit(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
@@ -44,7 +48,7 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Watch(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     owner: K
-    regex: re.Pattern[str]
+    regex: Expression
     reach: int
     """Lines before and after its fixed text over which a match may reach."""
     choices: tuple[tuple[_Text, ...], ...]
@@ -58,7 +62,7 @@ class Scanner(Generic[K]):
         """Take expressions, each with whom it belongs to.
 
         Raises:
-            ValueError: one has no fixed text.
+            ValueError: one has no fixed text, or can't be matched in bounded time.
         """
         self._watches: list[_Watch[K]] = []
         for owner, pattern in patterns:
@@ -69,7 +73,7 @@ class Scanner(Generic[K]):
             self._watches.append(
                 _Watch(
                     owner=owner,
-                    regex=re.compile(pattern, re.MULTILINE),
+                    regex=expression(pattern),
                     reach=REACH if spans_lines(pattern) else 0,
                     choices=tuple(tuple(_text(text, folded=folded) for text in choice) for choice in choices),
                     folded=folded,
@@ -161,22 +165,28 @@ def _lines_with(word: bytes, text: bytes) -> list[int]:
 
 
 def _matches(watch: _Watch[K], block: Block, places: Sequence[int]) -> Iterator[Hit[K]]:
-    begin = block.own.start
-    for low, high in _merged([begin + place for place in places], watch.reach, len(block.lines)):
-        text = b"\n".join(block.lines[low:high]).decode("utf-8", "replace")
-        line, counted, last = low, 0, -1
-        for match in watch.regex.finditer(text):
-            line += text.count("\n", counted, match.start())
-            counted = match.start()
-            if line == last or line not in block.own:
-                continue
-            last = line
-            yield Hit(
-                owner=watch.owner,
-                at=line,
-                end=line + match[0].rstrip().count("\n"),
-                groups={name: value for name, value in match.groupdict().items() if value is not None},
-            )
+    begin, begun, ended = block.own.start, -1, -1
+    for start, end in _merged([begin + place for place in places], watch.reach, len(block.lines)):
+        for low, stop, high in _pieces(start, end, watch.reach):
+            for found in watch.regex.lines(joined(block.lines[low:high])):
+                first = low + found.first
+                if first >= stop:
+                    break
+                if first in block.own and first > begun and first >= ended:
+                    begun, ended = first, low + found.last
+                    yield Hit(owner=watch.owner, at=begun, end=ended, groups=found.groups)
+
+
+def _pieces(start: int, end: int, reach: int) -> Iterator[tuple[int, int, int]]:
+    """Ranges of lines to look at: first, that from which on the next one has the matches, end.
+
+    A log that is full of what an expression begins with must not make each match look through all that follows.
+    """
+    most = _SPAN * reach
+    while most and end - start > most:
+        yield start, start + most - 2 * reach, start + most
+        start += most - 2 * reach
+    yield start, end, end
 
 
 def _merged(places: Sequence[int], reach: int, length: int) -> Iterator[tuple[int, int]]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from axletree.plan.actions.test import ClientTestParameters
 
 _SUMMARY = re.compile(r"^(?:=+ )?(\d+ (?:passed|failed|errors?|skipped)\b.*) in [\d.]+s")
-_COUNT = re.compile(r"(\d+) (passed|failed|skipped)")
+_COUNT = re.compile(r"(?<!\d)(\d{1,9}) (passed|failed|skipped)")
 
 
 def run(context: ActionContext[ClientTestParameters]) -> Outcome:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=msgspec.Struct)
 HIDDEN = "****"
-_CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@?#]*@")
-_QUERY = re.compile(r"([?&](?:[\w-]*(?:token|key|secret|password|signature|sig|auth)[\w-]*)=)[^&\s#]+", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}://)[^/\s@?#]*+@")
+_QUERY = re.compile(r"([?&](?=[\w-]*?(?:token|key|secret|password|signature|sig|auth))[\w-]*+=)[^&\s#]+", re.IGNORECASE)
 _TOKENS = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{15,}|hf_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|"
-    r"sk-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+    r"sk-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|eyJ[\w-]{10,2000}\.[\w-]{10,}\.[\w-]*)"
 )
 _COMMON = frozenset(
     {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
 _MOST_PROBLEMS = 20
-_SHA256 = re.compile(r"\s*([0-9a-fA-F]{64})(?:[ \t]+\*?(\S.*?))?\s*")
+_SHA256 = re.compile(r"([0-9a-fA-F]{64})(?:[ \t]++\*?(\S.*))?")
 
 
 def read_artifacts(
@@ -173,7 +173,7 @@ def parse_checksum(text: str, *, filename: str, shown: str) -> str:
     Raises:
         IntegrityError: there is none in it, or it is of another file.
     """
-    match = _SHA256.fullmatch(text)
+    match = _SHA256.fullmatch(text.strip())
     if match is None:
         raise IntegrityError(Problem(file=shown, message="holds no SHA-256, as sha256sum writes it"))
     if match[2] is not None and match[2].rpartition("/")[2] != filename:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from axletree.package.drift.names import Table
 
-_SET = re.compile(r"""^\s*\{%-?\s*set\s+(\w+)\s*=\s*["']?([^"'%{}()|\[\]]+?)["']?\s*-?%\}""")
-_CONTEXT = re.compile(r"""^\s{1,8}(\w+):\s*["']?([^"'{}\[\]#]+?)["']?\s*(?:#.*)?$""")
+_SET = re.compile(r"""^\s*+\{%-?\s*+set\s++(\w+)\s*+=\s*+["']?([^"'%{}()|\[\]]+?)["']?\s*+-?%\}""")
+_CONTEXT = re.compile(r"""^\s{1,8}(\w+):\s*+["']?([^"'{}\[\]#]+?)["']?\s*+(?:#.*)?$""")
 _KEY = re.compile(r"^(?P<indent>\s*)(?:- )?(?P<key>[\w-]+)\s*:(?P<rest>.*)$")
 _ITEM = re.compile(r"^(?P<indent>\s*)-\s+(?P<text>.+?)\s*$")
 _SELECTOR = re.compile(r"\s+#\s*\[(?P<selector>.+)\]\s*$")
 _COMMENT = re.compile(r"\s+#.*$")
 _REFERENCE = re.compile(r"\$?\{\{\s*(\w+)\s*(?:\|\s*string\s*)?\}\}")
-_IF = re.compile(r"^\s*\{%-?\s*(if|elif|else|endif)\s*(.*?)\s*-?%\}")
+_IF = re.compile(r"^\s*+\{%-?\s*+(if|elif|else|endif)\s*+(.*?)\s*+-?%\}")
 _SECTIONS: dict[str, Phase] = {
     "build": "build",
     "host": "build",

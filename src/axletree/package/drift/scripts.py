@@ -27,11 +27,11 @@ _ASSIGNED = re.compile(
 )
 _PIP = re.compile(r"(?<![\w.=-])([A-Za-z][A-Za-z0-9._-]*)==(\d[\w.!+]*(?:\.\*)?)")
 _CONDA = re.compile(r"(?<![\w.=-])([a-z][a-z0-9._-]*)=(\d[\w.]*)(?:=[^\s\"']*)?(?![\w=])")
-_ARCHIVE = re.compile(r"(?<![\w-])([A-Za-z][A-Za-z_]*)-linux-[^\s\"']*?-(\d+(?:\.\d+){2,})(?=[-_.])")
+_ARCHIVE = re.compile(r"(?<![\w-])([A-Za-z][A-Za-z_]*)-linux-[^\s\"']{0,200}?-(\d+(?:\.\d+){2,})(?=[-_.])")
 _CLONE = re.compile(r"git\s+clone\b(?P<rest>.*)")
 _BRANCH = re.compile(r"(?:-b|--branch)[ =]+[\"']?([^\s\"'$]+)[\"']?")
 _ADDRESS = re.compile(r"https?://\S+?/([A-Za-z0-9._-]+?)(?:\.git)?[\"']?(?:\s|$)")
-_FUNCTION = re.compile(r"^(?:function\s+)?([A-Za-z_]\w*)\s*(?:\(\))?\s*\{")
+_FUNCTION = re.compile(r"^(?:function\s+)?([A-Za-z_]\w*)\s*+(?:\(\)\s*+)?\{")
 _LABEL = re.compile(r"^\s*\(?[\"']?([\w.*|?\[\]${}-]+)[\"']?\)\s*$")
 _CUDA_IN_NAME = re.compile(r"cuda-?(\d{2})\.?(\d{1,2})|^install_(\d{2})(\d)$")
 _LONGEST = 1000

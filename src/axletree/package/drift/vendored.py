@@ -35,7 +35,8 @@ _TRIPLE = re.compile(
     re.MULTILINE,
 )
 _STRING = re.compile(
-    r'^[ \t]*#[ \t]*define[ \t]+(?P<stem>\w+?)_VERSION(?:_STR(?:ING)?)?[ \t]+"v?(?P<version>\d+(?:\.\d+)+[\w.+-]*)"',
+    r"^[ \t]*#[ \t]*define[ \t]+(?P<stem>\w+?)_VERSION(?:_STR(?:ING)?)?[ \t]+"
+    r'"v?(?P<version>\d++(?:\.\d++)++[\w.+-]*+)"',
     re.MULTILINE,
 )
 _LATER = (("MINOR",), ("PATCH", "PATCHLEVEL", "MICRO", "REVISION", "SUBMINOR", "BUILD"))

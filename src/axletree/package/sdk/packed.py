@@ -110,7 +110,8 @@ def parse_control(text: str, *, filename: str) -> DebControl:
     Raises:
         IntegrityError: it names no package.
     """
-    fields = dict(re.findall(r"^([A-Za-z-]+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+    said = re.findall(r"^([A-Za-z-]+):(.*)$", text, re.MULTILINE)
+    fields = {name: value.strip(" \t") for name, value in said}
     name = fields.get("Package", "")
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", name):
         raise IntegrityError(Problem(file=filename, message="its control file names no package"))

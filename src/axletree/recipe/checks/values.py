@@ -33,7 +33,7 @@ _GLIBC = re.compile(r"2\.[0-9]{1,2}")
 _CONDA_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 _CONDA_BUILD = re.compile(r"[A-Za-z0-9_.+]+")
 _CONDA_BUILDS = re.compile(r"[A-Za-z0-9_.+*]+")
-_ONE_VERSION = r"(?:[=!<>]=?=?|~=)?[A-Za-z0-9_.!+*]+"
+_ONE_VERSION = r"(?:[=<>](?:==?)?|!==?|~=)?[A-Za-z0-9_.!+*]+"
 _CONDA_VERSIONS = re.compile(rf"\*|{_ONE_VERSION}(?:[,|]{_ONE_VERSION})*")
 _LONGEST_BUILD = 64
 _LOGIN_HINTS = {"git": "leave them to git's credential helper or ~/.netrc"}
