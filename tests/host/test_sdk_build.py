@@ -375,10 +375,10 @@ def test_install_hints_name_extras_that_there_are(
 ) -> None:
     local = ("--version", "2.5.dev0+ABC-1", "--level", "0")
     assert build(tree, tmp_path / "out", *local) == 0
-    assert "'gizmo[libraries,devel]==2.5.dev0+abc.1'" in capsys.readouterr().out
+    assert "'gizmo[libraries,devel] @ file://" in capsys.readouterr().out
     core, rest = MANIFEST.split('[[package]]\nname = "libraries"')
     left = '["lib/libkernels.*", "lib/libfront.*", "include/**", "lib/cmake/**"]'
     drop = f'[[drop]]\nfiles = {left}\nwhy = "a test"\n\n[targets]'
     manifest = core + rest[rest.index("[[drop]]") :].replace("[targets]", drop)
     assert build(tree, tmp_path / "core", *local, manifest=manifest) == 0
-    assert "'gizmo==2.5.dev0+abc.1'" in capsys.readouterr().out
+    assert "'gizmo @ file://" in capsys.readouterr().out

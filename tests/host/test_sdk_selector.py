@@ -235,28 +235,28 @@ def test_what_a_cache_froze_is_noticed_when_it_runs(dist: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_commands_that_it_names_mend_it(client: str, dist: Path, tmp_path: Path) -> None:
+def test_the_commands_that_it_names_mend_it(
+    client: str, dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A choice that was right once: the container that it was installed in now runs on another host."""
-    venv = tmp_path / "venv"
-    uv = [sys.executable, "-m", "uv"]
-    environ = client_environ(tmp_path)
-    subprocess.run([*uv, "venv", "-q", "--python", sys.executable, str(venv)], env=environ, check=True)
-    source = sources(dist / "at-install")["index"]
-    pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin/python")]
-    first = [*pip, "install"] if client == "pip" else [*uv, "pip", "install", "--python", str(venv / "bin/python")]
-    subprocess.run([*first, "-q", *source, "gizmo[libraries]"], env=environ, check=True)
-    environ["GIZMO_FORCE_GFX_ARCH"] = "gfx1030"
-    ask = [str(venv / "bin/gizmo-sdk"), "version"]
-    told = subprocess.run(ask, env=environ, capture_output=True, text=True, check=True).stderr
-    commands = told.partition("To choose again: ")[2].partition(" (with the")[0].split(" && ")
-    assert len(commands) == (2 if client == "pip" else 1)
-    for command in commands:
-        words = [word.strip("'") for word in command.split()]
-        assert words[0] == client
-        words = [*pip, *words[1:]] if client == "pip" else [*uv, *words[1:], "--python", str(venv / "bin/python")]
-        subprocess.run([*words, "-q", *source], env=environ, check=True)
-    assert subprocess.run(ask, env=environ, capture_output=True, text=True, check=True).stderr == ""
-    assert next((venv / "lib").rglob("_gizmo_device_gfx1030/lib/libkernels.so.1")).is_file()
+    against = rival(tmp_path / "rival", ("gizmo_device_gfx1030", "2.5+label.1"))
+    place = (dist / "at-install" / "index.html").as_uri()
+    first = {
+        "pip": f"PIP_CONFIG_FILE=/dev/null pip --isolated install --no-index --find-links {place} 'gizmo[libraries]'",
+        "uv": f"uv pip install --no-config --no-index --find-links {place} --prerelease allow 'gizmo[libraries]'",
+    }
+    done = run_printed(first[client], client, tmp_path, against)
+    assert done.returncode == 0, done.stderr
+    monkeypatch.setenv("GIZMO_FORCE_GFX_ARCH", "gfx1030")
+    ask = [str(tmp_path / "venv/bin/gizmo-sdk"), "version"]
+    told = subprocess.run(ask, capture_output=True, text=True, check=True).stderr
+    command, _, where = told.partition("To choose again: ")[2].partition(" # ")
+    assert where.startswith("PLACE: the folder or page with the packages of gizmo")
+    assert command.count(f"{client} ") == command.count(" PLACE ") == (2 if client == "pip" else 1)
+    done = run_printed(command.replace("PLACE", place), client, tmp_path, against)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run(ask, capture_output=True, text=True, check=True).stderr == ""
+    assert next((tmp_path / "venv/lib").rglob("_gizmo_device_gfx1030/lib/libkernels.so.1")).is_file()
 
 
 def sdist_of(dist: Path) -> bytes:

@@ -232,7 +232,7 @@ def _find_source(
         )
     assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
     filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
-    if not filename or (source.kind == "wheel" and not readings(filename)):
+    if not filename or (source.kind == "wheel" and not (filename.endswith(".whl") and readings(filename))):
         message = "the address ends with no name of a wheel" if filename else "the address ends with no file name"
         raise RecipeError(problem_at(loaded, ("source", source.kind), message))
     sha256, size = measure(source.location, keep=surroundings.downloads, note=note)

@@ -13,7 +13,7 @@ from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
 from axletree.app.releases import RELEASE_VARIABLE, release_version
-from axletree.app.sources import read_lock, remake, source_inputs
+from axletree.app.sources import locked_environments, remake, source_inputs
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
@@ -23,7 +23,7 @@ from axletree.core.secrets import looks_secret
 from axletree.core.values import Digest, StageId, canonical_json
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
-from axletree.host.interpreters import find_interpreters, identity
+from axletree.host.interpreters import find_interpreters
 from axletree.host.policies import policy_digest
 from axletree.host.providers import providers_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
@@ -33,11 +33,11 @@ from axletree.plan.actions.fetch import FetchParameters, FileSource, FolderSourc
 from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan
-from axletree.plan.inputs import LockedEnvironment, PlanInputs
+from axletree.plan.inputs import PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_plan
 from axletree.plan.relocation import graft_key
 from axletree.recipe.axes import expand, select, variant_id
-from axletree.recipe.locks import REMAKE, check_lock, make_lock, parse_lock
+from axletree.recipe.locks import REMAKE
 from axletree.recipe.sharing import unshared
 from axletree.recipe.target import Target, resolve
 
@@ -351,7 +351,7 @@ def _inputs(
     source = source_inputs(loaded, targets, store, out)
     return PlanInputs(
         source=source,
-        environments=_environments(loaded, targets, interpreters),
+        environments=locked_environments(loaded, targets, interpreters),
         files=_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
         generator=GENERATOR,
@@ -390,28 +390,3 @@ def _named_in(loaded: LoadedRecipe, file: str) -> tuple[str | int, ...]:
         if file in test.files:
             return ("tests", name, "files", test.files.index(file))
     return ()
-
-
-def _environments(
-    loaded: LoadedRecipe, targets: Iterable[Target], interpreters: Mapping[str, Interpreter]
-) -> dict[str, LockedEnvironment]:
-    """Read the locks that exist; a missing one is told by the plan, which knows whether anything needs it."""
-    found: dict[str, LockedEnvironment] = {}
-    problems: list[Problem] = []
-    for target in targets:
-        for environment in target.environments:
-            path = loaded.companion / environment.lock
-            if environment.lock in found or environment.provider != "venv":
-                continue
-            interpreter = interpreters[environment.python]
-            if path.exists():
-                lock = parse_lock(read_lock(path, loaded), file=str(path))
-                problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
-            elif environment.requires:
-                continue
-            else:  # nothing to resolve, so nothing to lock
-                lock = make_lock((), python=environment.python, platform=interpreter.platform, wheels=())
-            found[environment.lock] = LockedEnvironment(python=identity(interpreter), lock=lock)
-    if problems:
-        raise RecipeError(*problems)
-    return found

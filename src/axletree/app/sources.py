@@ -10,14 +10,17 @@ from axletree.app.recipes import problem_at
 from axletree.core.errors import HostError, Problem, RecipeError
 from axletree.core.values import Digest
 from axletree.host.devtree import FOLDER
+from axletree.host.interpreters import identity
 from axletree.plan.actions.fetch import CommitSource, FileSource, FolderSource
-from axletree.recipe.locks import REMAKE, SOURCE_LOCK, check_source, parse_source
+from axletree.plan.inputs import LockedEnvironment
+from axletree.recipe.locks import REMAKE, SOURCE_LOCK, check_lock, check_source, make_lock, parse_lock, parse_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from axletree.app.recipes import LoadedRecipe
+    from axletree.core.records import Interpreter
     from axletree.plan.actions.fetch import PinnedSource
     from axletree.recipe.target import Target, TargetSource
     from axletree.store.store import Store
@@ -107,3 +110,32 @@ def read_lock(path: Path, loaded: LoadedRecipe) -> str:
 def remake(loaded: LoadedRecipe, selection: Iterable[str] = ()) -> str:
     """The hint of what a new lock solves, as a command that can be pasted; ``selection`` are options for variants."""
     return f"run `{shlex.join(['axletree', 'lock', str(loaded.path), *selection])}`"
+
+
+def locked_environments(
+    loaded: LoadedRecipe, targets: Iterable[Target], interpreters: Mapping[str, Interpreter]
+) -> dict[str, LockedEnvironment]:
+    """Read the locks that exist; a missing one is told by the plan, which knows whether anything needs it.
+
+    Raises:
+        RecipeError: a lock can't be read, or is none of its environment.
+    """
+    found: dict[str, LockedEnvironment] = {}
+    problems: list[Problem] = []
+    for target in targets:
+        for environment in target.environments:
+            path = loaded.companion / environment.lock
+            if environment.lock in found or environment.provider != "venv":
+                continue
+            interpreter = interpreters[environment.python]
+            if path.exists():
+                lock = parse_lock(read_lock(path, loaded), file=str(path))
+                problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
+            elif environment.requires:
+                continue
+            else:  # nothing to resolve, so nothing to lock
+                lock = make_lock((), python=environment.python, platform=interpreter.platform, wheels=())
+            found[environment.lock] = LockedEnvironment(python=identity(interpreter), lock=lock)
+    if problems:
+        raise RecipeError(*problems)
+    return found

@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "repair": ("repair", "Take missing libraries into wheels, leave what others bring, retag them."),
     "retag": ("retag", "Give wheels other tags, another build tag or another local version."),
     "rules": ("rules", "List the rules of audits, builds and the doctor; of those that are named, why and what to do."),
-    "run-stage": ("run_stage", "Run one stage from its request in the store (what drivers call)."),
+    "run-stage": ("run_stage", "Run one stage from its request in the store."),
     "schema": (
         "schema",
         "Print the JSON schema of recipes, of their data files, of SDK manifests or of the event stream.",

@@ -17,7 +17,9 @@ from axletree.store.store import Store
 from axletree.view.jsonl import encode
 
 
-@click.command(help="Run one stage from its request in the store. Drivers give its key; its id stands for the latest.")
+@click.command(
+    help="Run one stage from its request in the store.\n\nDrivers give its key; its id stands for the latest."
+)
 @click.argument("key", metavar="KEY|STAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print the stage's events, one JSON object a line.")
 def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flags by name)

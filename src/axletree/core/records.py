@@ -92,7 +92,7 @@ class LocalFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the kept folder of another stage in which it goes on, if it can."""
     extra_indexes: tuple[str, ...] = ()
     """Package indexes that are asked after the user's."""
-    stated: Stated = Stated()
+    stated: Stated | None = None
     """Of a stage that packs: where the recipe says what of the package."""
     expected: tuple[Expected, ...] = ()
     """Of a stage that builds: what the recipe calls the packages that are made of its tree."""

@@ -13,6 +13,7 @@ from packaging.version import Version
 from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
 from axletree.binary.zip.deflate import BLOCK
 from axletree.core.errors import ExpectationError, IntegrityError, Problem, StageError
+from axletree.core.stated import Stated
 from axletree.core.trees import Entry
 from axletree.execute.agreeing import refuse, wanted_of
 from axletree.host.archive import map_file
@@ -170,7 +171,7 @@ def metadata_of(
     called_so = conda is not None and conda(built.name)
     siblings = None if called_so else tuple(context.parameters.part.siblings)
     wanted = wanted_of(package, version=version, siblings=siblings, labels=conda is None)
-    stated = context.request.local.stated
+    stated = context.request.local.stated or Stated()
     made = f"{path} of stage {stated.stage}" if stated.stage is not None else path
     refuse(disagreements(wanted, built), stated, made)
     name = built.name if called_so or _same_name(built.name, package.name) else package.name
@@ -201,7 +202,9 @@ def check_inside(
     built = parse_metadata(_read(context.store, content, found[0]), file=found[0])
     if conda(built.name):
         wanted = wanted_of(context.parameters.package, version=version, siblings=None, labels=False)
-        refuse(said_otherwise(wanted, name=None, version=built.version), context.request.local.stated, found[0])
+        refuse(
+            said_otherwise(wanted, name=None, version=built.version), context.request.local.stated or Stated(), found[0]
+        )
 
 
 def _same_name(one: str, other: str) -> bool:
