@@ -98,7 +98,7 @@ def test_a_project_that_does_not_exist_is_told_as_that() -> None:
 def test_a_version_that_does_not_exist_is_told_with_those_next_to_it() -> None:
     said = absence("cffi", "1.18", *CFFI, "cffi-2.1.0rc1.tar.gz", File("cffi-1.18.1.tar.gz", yanked="no"))
     assert said.path == ("version",)
-    message = "neither an sdist nor a wheel of cffi 1.18; sdists are there of 1.17.1, 2.0.0 (the newest)"
+    message = "neither an sdist nor a wheel of cffi 1.18; it has sdists of 1.17.1, 2.0.0 (the newest)"
     assert said.message == f"the package index has {message}"
     assert absence("cffi", "3", *CFFI).message.endswith("of 2.0.0 (the newest)")
     assert absence("cffi", "0.1", *CFFI).message.endswith("of 1.0.2, 2.0.0 (the newest)")
@@ -112,7 +112,7 @@ def test_a_version_with_wheels_alone_is_told_with_what_to_take_instead() -> None
     assert "git = " in said.hint
     assert "wheel = " in said.hint
     other = absence("torch", "2.5.0", *wheels, "torch-2.4.0.tar.gz", "torch-2.6.0.zip")
-    assert other.message.endswith("only 2 wheels; sdists are there of 2.4.0, 2.6.0 (the newest)")
+    assert other.message.endswith("only 2 wheels; it has sdists of 2.4.0, 2.6.0 (the newest)")
     yanked = absence("torch", "2.5.0", File(wheels[0], yanked=True))
     assert f"only {wheels[0]}" in yanked.message
     missing = absence("torch", "2.6.0", *wheels)

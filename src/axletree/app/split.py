@@ -115,7 +115,7 @@ def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
         UsageError: there are none.
         RecipeError: they have faults, all of which are given.
         HostError: the file can't be read.
-        IntegrityError: the file's name is no wheel's.
+        IntegrityError: the file is not named as a wheel.
     """
     text = name_or_path or parse_wheel_name(wheel.name).project
     if text.endswith(".toml") or "/" in text:

@@ -72,7 +72,7 @@ def check_wheel_name(context: Context, filename: str) -> None:
 
     Raises:
         ExpectationError: it is.
-        IntegrityError: the file's name is no wheel's.
+        IntegrityError: the file is not named as a wheel.
     """
     name = parse_wheel_name(filename)
     _refuse(context.request.local.expected, _Evidence(origin=filename, name=name.project, version=name.version))

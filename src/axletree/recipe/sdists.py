@@ -94,7 +94,7 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
     sdists = {found for name, found in versions.items() if _is_sdist(name) and name not in yanked}
     wheels = [name for name, found in versions.items() if found == wanted]
     unread = [file.filename for file in everything if _is_unread(file.filename, project, wanted)]
-    next_to = f"sdists are there of {_near(wanted, sdists)}" if sdists else "no version of it has one"
+    next_to = f"it has sdists of {_near(wanted, sdists)}" if sdists else "no version of it has one"
     if unread:
         return Absence(
             path=("source", "pypi"),

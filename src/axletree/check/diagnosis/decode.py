@@ -64,7 +64,7 @@ def _faults(kind: Kind, stage: str) -> Iterator[str]:
             expression(pattern)
         except ValueError as error:
             broken = True
-            yield f"{pattern!r} is no regular expression whose work is bounded: {error}"
+            yield f"{pattern!r} can't be searched in bounded time: {error}"
     if broken:
         return
     for pattern in kind.patterns:

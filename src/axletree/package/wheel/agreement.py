@@ -87,7 +87,7 @@ def _versions(wanted: Wanted, built: str) -> Iterator[Disagreement]:
     known = [mine, *([Version(wanted.source_version)] if wanted.source_version is not None else [])]
     if other is None or Version(other.public) not in {Version(version.public) for version in known}:
         said = mine.public if wanted.source_version is None else f"{mine.public} (`version`: {wanted.source_version})"
-        hint = f"correct `version`, or have it called so nevertheless: {_relabel(wanted)}"
+        hint = f"correct `version`, or keep the recipe's word: {_relabel(wanted)}"
         yield Disagreement(
             key="version", recipe=said, built=f"Version: {built}", hint=_without_git(other, wanted) or hint
         )
