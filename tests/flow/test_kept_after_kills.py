@@ -15,7 +15,7 @@ from support.counting import Counting
 from support.faults import faults_in_stages
 from support.kept import compiled, make_kept, without_workspace
 from support.tiny import need_pythons
-from support.tug import PARTS, Compiled, from_nothing, make_tug
+from support.tug import CORE, PARTS, Compiled, from_nothing, make_tug
 from support.waiting import until
 
 if TYPE_CHECKING:
@@ -26,27 +26,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workspace")]
 
-TOOLS = 'tools = ["c++", "cmake", "ninja"]\n'
-STAGES: dict[Kind, str] = {
-    "cmake": f'[stages.core]\naction = "compile"\n{TOOLS}options = {{ BUILD_PYTHON = "OFF", USE_MAGMA = "OFF" }}\n',
-    "setup.py": f"""\
-[stages.core]
-action = "compile"
-environment = "tools"
-{TOOLS}env = {{ BUILD_LIBTORCH_WHL = "1", USE_MAGMA = "OFF" }}
-""",
-    "scikit-build-core": f"""\
-[stages.core]
-action = "compile"
-environment = "tools"
-{TOOLS}options = {{ BUILD_PYTHON = "OFF", USE_MAGMA = "OFF" }}
-""",
-}
-
 
 def changed_while_stopped(kind: Kind, folder: Path, moments: list[int], error: int) -> None:
     """Edit a source, stop builds while they lay it out, and see what the one that is left alone compiles."""
-    tug = make_tug(folder, kind, STAGES[kind], versions=need_pythons(1))
+    tug = make_tug(folder, kind, CORE[kind], versions=need_pythons(1))
     count = Compiled(tug)
     tug.built()
     assert count.since() == sorted([*PARTS, "solve"])
@@ -75,7 +58,7 @@ def test_a_kill_while_the_source_is_laid_out_costs_nothing(tmp_path: Path) -> No
 
 @pytest.mark.proof
 @pytest.mark.parametrize("error", [0, errno.ENOSPC])
-@pytest.mark.parametrize("kind", list(STAGES))
+@pytest.mark.parametrize("kind", list(CORE))
 def test_nor_does_any_other_stop(kind: Kind, error: int, tmp_path: Path) -> None:
     changed_while_stopped(kind, tmp_path, list(range(1, 8)), error)
 

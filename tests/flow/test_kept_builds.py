@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from support.tiny import need_pythons
-from support.tug import PARTS, Compiled, from_nothing, make_tug, paths_of
+from support.tug import CORE, PARTS, TOOLS, Compiled, from_nothing, make_tug, paths_of
 from support.waiting import until
 
 if TYPE_CHECKING:
@@ -22,26 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workspace")]
 
-TOOLS = 'tools = ["c++", "cmake", "ninja"]\n'
-CORE = {
-    "cmake": f"""\
-[stages.core]
-action = "compile"
-{TOOLS}options = {{ BUILD_PYTHON = "OFF", USE_MAGMA = "OFF" }}
-""",
-    "setup.py": f"""\
-[stages.core]
-action = "compile"
-environment = "tools"
-{TOOLS}env = {{ BUILD_LIBTORCH_WHL = "1", USE_MAGMA = "OFF" }}
-""",
-    "scikit-build-core": f"""\
-[stages.core]
-action = "compile"
-environment = "tools"
-{TOOLS}options = {{ BUILD_PYTHON = "OFF", USE_MAGMA = "OFF" }}
-""",
-}
 LIBRARIES = {"cmake": "lib", "setup.py": "tug/lib", "scikit-build-core": "tug/lib"}
 
 

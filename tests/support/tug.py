@@ -178,6 +178,28 @@ python = "FIRST"
 [environments.bind]
 """
 
+TOOLS = 'tools = ["c++", "cmake", "ninja"]\n'
+CORE: dict[Kind, str] = {
+    "cmake": f"""\
+[stages.core]
+action = "compile"
+{TOOLS}options = {{ BUILD_PYTHON = "OFF", USE_MAGMA = "OFF" }}
+""",
+    "setup.py": f"""\
+[stages.core]
+action = "compile"
+environment = "tools"
+{TOOLS}env = {{ BUILD_LIBTORCH_WHL = "1", USE_MAGMA = "OFF" }}
+""",
+    "scikit-build-core": f"""\
+[stages.core]
+action = "compile"
+environment = "tools"
+{TOOLS}options = {{ BUILD_PYTHON = "OFF", USE_MAGMA = "OFF" }}
+""",
+}
+"""Kind -> the stage that compiles its library alone."""
+
 
 def make_tug(root: Path, kind: Kind, stages: str, *, versions: Sequence[str]) -> Tiny:
     """Write the project and its recipe, which has ``stages``; skips the test where a tool is missing."""
