@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -57,6 +57,11 @@ def run(*arguments: str | Path) -> tuple[int, str]:
     return done.return_value, SIZE.sub("SIZE", done.output)  # the size depends on the version of zlib
 
 
+def reports(*arguments: str | Path) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = json.loads(run(*arguments)[1])["result"]["files"]
+    return files
+
+
 def put_conda(folder: Path, library: bytes = b"") -> Path:
     package = demo(placeholder=PREFIX, depends=("__glibc >=2.17,<3.0.a0",))
     files = [text("lib/libdemo.so", library or make_elf()), text("etc/demo", PREFIX.encode())]
@@ -90,7 +95,7 @@ def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
     assert lines[0] == "demo-1.0-h1234567_0.conda"
     assert lines[1].startswith("  2 files, 1 of them ELF, ")
     assert lines[2:] == ["  platform: a conda package for linux-64, glibc >=2.17,<3.0.a0", "  nothing to say"]
-    assert json.loads(run("--json", path.parent)[1])["file"] == path.name  # the folder that it lies in
+    assert reports("--json", path.parent)[0]["file"] == path.name  # the folder that it lies in
     renamed = path.rename(path.with_name("other-1.0-h1234567_0.conda"))
     with zipfile.ZipFile(renamed) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -112,7 +117,7 @@ def test_a_conda_package_that_is_refused(tmp_path: Path, damage: str) -> None:
     code, output = run(path)
     assert code == 1
     assert "[archive/refused]" in output
-    assert json.loads(run("--json", path)[1])["findings"][0]["rule"] == "archive/refused"
+    assert reports("--json", path)[0]["findings"][0]["rule"] == "archive/refused"
 
 
 def audit_wheel(path: Path) -> AuditReport:
@@ -131,14 +136,14 @@ def test_errors_make_exit_code_1(wheel: Path, golden: Callable[[str, str], None]
     golden("audit/bad.txt", output)
 
 
-def test_json_is_one_object_a_line(wheel: Path) -> None:
+def test_json_is_one_line_for_all_files(wheel: Path) -> None:
     code, output = run(wheel, wheel, "--json")
     assert code == 1
-    reports = [json.loads(line) for line in output.splitlines()]
-    assert len(reports) == 2
-    assert reports[0]["schema"] == 2
-    assert reports[0]["file"] == wheel.name
-    assert [finding["rule"] for finding in reports[0]["findings"]] == ["dist/needed-unresolved"]
+    assert output.count("\n") == 1
+    first, second = json.loads(output)["result"]["files"]
+    assert first == second
+    assert first["file"] == wheel.name
+    assert [finding["rule"] for finding in first["findings"]] == ["dist/needed-unresolved"]
 
 
 def test_bad_usage(wheel: Path) -> None:
@@ -176,14 +181,13 @@ def test_auditwheels_policies_can_be_read() -> None:
 
 def test_a_folder_of_wheels_and_an_unpacked_wheel_say_the_same(wheel: Path, tmp_path: Path) -> None:
     options = ("--provided-by", "base=libbase*.so.*", "--json")
-    single = json.loads(run(wheel, *options)[1])
-    assert json.loads(run(wheel.parent, *options)[1]) == single
+    (single,) = reports(wheel, *options)
+    assert reports(wheel.parent, *options) == [single]
     tree = tmp_path / "tree"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tree)
-    code, output = run(tree, *options)
-    unpacked = json.loads(output)
-    assert code == 0
+    (unpacked,) = reports(tree, *options)
+    assert run(tree, *options)[0] == 0
     assert unpacked["file"] == str(tree)
     for key in ("tags", "needs", "floors", "versions", "verdict", "findings"):
         assert unpacked[key] == single[key], key

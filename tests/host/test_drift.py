@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from axletree.package.drift.evidence import Evidence
-    from axletree.package.drift.verdict import Row
+    from axletree.report.drift import Dependency
 
 TABLE = drift.table()
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -301,12 +301,10 @@ def run(*arguments: object) -> tuple[int, str]:
 
 def rows(*arguments: object) -> dict[str, Any]:
     _, output = run(*arguments, "--json")
-    document = json.loads(output)
-    assert document["schema"] == 1
-    return {row["dependency"]: row for row in document["dependencies"]}
+    return {row["dependency"]: row for row in json.loads(output)["result"]["dependencies"]}
 
 
-def verdicts_of(found: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+def verdicts_of(found: Sequence[Dependency]) -> dict[str, tuple[str, ...]]:
     return {row.dependency: row.verdicts for row in found}
 
 
@@ -337,7 +335,7 @@ def test_the_command(project: Tree) -> None:
     assert found["setuptools"]["verdicts"] == ["recipe looser"]
     assert found["nccl"]["verdicts"] == ["ahead of upstream"]
     assert found["numpy"]["verdicts"] == ["only in recipe"]
-    assert found["nccl"]["newest"] == {"version": "2.28.9.1", "file": "repodata.json"}
+    assert found["nccl"]["newest"] == {"version": "2.28.9.1", "file": "repodata.json", "releases": 1}
     asked = [each for each in found["setuptools"]["evidence"] if each["column"] == "recipe"]
     assert [(each["gpus"], each["when"]) for each in asked] == [([], "environment build")]  # all variants alike
     statement = next(each for each in found["nccl"]["evidence"] if each["column"] == "ci")
@@ -374,7 +372,7 @@ def test_the_package_index_is_asked_for_what_channels_have_not(
     monkeypatch.setenv("UV_DEFAULT_INDEX", simple.as_uri())
     arguments = (project.root / "engine.toml", "--source", project.main.folder)
     found = rows(*arguments, "--channel", project.root / "repodata.json", "--index")
-    assert found["cmake"]["newest"] == {"version": "4.1.0", "file": "package index"}
+    assert found["cmake"]["newest"] == {"version": "4.1.0", "file": "package index", "releases": 2}
     assert found["setuptools"]["newest"] == {"version": "80.1", "file": "repodata.json"}
     assert found["numpy"]["newest"] is None
     assert rows(*arguments)["cmake"]["newest"] is None
@@ -463,7 +461,7 @@ def test_the_official_cpu_wheel_against_the_feedstock(tmp_path: Path) -> None:
     meta.write_text(FEEDSTOCK)
     cpu = inputs.official_cpu_wheel()
     found = find_drift(str(RECIPES / "pytorch.toml"), DriftInputs(wheels=(cpu,), conda_recipe=meta), environ=ENVIRON)
-    verdicts = verdicts_of(found.rows)
+    verdicts = verdicts_of(found.dependencies)
     expected = {
         "setuptools": ("recipe looser",),
         "networkx": ("recipe looser",),
@@ -480,9 +478,9 @@ def test_the_official_cpu_wheel_against_the_feedstock(tmp_path: Path) -> None:
         "typing-extensions": ("same",),
     }
     assert {name: verdicts[name] for name in expected} == expected
-    why = next(row for row in found.rows if row.dependency == "setuptools").judgements[0].why
+    why = next(row for row in found.dependencies if row.dependency == "setuptools").judgements[0].why
     assert "allows <77.0.3 too" in why
-    optional = {row.dependency for row in found.rows if row.judgements and row.judgements[0].optional}
+    optional = {row.dependency for row in found.dependencies if row.judgements and row.judgements[0].optional}
     assert {"opt-einsum", "pyyaml"} <= optional
 
 
@@ -494,7 +492,7 @@ def test_the_official_cuda_wheel(tmp_path: Path) -> None:
     recipe.write_text(recipe.read_text().replace('version = "2.13.0"', 'version = "2.14.1"'))
     toolkit = inputs.wheel("cuda-toolkit==13.0.3")
     report = find_drift(str(recipe), DriftInputs(wheels=(cuda, toolkit)), environ=ENVIRON)
-    found = {row.dependency: row for row in report.rows}
+    found = {row.dependency: row for row in report.dependencies}
     required = {
         name: next(each.spec for each in row.evidence if each.column == "wheel")
         for name, row in found.items()

@@ -49,8 +49,8 @@ def test_found_in_the_middle_of_another_log(kind: str, number: int, text: str) -
     assert found
     assert found[0].rule == kind, [finding.rule for finding in found]
     plain = [line.translate(QUOTES) for line in lines]
-    for evidence in found[0].evidence:
-        assert evidence.text.strip() in plain[evidence.line - len(before) - 1]
+    for shown in found[0].lines:
+        assert shown.text.strip() in plain[shown.line - len(before) - 1]
 
 
 @pytest.mark.parametrize(("kind", "number", "text"), SILENT, ids=[f"{kind}-{number}" for kind, number, _ in SILENT])

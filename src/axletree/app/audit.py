@@ -43,6 +43,12 @@ class Promises(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the hashes of large members are compared with RECORD too."""
 
 
+class AuditedFiles(msgspec.Struct, frozen=True):
+    """What an audit of several files and folders found."""
+
+    files: tuple[AuditReport, ...]
+
+
 def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iterator[AuditReport]:
     """Audit wheels and conda packages, each in one pass and without unpacking it, and unpacked trees.
 

@@ -371,7 +371,7 @@ def _explained(error: StageError, log_path: Path) -> StageError:
     """The error with the lines of the log that name the root cause, and what is known of it."""
     said = read_failure(log_path)
     known = [finding for finding in said.findings if finding.severity == "error"]
-    lines = [*said.cause, *(f"{finding.message} ({finding.rule})" for finding in known)]
+    lines = [*said.cause, *(f"{finding.message}. {finding.cause} [{finding.rule}]" for finding in known)]
     first, *others = error.problems
     message = "\n".join((first.message, *(f"    {line}" for line in lines)))
     hints = [finding.fix for finding in known if finding.fix]

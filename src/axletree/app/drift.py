@@ -12,7 +12,6 @@ from packaging.version import InvalidVersion, Version
 
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
-from axletree.core.findings import Finding
 from axletree.host.archive import map_file
 from axletree.host.dependency_table import read_dependency_table
 from axletree.host.indexes import IndexSettings
@@ -26,13 +25,14 @@ from axletree.package.drift.names import look_up
 from axletree.package.drift.recipe import Asked, of_targets
 from axletree.package.drift.requirements import Origin, of_metadata
 from axletree.package.drift.tree import SourceFacts, headers_of, of_tree, source_version
-from axletree.package.drift.verdict import Row, contradictions, judge
+from axletree.package.drift.verdict import contradictions, judge
 from axletree.package.wheel.names import parse_wheel_name
 from axletree.package.wheel.scan import scan_wheel
 from axletree.recipe.axes import expand, select
 from axletree.recipe.locate import source_lines
 from axletree.recipe.sdists import version_of
 from axletree.recipe.target import resolve
+from axletree.report.drift import Compared, DriftReport, reported
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,29 +48,6 @@ _OF_GPU = ("nvidia-", "cuda-", "triton", "pytorch-triton", "intel-")
 """How the names of distributions begin that only wheels for a GPU world require."""
 _LARGEST_TEXT = 4 << 20
 _LARGEST_INDEX = 2 << 30
-
-
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """One input and the upstream version that it is of."""
-
-    what: str
-    """``recipe``, ``source``, ``wheel``, ``conda recipe``."""
-    name: str
-    version: str
-    """Empty where it says none."""
-    said_by: str = ""
-
-
-class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a comparison gave."""
-
-    recipe: str
-    version: str
-    inputs: tuple[Compared, ...]
-    rows: tuple[Row, ...]
-    findings: tuple[Finding, ...]
-    """Where upstream contradicts itself."""
-    notes: tuple[str, ...]
 
 
 class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,11 +107,12 @@ def find_drift(
     else:
         asked = Asked(evidence=conda.evidence, inherits=False)
     evidence += asked.evidence
+    rows = judge(evidence, _offers(inputs, evidence, table), worlds=asked.worlds, inherits=asked.inherits)
     return DriftReport(
         recipe=loaded.recipe.name,
         version=loaded.recipe.version,
         inputs=tuple(compared),
-        rows=judge(evidence, _offers(inputs, evidence, table), worlds=asked.worlds, inherits=asked.inherits),
+        dependencies=tuple(map(reported, rows)),
         findings=contradictions(evidence),
         notes=tuple(dict.fromkeys(notes)),
     )

@@ -15,13 +15,11 @@ from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
 from axletree.check.rules.environment import ENVIRONMENT_RULES
 from axletree.core.errors import HostError, Problem, UsageError
-from axletree.core.findings import Finding
 from axletree.environment.apply import ENV, activated, level_of, undoing
 from axletree.environment.delta import Activation, Order
 from axletree.environment.description import FILE, PREFIX, Description, decode_description
 from axletree.environment.export import exported
 from axletree.environment.layers import deltas_of, order_of, ordered, with_include
-from axletree.environment.verify import Verified
 from axletree.host.environment.asking import find_compilers
 from axletree.host.environment.headers import copy_headers, moved_folders
 from axletree.host.environment.prefixes import conda_layers, venv_layers
@@ -31,6 +29,7 @@ from axletree.host.files import replace_file
 from axletree.recipe.axes import expand
 from axletree.recipe.faults import suggestion
 from axletree.recipe.target import resolve
+from axletree.report.environment import Expected, VerifiedEnvironment
 from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
@@ -59,13 +58,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     variant: str | None = None
     stage: str | None = None
     environment: str | None = None
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What verifying gave."""
-
-    seen: Verified
-    findings: tuple[Finding, ...]
 
 
 def create(
@@ -368,7 +360,7 @@ def verify(
     *,
     compilers: Sequence[str] = (),
     note: Callable[[str], None] = lambda _: None,
-) -> Report:
+) -> VerifiedEnvironment:
     """Prove what compilers, linkers and the loader take: in an environment, or as the shell is where there is none.
 
     Raises:
@@ -384,7 +376,12 @@ def verify(
     seen = verify_environment(name, order, active, compilers=compilers, note=note)
     if not seen.proofs:
         raise HostError("no compiler on PATH", hint="install one (Debian and Ubuntu: apt-get install g++)")
-    return Report(seen=seen, findings=apply_rules(ENVIRONMENT_RULES, seen))
+    return VerifiedEnvironment(
+        environment=name,
+        expected=Expected(include=seen.include, link=seen.link, run=seen.run),
+        compilers=seen.proofs,
+        findings=apply_rules(ENVIRONMENT_RULES, seen),
+    )
 
 
 def export(description: Description, form: Format, *, locked: bool) -> str:

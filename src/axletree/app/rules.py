@@ -51,7 +51,20 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     silent: tuple[str, ...]
 
 
-def find_rules(patterns: Sequence[str]) -> tuple[tuple[str, tuple[Listed, ...]], ...]:
+class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that look at the same."""
+
+    title: str
+    rules: tuple[Listed, ...]
+
+
+class ListedRules(msgspec.Struct, frozen=True):
+    """The rules that were asked for."""
+
+    groups: tuple[RuleGroup, ...]
+
+
+def find_rules(patterns: Sequence[str]) -> ListedRules:
     """Rules by their ids, ``cuda/error-804``, or by what they are about, ``cuda``; all where nothing is named.
 
     Kinds of failure are listed where one of their stages is named, or ``log``: there are hundreds.
@@ -61,9 +74,9 @@ def find_rules(patterns: Sequence[str]) -> tuple[tuple[str, tuple[Listed, ...]],
         HostError: the kinds of failure can't be read.
     """
     kinds = read_kinds()
-    groups = [(title, [_of_rule(rule) for rule in rules]) for title, rules in RULES]
-    groups.append((KINDS, [_of_kind(kind) for kind in kinds]))
-    known = [listed.rule for _, rules in groups for listed in rules]
+    groups = [RuleGroup(title=title, rules=tuple(map(_of_rule, rules))) for title, rules in RULES]
+    groups.append(RuleGroup(title=KINDS, rules=tuple(map(_of_kind, kinds))))
+    known = [listed.rule for group in groups for listed in group.rules]
     unknown = [name for name in patterns if name != _LOG and not any(_fits(rule, name) for rule in known)]
     if unknown:
         import difflib  # noqa: PLC0415 (only on this error path: start-up time)
@@ -72,16 +85,16 @@ def find_rules(patterns: Sequence[str]) -> tuple[tuple[str, tuple[Listed, ...]],
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(Problem(message=f"no rule called {unknown[0]}", hint=f"{hint}`axletree rules` lists them"))
     if not patterns:
-        return tuple((title, tuple(rules)) for title, rules in groups if title != KINDS)
-    chosen = (
-        (title, tuple(listed for listed in rules if _chosen(listed.rule, patterns, logs=title == KINDS)))
-        for title, rules in groups
-    )
-    return tuple((title, rules) for title, rules in chosen if rules)
+        return ListedRules(tuple(groups[:-1]))
+    chosen = (_chosen(group, patterns) for group in groups)
+    return ListedRules(tuple(group for group in chosen if group.rules))
 
 
-def _chosen(rule: str, patterns: Sequence[str], *, logs: bool) -> bool:
-    return (logs and _LOG in patterns) or any(_fits(rule, name) for name in patterns)
+def _chosen(group: RuleGroup, patterns: Sequence[str]) -> RuleGroup:
+    if group.title == KINDS and _LOG in patterns:
+        return group
+    fitting = tuple(each for each in group.rules if any(_fits(each.rule, name) for name in patterns))
+    return msgspec.structs.replace(group, rules=fitting)
 
 
 def _fits(rule: str, name: str) -> bool:

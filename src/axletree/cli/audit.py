@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.audit import Promises, audit_paths
+from axletree.app.audit import AuditedFiles, Promises, audit_paths
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import UsageError
 from axletree.package.libraries.policy import parse_glibc
 from axletree.view.audit import render_audit
@@ -16,8 +16,10 @@ from axletree.view.audit import render_audit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from axletree.check.audit import AuditReport
 
-@click.command()
+
+@click.command(cls=ReportCommand, report=AuditedFiles)
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="FILE_OR_FOLDER..."
 )
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 )
 @click.option("--glibc", metavar="VERSION", help="Highest glibc version that the wheels may need, such as 2.28.")
 @click.option("--hashes", is_flag=True, help="Compare the hashes of files of more than 16 MiB with RECORD too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each file, one a line.")
 def command(
     paths: tuple[Path, ...],
     policy: str | None,
@@ -48,8 +49,7 @@ def command(
     glibc: str | None,
     *,
     hashes: bool,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code.
 
     Each wheel is read once and not unpacked. Of a folder all wheels are checked; where it has none, it is taken as an
@@ -65,14 +65,12 @@ def command(
         torch=torch,
         hashes="all" if hashes else "small",
     )
-    failed = False
-    for index, report in enumerate(audit_paths(paths, promises)):
-        failed = failed or report.failed
-        if as_json:
-            click.echo(msgspec.json.encode(report))
-        else:
-            click.echo("\n".join(([""] if index else []) + list(render_audit(report, click.style))))
-    return int(failed)
+    reports: list[AuditReport] = []
+    for report in audit_paths(paths, promises):
+        if not wants_json():  # as soon as it is there: an audit of many wheels takes its time
+            click.echo("\n".join([*([""] if reports else []), *render_audit(report, click.style)]))
+        reports.append(report)
+    return Reported(AuditedFiles(tuple(reports)), lambda: (), int(any(report.failed for report in reports)))
 
 
 def _providers(options: Iterable[str]) -> dict[str, tuple[str, ...]]:

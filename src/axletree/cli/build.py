@@ -151,7 +151,7 @@ def _view(*, as_json: bool) -> tuple[EventView, Callable[[], None]]:
 
         view = JsonView(click.echo)
     else:
-        view = PlainView(click.echo)
+        view = PlainView(click.echo, click.style)
     return view, lambda: view.tick(time.time())
 
 
@@ -180,7 +180,7 @@ def _close(built: Built, out: Path, *, as_json: bool, again: str) -> None:
         from axletree.view.summary import summary_lines  # noqa: PLC0415
 
         install = [item.command for item in built.install if item.tool in {"pip", "conda"}]
-        for line in summary_lines(built.view, out=str(out), install=install, report=str(report)):
+        for line in summary_lines(built.view, out=str(out), install=install, report=str(report), style=click.style):
             click.echo(line)
         for line in remaining_lines(built.standings, command=again):
             click.echo(line)

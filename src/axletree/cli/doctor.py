@@ -6,16 +6,18 @@ import os
 from pathlib import Path
 
 import click
-import msgspec
 
 from axletree.app.doctor import examine, wishes_of
 from axletree.app.facts import read_facts, take_facts
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.core.findings import worst
+from axletree.report.doctor import HostReport
 from axletree.store.layout import default_root
 from axletree.store.store import Store
-from axletree.view.doctor import doctor_document, render_doctor
+from axletree.view.doctor import render_doctor
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=HostReport)
 @click.argument("recipe", required=False)
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option(
@@ -24,8 +26,7 @@ from axletree.view.doctor import doctor_document, render_doctor
     metavar="FILE",
     help="Examine another host, by the facts that `axletree facts` wrote there.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None, as_json: bool) -> int:
+def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None) -> Reported:
     """Examine this host: can it build and run a recipe's variants, and what is to be changed?
 
     Without a recipe, what every build needs. Exit code 1: something would make a build fail.
@@ -35,10 +36,5 @@ def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None
     store = None if facts is not None else Store.open(default_root(os.environ))
     name, wishes = ("", ()) if recipe is None else wishes_of(recipe, patterns, environ=os.environ, store=store)
     host = take_facts(os.environ) if facts is None else read_facts(facts)
-    answer = examine(host, name, wishes)
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(doctor_document(host, answer)), indent=1))
-    else:
-        for line in render_doctor(host, answer, click.style):
-            click.echo(line)
-    return int(any(each.finding.severity == "error" for each in answer.affecting))
+    report = examine(host, name, wishes)
+    return Reported(report, lambda: render_doctor(report, click.style), int(worst(report.findings) == "error"))

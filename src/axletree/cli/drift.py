@@ -6,17 +6,14 @@ import datetime as dt
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.drift import DriftInputs, find_drift
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.host.indexes import read_settings
-from axletree.view.drift import drift_document, drift_text
-
-if TYPE_CHECKING:
-    from axletree.app.drift import DriftReport
+from axletree.report.drift import DriftReport
+from axletree.view.drift import drift_text
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FAILING = {
@@ -28,7 +25,7 @@ _FAILING = {
 """Choice -> the verdicts that fail: that one and graver ones."""
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=DriftReport)
 @click.argument("recipe")
 @click.option("--source", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Upstream's source tree.")
 @click.option(
@@ -63,7 +60,6 @@ _FAILING = {
     show_default=True,
     help="Exit 1 for this verdict and graver ones, or where upstream contradicts itself. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all rows and statements.")
 def command(
     recipe: str,
     source: Path | None,
@@ -77,8 +73,7 @@ def command(
     *,
     index: bool,
     evidence: bool,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Compare a recipe's dependencies with upstream's, and with what can be had.
 
     Upstream's are those that it vendors, pins, requires and links; what can be had is read from channels. All inputs
@@ -93,18 +88,18 @@ def command(
         source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=settings
     )
     report = find_drift(recipe, inputs, environ=os.environ, patterns=patterns)
-    unknown = sorted(set(only) - {row.dependency for row in report.rows})
+    unknown = sorted(set(only) - {row.dependency for row in report.dependencies})
     if unknown:
         raise click.UsageError(f"no dependency called {', '.join(unknown)}; --json lists all")
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(drift_document(report)), indent=1))
-    else:
-        width = shutil.get_terminal_size().columns
-        click.echo(drift_text(report, width=width, evidence=evidence, only=only))
-    return int(_fails(report, fail_on))
+    width = shutil.get_terminal_size().columns
+    return Reported(
+        report,
+        lambda: drift_text(report, width=width, evidence=evidence, only=only, style=click.style),
+        int(_fails(report, fail_on)),
+    )
 
 
 def _fails(report: DriftReport, fail_on: tuple[str, ...]) -> bool:
-    verdicts = {each.verdict for row in report.rows for each in row.judgements if not each.optional}
+    verdicts = {each.verdict for row in report.dependencies for each in row.judgements if not each.optional}
     failing = {verdict for choice in fail_on for verdict in _FAILING.get(choice, ())}
     return not verdicts.isdisjoint(failing) or ("contradiction" in fail_on and bool(report.findings))

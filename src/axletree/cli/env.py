@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
-import msgspec
 
 from axletree.app import environments
 from axletree.app.environments import Wanted
+from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.findings import worst
 from axletree.environment.apply import ENV
 from axletree.environment.export import FORMATS
 from axletree.environment.shells import SHELLS, activation_text, undoing_text
+from axletree.report.environment import VerifiedEnvironment
 from axletree.store.layout import default_root
 from axletree.store.store import Store
-from axletree.view.environment import created_text, verified_document, verified_text
+from axletree.view.environment import created_text, verified_lines
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def create(
         environ=environments.without_activation(os.environ),
         toolkit=toolkit,
         upgrade=upgrade,
-        say=lambda line: click.echo(printable(line), err=True),
+        say=say_aside,
     )
     click.echo(created_text(description))
 
@@ -159,13 +161,12 @@ def run(
         sys.exit(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_RUNNABLE)
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=VerifiedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
 @click.option("--system", is_flag=True, help="Without any environment: as this shell is.")
 @click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Ask only this one. Repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Show every folder, header and library.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(
     *,
     place: str | None,
@@ -175,8 +176,7 @@ def verify(
     system: bool,
     compilers: tuple[str, ...],
     everything: bool,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Prove the order: compile, link and run a probe with each compiler, and see what is really taken.
 
     Exit code 1: something else than the environment wants is taken, or a probe fails.
@@ -188,13 +188,13 @@ def verify(
         description,
         os.environ,
         compilers=compilers,
-        note=lambda line: None if as_json else click.echo(line, err=True),
+        note=say_aside,
     )
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(verified_document(report)), indent=1))
-    else:
-        click.echo(verified_text(report, everything=everything))
-    return int(worst(report.findings) == "error")
+    return Reported(
+        report,
+        lambda: verified_lines(report, everything=everything, style=click.style),
+        int(worst(report.findings) == "error"),
+    )
 
 
 @command.command()

@@ -16,7 +16,7 @@ from axletree.app.sharing import compare_sharing
 from axletree.app.triton import triton_uses
 from axletree.store.layout import default_root
 from axletree.store.store import Store
-from axletree.view.plain import download_lines, finding_lines
+from axletree.view.plain import download_lines, warning_lines
 from axletree.view.plan import plan_json, plan_report, plan_text, triton_lines
 
 
@@ -64,5 +64,5 @@ def command(
         return
     click.echo(plan_text(report, width=shutil.get_terminal_size((100, 24)).columns, explain=explain))
     downloads = planning.downloads(prepared, store)
-    for line in (*download_lines(downloads), *triton_lines(report), *finding_lines(report.findings)):
+    for line in (*download_lines(downloads), *triton_lines(report), *warning_lines(report.findings, click.style)):
         click.echo(line)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from axletree.core.events import Event, RunStarted, StageFinished, StageProgress, StageStarted
 from axletree.core.units import format_bytes
+from axletree.view.findings import Style, counted, finding_lines, indented, plain
 from axletree.view.state import BYTES_FROM, RunView, StageView, apply
 from axletree.view.tables import format_clock, format_duration, plural, printable
 
@@ -54,16 +57,15 @@ def outcome_text(stage: StageView) -> str:
     return f"cancelled after {took}{reason}" if stage.started is not None else "not started"
 
 
-def failure_lines(stage: StageView, indent: str) -> list[str]:
+def failure_lines(stage: StageView, indent: str, style: Style = plain) -> list[str]:
     """The root cause of a failed stage, its findings of severity error, and where its log is."""
     lines = [indent + "  " + line for text in stage.cause[:MAX_CAUSE] for line in printable(text).split("\n")]
     if len(stage.cause) > MAX_CAUSE:
         lines.append(f"{indent}  ... {plural(len(stage.cause) - MAX_CAUSE, 'more line')} in the log")
     for finding in stage.findings:
         if finding.severity == "error":
-            lines.append(printable(f"{indent}  {finding.where}: {finding.message} ({finding.rule})"))
-            fix = printable(finding.fix or "").split("\n")
-            lines += [f"{indent}    fix: {fix[0]}", *(f"{indent}      {line}" for line in fix[1:])] if fix[0] else []
+            told = msgspec.structs.replace(finding, lines=())  # they are the cause above
+            lines += indented(finding_lines(told, style), f"{indent}  ")
     return [*lines, f"{indent}log: {stage.log}"] if stage.log else lines
 
 
@@ -81,24 +83,19 @@ def download_lines(downloads: Sequence[Download]) -> list[str]:
     return [*lines, f"  ... {rest:,} more"] if rest > 0 else lines
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """What is to be said of a plan before it runs: each finding, what it rests on, and what to do."""
-    lines: list[str] = []
-    for finding in findings:
-        lines += ["", f"{finding.severity}: {finding.message} ({finding.rule})"]
-        lines += [f"  {line}" for line in finding.evidence]
-        lines += [f"  fix: {finding.fix}"] if finding.fix else []
-    return [printable(line) for line in lines]
+def warning_lines(findings: Sequence[Finding], style: Style = plain) -> list[str]:
+    """What is to be said of a plan before it runs."""
+    return [line for finding in findings for line in ("", *finding_lines(finding, style))]
 
 
-def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
+def plain_lines(before: RunView, event: Event, after: RunView, style: Style = plain) -> list[str]:
     """The lines, mostly one or none, that an event is worth; ``before`` and ``after`` are the states around it.
 
     Progress is thinned by what was done, not by time, so a log of the same run always has the same lines: one for each
     tenth of a known total (a quarter of a download), each leading digit of a count without one, each new phase.
     """
     if isinstance(event, RunStarted):
-        return [_head(after), *download_lines(event.downloads), *finding_lines(event.findings)]
+        return [_head(after), *download_lines(event.downloads), *warning_lines(event.findings, style)]
     if isinstance(event, StageStarted):
         again = "started again" if event.stage in before.stages and before.stages[event.stage].started else "started"
         jobs = f" ({event.jobs} jobs)" if event.jobs > 1 else ""
@@ -109,11 +106,11 @@ def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
             return []
         return [_line(after, event, step_text(stage))]
     if isinstance(event, StageFinished):
-        return _finished(event, after)
+        return _finished(event, after, style)
     return []
 
 
-def _finished(event: StageFinished, after: RunView) -> list[str]:
+def _finished(event: StageFinished, after: RunView, style: Style) -> list[str]:
     stage = after.stages[event.stage]
     # The head line counted what the plan found in the store, the summary counts what was not reached.
     if event.status == "blocked" or (event.status == "cached" and stage.planned.cached):
@@ -121,7 +118,7 @@ def _finished(event: StageFinished, after: RunView) -> list[str]:
     if event.status == "cancelled" and stage.started is None:
         return []
     line = _line(after, event, outcome_text(stage))
-    return [line, *failure_lines(stage, " " * 9)] if event.status == "failed" else [line]
+    return [line, *failure_lines(stage, " " * 9, style)] if event.status == "failed" else [line]
 
 
 def _head(view: RunView) -> str:
@@ -149,17 +146,17 @@ def _progress_step(stage: StageView) -> int | str | None:
 
 
 def _findings_text(stage: StageView) -> str:
-    counts = {severity: sum(f.severity == severity for f in stage.findings) for severity in ("error", "warning")}
-    said = [plural(count, severity) for severity, count in counts.items() if count]
-    return f", {' and '.join(said)}" if said else ""
+    said = counted([finding for finding in stage.findings if finding.severity != "info"])
+    return f", {said}" if said else ""
 
 
 class PlainView:
     """Writes plain lines as events come; see :class:`axletree.view.choose.EventView`."""
 
-    def __init__(self, write: Callable[[str], object]) -> None:
-        """``write`` takes one line without its newline."""
+    def __init__(self, write: Callable[[str], object], style: Style = plain) -> None:
+        """``write`` takes one line without its newline, ``style`` colours severities."""
         self._write = write
+        self._style = style
         self.state = RunView()
         """The run so far."""
 
@@ -176,7 +173,7 @@ class PlainView:
         """Write the lines of an event."""
         del now
         before, self.state = self.state, apply(self.state, event)
-        for line in plain_lines(before, event, self.state):
+        for line in plain_lines(before, event, self.state, self._style):
             self._write(line)
 
     def tick(self, now: float) -> None:

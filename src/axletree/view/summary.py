@@ -6,9 +6,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from axletree.core.units import format_bytes
-from axletree.view.findings import group_findings
+from axletree.view.findings import Style, finding_lines, group_findings, indented, plain
 from axletree.view.plain import failure_lines, outcome_text
-from axletree.view.tables import format_duration, plural, printable
+from axletree.view.tables import format_duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ def summary_lines(
     out: str,
     install: Sequence[str] = (),
     report: str | None = None,
+    style: Style = plain,
 ) -> list[str]:
     """What a run says at its end.
 
@@ -49,6 +50,7 @@ def summary_lines(
         out: Output folder as the user gave it.
         install: Command lines that install the result.
         report: Path of the HTML report, if one was written.
+        style: Colours severities.
     """
     if _is_noop(view):
         return [
@@ -59,11 +61,11 @@ def summary_lines(
         ]
     lines = [_totals(view)]
     for stage in view.having("failed"):
-        lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ")]
+        lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ", style)]
         lines.append(f"  look inside: axletree shell {shlex.quote(stage.stage)}")
     lines += _not_reached(view)
     lines += _published(view, out)
-    lines += _findings(view)
+    lines += _findings(view, style)
     lines += _isolation(view)
     if view.status == "cancelled":
         lines += ["", "finished stages are kept: the same command goes on from here", *_kept(view)]
@@ -142,16 +144,13 @@ def _published(view: RunView, out: str) -> list[str]:
     return lines
 
 
-def _findings(view: RunView) -> list[str]:
+def _findings(view: RunView, style: Style) -> list[str]:
     # The errors of a failed stage stand with it already.
     groups = [group for group in group_findings(view.stages.values()) if group.finding.severity == "warning"]
-    lines = [
-        printable(
-            f"  warning: {group.finding.message} ({group.finding.rule}, "
-            + (f"{len(group.places)} places)" if len(group.places) > 1 else f"{group.finding.where})")
-        )
-        for group in groups[:MAX_LISTED]
-    ]
+    lines: list[str] = []
+    for group in groups[:MAX_LISTED]:
+        lines += indented(finding_lines(group.finding, style, brief=True))
+        lines += [f"        and {plural(len(group.places) - 1, 'more place')}"] if len(group.places) > 1 else []
     if len(groups) > MAX_LISTED:
         lines.append(f"  ... {len(groups) - MAX_LISTED:,} more")
     return ["", *lines] if lines else []
