@@ -392,7 +392,7 @@ def _unpatched(loaded: LoadedRecipe, tree: Path, environ: Mapping[str, str]) -> 
             done = git.attempt("apply", "--reverse", "--check", f"-p{patch.strip}", str(file))
         except HostError:
             return notes
-        if done.returncode != 0:
+        if done.code != 0:
             command = f"git -C {tree} apply -p{patch.strip} {file}"
             notes.append(f"the recipe's {patch.file} is not in the tree, or not as it is: {command}")
     return notes
