@@ -6,13 +6,14 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from axletree.backends.bounds import TOOLCHAIN_BOUNDS
 from axletree.check.diagnosis.engine import Diagnosis
 from axletree.check.diagnosis.host import with_host
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.check.host.examined import Examined, Wish
 from axletree.core.errors import Problem, UsageError
 from axletree.execute.diagnosing import engine, read_chunks
-from axletree.host.bounds import read_bounds
+from axletree.host.shipped_data import read_shipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,5 +67,5 @@ def diagnose_logs(paths: Sequence[Path], *, stdin: IO[bytes], facts: HostFacts |
         raise UsageError(*problems)
     if facts is None:
         return tuple(reports)
-    examined = Examined(host=facts, wish=Wish(), bounds=read_bounds())
+    examined = Examined(host=facts, wish=Wish(), bounds=read_shipped(TOOLCHAIN_BOUNDS))
     return tuple(msgspec.structs.replace(report, diagnosis=with_host(report.diagnosis, examined)) for report in reports)

@@ -23,11 +23,11 @@ from axletree.execute.context import Outcome
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf
 from axletree.host.grafts import graft_folders, library_finder, licence_of
-from axletree.host.policies import read_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
 from axletree.package.cmake.exports import CMakeChanges, CMakeTree, adapt_exports
 from axletree.package.libraries.graft import graft_components
-from axletree.package.libraries.policy import promised_libraries
+from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libraries
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.relocation.layout import Layout, lay_out
 from axletree.package.relocation.links import Links, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
@@ -80,8 +80,8 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
         layout,
         rules,
         siblings=trees.beside_elfs,
-        system=promised_libraries(now, read_policies(), single_machine(now)),
-        providers=read_providers(),
+        system=promised_libraries(now, read_shipped(MANYLINUX_POLICIES), single_machine(now)),
+        providers=read_shipped(LIBRARY_PROVIDERS),
         find=_pinned(library_finder(folders), context.parameters.libraries, rules.graft),
         searched=[str(folder) for folder in folders],
     )
