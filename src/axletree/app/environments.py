@@ -16,6 +16,7 @@ from axletree.check.engine import apply_rules
 from axletree.check.rules.environment import ENVIRONMENT_RULES
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.core.findings import Finding
+from axletree.disk import remove_tree
 from axletree.environment.apply import ENV, activated, level_of, undoing
 from axletree.environment.delta import Activation, Order
 from axletree.environment.description import FILE, PREFIX, Description, decode_description
@@ -31,7 +32,6 @@ from axletree.host.files import replace_file
 from axletree.recipe.axes import expand
 from axletree.recipe.faults import suggestion
 from axletree.recipe.target import resolve
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
