@@ -7,7 +7,7 @@ import msgspec
 
 from axletree.app.recipes import CheckedRecipe, check_recipe
 from axletree.core.errors import RecipeError
-from axletree.view.tables import plural
+from axletree.core.units import plural
 
 JSON_SCHEMA = 1
 

@@ -14,9 +14,10 @@ import msgspec
 from axletree.app.sdk_explain import explain
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_versions import check_version_order
+from axletree.core.units import plural
 from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
 from axletree.view.sdk_ownership import answer_text, ownership_document, ownership_text
-from axletree.view.tables import plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

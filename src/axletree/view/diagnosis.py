@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any, Protocol
 
-from axletree.view.tables import plural, printable
+from axletree.core.units import plural
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

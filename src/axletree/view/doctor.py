@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from axletree.core.findings import SEVERITIES
-from axletree.view.tables import plural, printable
+from axletree.core.units import plural
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any, Protocol
 
+from axletree.core.units import plural
 from axletree.package.drift.evidence import UPSTREAM, Evidence, place
 from axletree.package.drift.ranges import describe
 from axletree.package.drift.verdict import VERDICTS
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, format_duration, plural
 from axletree.view.findings import group_findings
 from axletree.view.plain import failure_lines, outcome_text
-from axletree.view.tables import format_duration, plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
