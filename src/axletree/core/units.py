@@ -23,10 +23,21 @@ _UNITS = {
 }
 
 
-def some_of(items: Sequence[str], most: int, *, separator: str = ", ") -> str:
-    """The first of several things, and how many more there are: ``a, b and 7 more``."""
+def some_of(items: Sequence[str], most: int = 8, *, separator: str = ", ", what: str = "") -> str:
+    """The first of several things, each a ``what``, and how many more there are: ``a, b and 7 more``."""
     more = len(items) - most
-    return separator.join(items[:most]) + (f" and {more} more" if more > 0 else "")
+    return separator.join(items[:most]) + (f" {and_more(more, what)}" if more > 0 else "")
+
+
+def some_lines(lines: Sequence[str], most: int, *, what: str = "") -> list[str]:
+    """The first of several lines, and one that says how many more there are: ``and 7 more``."""
+    more = len(lines) - most
+    return [*lines[:most], *([and_more(more, what)] if more > 0 else [])]
+
+
+def and_more(more: int, what: str = "") -> str:
+    """How many there are that are not shown: ``and 7 more``, ``and 7 more files``."""
+    return f"and {plural(more, f'more {what}') if what else f'{more:,} more'}"
 
 
 def format_bytes(size: int) -> str:

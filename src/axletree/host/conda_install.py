@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import StageError
+from axletree.core.units import some_of
 from axletree.host.run import finish
 
 if TYPE_CHECKING:
@@ -125,6 +126,6 @@ def solve_and_install(
 def _refuse_clobbers(prefix: Path) -> None:
     lost = sorted(path.relative_to(prefix / CLOBBERED) for path in (prefix / CLOBBERED).rglob("*") if path.is_file())
     if lost:
-        shown = ", ".join(map(str, lost[:5]))
+        shown = some_of([*map(str, lost)], 5)
         message = f"{len(lost)} files are in two packages, so one of each was set aside: {shown}"
         raise StageError(message, hint="each file must belong to one package")

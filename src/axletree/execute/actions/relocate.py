@@ -18,7 +18,7 @@ import msgspec
 from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import Entry, make_tree
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, some_of
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf
@@ -288,8 +288,7 @@ def _say(context: ActionContext[RelocateParameters], layout: Layout, links: Link
         package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
         context.log.say(f"{graft.path}: taken in from {graft.library.origin}{package}")
     for each in links.outside:
-        more = f" and {len(each.files) - 1} more" if len(each.files) > 1 else ""
-        context.log.say(f"{each.soname}: left to {each.owner}, needed by {each.files[0]}{more}")
+        context.log.say(f"{each.soname}: left to {each.owner}, needed by {some_of(each.files, 1)}")
     if layout.shared:
         context.log.say(f"{len(layout.shared):,} files are those of sibling trees")
     if layout.saved:
