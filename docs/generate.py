@@ -20,13 +20,14 @@ import click
 import msgspec
 
 from axletree.app.rules import RULES
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.kind import Stage
 from axletree.check.document import render_rules
 from axletree.cli.main import COMMANDS
 from axletree.core import events
 from axletree.core.findings import Finding
 from axletree.core.records import Metrics
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 from axletree.package.sdk.schema import sdk_manifest_schema
 from axletree.recipe.schema import event_schema, recipe_schema
 
@@ -244,7 +245,7 @@ def schema_text(schema: dict[str, Any]) -> str:
 
 def failures_page() -> str:
     """What `axletree diagnose` knows, by the stage in which it shows."""
-    kinds = read_kinds()
+    kinds = read_shipped(FAILURE_KINDS)
     parts = [
         "# Failures",
         NOTE,

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from axletree.app.audit import audit_paths
 from axletree.cli.audit import command
 from axletree.core.errors import AxletreeError, HostError, UsageError
-from axletree.host.policies import read_policies
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import MANYLINUX_POLICIES
 from support.conda import PREFIX, demo, put, text
 from support.inputs import official_cpu_wheel
 from support.inputs import wheel as input_wheel
@@ -173,7 +174,7 @@ def test_names_that_would_steer_a_terminal(tmp_path: Path) -> None:
 
 
 def test_auditwheels_policies_can_be_read() -> None:
-    policies = read_policies()
+    policies = read_shipped(MANYLINUX_POLICIES)
     names = [policy.name for policy in policies]
     assert names.index("manylinux_2_17") < names.index("manylinux_2_28")
     assert "libstdc++.so.6" in policies[0].libraries

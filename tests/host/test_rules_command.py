@@ -8,9 +8,10 @@ from typing import Any
 from click.testing import CliRunner
 
 from axletree.app.rules import RULES
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.cli.rules import command
 from axletree.core.errors import UsageError
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 
 
 def kinds(name: str) -> list[dict[str, Any]]:
@@ -36,7 +37,7 @@ def test_a_named_rule_is_explained_a_named_subject_is_listed() -> None:
 
 def test_kinds_of_failure_are_listed_by_stage_and_explained_by_name() -> None:
     everything = kinds("log")
-    assert len(everything) == len(read_kinds())
+    assert len(everything) == len(read_shipped(FAILURE_KINDS))
     listed = kinds("link")
     assert listed == [rule for rule in everything if rule["rule"].startswith("link/")]
     done = CliRunner().invoke(command, [listed[0]["rule"]])

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.check.diagnosis.decode import decode_kinds
+from axletree.check.diagnosis.decode import FAILURE_KINDS, decode_kinds
 from axletree.check.diagnosis.engine import Diagnosis, Engine
 from axletree.check.diagnosis.generic import GENERIC_KINDS
 from axletree.check.diagnosis.literals import required_texts
 from axletree.check.diagnosis.log import BinaryLogError, read_blocks
 from axletree.core.errors import IntegrityError
 from axletree.core.findings import worst
-from axletree.host.kinds import read_kinds
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.report.diagnosis import LogReport
 from axletree.view.diagnosis import diagnosis_text
 from support.logs import good_log
@@ -38,7 +38,7 @@ ninja: build stopped: subcommand failed.
 
 @cache
 def engine() -> Engine:
-    return Engine(read_kinds(), providers=read_providers())
+    return Engine(read_shipped(FAILURE_KINDS), providers=read_shipped(LIBRARY_PROVIDERS))
 
 
 def diagnose(text: str | bytes) -> Diagnosis:
@@ -360,7 +360,10 @@ def test_texts_that_a_match_must_hold(pattern: str, texts: tuple[tuple[str, ...]
 @given(st.data())
 def test_a_match_holds_the_texts_that_it_must(data: st.DataObject) -> None:
     patterns = [
-        pattern for kind in read_kinds() for pattern in kind.patterns if "(?" not in pattern.replace("(?:", "(")
+        pattern
+        for kind in read_shipped(FAILURE_KINDS)
+        for pattern in kind.patterns
+        if "(?" not in pattern.replace("(?:", "(")
     ]
     pattern = data.draw(st.sampled_from(patterns))
     text = data.draw(st.from_regex(re.compile(pattern)))

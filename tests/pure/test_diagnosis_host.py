@@ -5,16 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Diagnosis, Engine
 from axletree.check.diagnosis.host import with_host
 from axletree.check.host.examined import Examined, Wish
 from axletree.check.rules.host.all import HOST_RULES
 from axletree.check.rules.host.sample import BOUNDS, GIB, on
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 from axletree.report.diagnosis import LogReport
 from axletree.view.diagnosis import diagnosis_text
 
-KINDS = read_kinds()
+KINDS = read_shipped(FAILURE_KINDS)
 ENGINE = Engine(KINDS)
 KILLED = "c++: fatal error: Killed signal terminated program cc1plus\nninja: build stopped: subcommand failed.\n"
 ROOMY = on(memory={"available": 900 * GIB, "total": 1000 * GIB})

@@ -83,7 +83,7 @@ PATCHES = LAST["parameters"]["patches"]
             ["make install", "make"],
             "parameter commands: another order, or another number of the same",
         ),
-        ("parameters/commands", list("abcdef"), "parameter commands: + a, + b, + c, + d, and 4 more"),
+        ("parameters/commands", list("abcdef"), "parameter commands: + a, + b, + c, + d and 4 more"),
         ("parameters/patches", PATCHES[:1], "parameter patches: - b.patch"),
         (
             "parameters/patches",

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Diagnosis, Engine
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 from support.logs import good_log
 
-KINDS = read_kinds()
+KINDS = read_shipped(FAILURE_KINDS)
 FIELD = tomllib.loads((Path(__file__).parents[1] / "support" / "field_failures.toml").read_text(encoding="utf-8"))
 SAMPLES = [(kind.id, number, text) for kind in KINDS for number, text in enumerate(kind.samples)]
 QUOTES = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}

@@ -325,7 +325,7 @@ def test_a_library_that_nobody_brings_is_an_error(sdk: Sdk) -> None:
     sdk.file("core", "bin/lost-too", program("libnowhere.so.7"))
     with pytest.raises(IntegrityError) as caught:
         sdk.plan()
-    assert "_gizmo_core/bin/lost: libnowhere.so.7: needs libnowhere.so.7 (and 1 more files)" in str(caught.value)
+    assert "_gizmo_core/bin/lost: libnowhere.so.7: needs libnowhere.so.7 (and 1 more file)" in str(caught.value)
     assert '"libnowhere.so.7" = "package of the host"' in str(caught.value)
 
 

@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 
 import axletree.backends
-from axletree.host.conda_names import read_conda_names
+from axletree.host.shipped_data import read_shipped
+from axletree.package.conda.requires import CONDA_NAMES
 from axletree.package.drift.names import Table, parse_table
 from axletree.package.drift.tree import SourceFacts
 from axletree.package.drift.vendored import Submodule
@@ -140,7 +141,7 @@ DAY = 1_732_752_000
 def table() -> Table:
     """The table that ships."""
     data = Path(axletree.backends.__file__).with_name("data") / "dependencies.toml"
-    return parse_table(data.read_bytes(), file=data.name, conda=read_conda_names())
+    return parse_table(data.read_bytes(), file=data.name, conda=read_shipped(CONDA_NAMES))
 
 
 def submodule(path: str, described: str, url: str = "", **others: object) -> Submodule:

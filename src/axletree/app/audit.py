@@ -15,8 +15,9 @@ from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file
 from axletree.host.code_files import find_code
 from axletree.host.folders import list_files
-from axletree.host.policies import read_all_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.wheel.info import parse_wheel_info
 from axletree.package.wheel.metadata import parse_metadata
 from axletree.package.wheel.tree import scan_tree
@@ -80,8 +81,8 @@ def _audit_archive(path: Path, promises: Promises, torch: TorchExports | None) -
         return audit_buffer(
             map_file(path),
             filename=path.name,
-            policies=read_all_policies(),
-            providers=read_providers(),
+            policies=read_shipped(PLATFORM_POLICIES),
+            providers=read_shipped(LIBRARY_PROVIDERS),
             driver=driver_libraries(),
             provided_by=promises.provided_by,
             wanted=promises.policy,
@@ -98,7 +99,7 @@ def _audit_conda(path: Path) -> AuditReport:
     from axletree.host.conda_code import read_conda_code  # noqa: PLC0415
 
     facts, code = read_conda_code(path)
-    return audit_conda(facts, code, policies=read_all_policies())
+    return audit_conda(facts, code, policies=read_shipped(PLATFORM_POLICIES))
 
 
 def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
@@ -106,7 +107,7 @@ def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
     scan = scan_tree(find_code(folder, files))
     if not (scan.elfs or scan.damaged_elfs or scan.others):
         raise UsageError(Problem(file=str(folder), message="has neither wheels, conda packages nor machine code in it"))
-    policies = read_all_policies()
+    policies = read_shipped(PLATFORM_POLICIES)
     machines = [elf.facts.architecture for elf in scan.elfs if elf.facts.architecture]
     return audit_tree(
         scan,
@@ -114,7 +115,7 @@ def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
         files=files,
         distributions=tuple(_distributions(folder)),
         policies=policies,
-        providers=read_providers(),
+        providers=read_shipped(LIBRARY_PROVIDERS),
         provided_by=promises.provided_by,
         wanted=promises.policy and complete_policy(promises.policy, machines, policies),
         glibc=promises.glibc,

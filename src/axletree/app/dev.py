@@ -14,6 +14,7 @@ from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.core.errors import HostError, Problem, StageError, UsageError
 from axletree.core.units import some_of
+from axletree.disk import remove_tree
 from axletree.execute import editable
 from axletree.execute.diagnosing import read_failure
 from axletree.execute.editable import CONFIGURING, Need, Project
@@ -27,7 +28,6 @@ from axletree.host.files import replace_file
 from axletree.host.hiding import hide_start
 from axletree.host.worktree import open_worktree
 from axletree.recipe.checkouts import repositories
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -392,7 +392,7 @@ def _unpatched(loaded: LoadedRecipe, tree: Path, environ: Mapping[str, str]) -> 
             done = git.attempt("apply", "--reverse", "--check", f"-p{patch.strip}", str(file))
         except HostError:
             return notes
-        if done.returncode != 0:
+        if done.code != 0:
             command = f"git -C {tree} apply -p{patch.strip} {file}"
             notes.append(f"the recipe's {patch.file} is not in the tree, or not as it is: {command}")
     return notes

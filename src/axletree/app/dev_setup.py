@@ -19,6 +19,7 @@ from axletree.buildsystem.era import TELLING_FILES, detect_era
 from axletree.core.errors import HostError, Problem, RecipeError, StageError, UsageError
 from axletree.core.records import Grant, StageRequest
 from axletree.core.units import some_of
+from axletree.disk import remove_tree
 from axletree.execute.environments import UV_CACHE
 from axletree.execute.laying import lay_out
 from axletree.host import machine
@@ -31,7 +32,6 @@ from axletree.plan.actions.compile import cmake_options
 from axletree.plan.admission import cost_of
 from axletree.recipe.axes import exactly, expand, select
 from axletree.recipe.properties import data_names
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

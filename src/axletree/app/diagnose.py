@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
+from axletree.backends.bounds import TOOLCHAIN_BOUNDS
+from axletree.check.diagnosis.engine import Diagnosis
 from axletree.check.diagnosis.host import with_host
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.check.host.examined import Examined, Wish
 from axletree.core.errors import Problem, UsageError
 from axletree.execute.diagnosing import engine, read_chunks
-from axletree.host.bounds import read_bounds
+from axletree.host.shipped_data import read_shipped
 from axletree.report.diagnosis import DiagnosedLogs, LogReport
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def diagnose_logs(paths: Sequence[Path], *, stdin: IO[bytes], facts: HostFacts |
     if problems:
         raise UsageError(*problems)
     if facts is not None:
-        examined = Examined(host=facts, wish=Wish(), bounds=read_bounds())
+        examined = Examined(host=facts, wish=Wish(), bounds=read_shipped(TOOLCHAIN_BOUNDS))
         found = [(name, with_host(diagnosis, examined)) for name, diagnosis in found]
     return DiagnosedLogs(
         logs=tuple(LogReport(name=name, outcome=each.outcome, findings=each.findings) for name, each in found)

@@ -12,14 +12,16 @@ import msgspec
 from axletree.app import planning
 from axletree.app.publish import OUT
 from axletree.app.recipes import load_recipe
+from axletree.backends.bounds import TOOLCHAIN_BOUNDS
 from axletree.backends.cuda import cuda_release
 from axletree.backends.rocm import rocm_release
 from axletree.check.engine import apply_rules, worst_first
 from axletree.check.host.examined import Examined, Wish
 from axletree.check.rules.host.all import HOST_RULES
 from axletree.core.errors import AxletreeError, HostError
-from axletree.host.bounds import read_bounds
+from axletree.core.findings import Finding
 from axletree.host.interpreters import find_interpreter
+from axletree.host.shipped_data import read_shipped
 from axletree.host.tools import find_programs
 from axletree.plan.admission import job_memory
 from axletree.recipe.axes import expand, select
@@ -47,7 +49,7 @@ def examine(host: HostFacts, recipe: str = "", wishes: Sequence[Wish] = ()) -> H
     Raises:
         HostError: the table of what goes together can't be read.
     """
-    bounds = read_bounds()
+    bounds = read_shipped(TOOLCHAIN_BOUNDS)
     found: dict[Finding, list[str]] = {}
     for wish in wishes or (Wish(),):
         for finding in apply_rules(HOST_RULES, Examined(host=host, wish=wish, bounds=bounds)):

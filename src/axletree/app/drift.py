@@ -13,15 +13,15 @@ from packaging.version import InvalidVersion, Version
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file
-from axletree.host.dependency_table import read_dependency_table
 from axletree.host.indexes import IndexSettings
+from axletree.host.shipped_data import read_shipped
 from axletree.host.simple_api import list_files
 from axletree.host.source_tree import read_source
 from axletree.package.drift.channel import Offer, of_files, of_repodata
 from axletree.package.drift.conda_recipe import CondaRecipe, read_conda_recipe
 from axletree.package.drift.linked import of_libraries
 from axletree.package.drift.metapackage import fan_out, requires_extras
-from axletree.package.drift.names import look_up
+from axletree.package.drift.names import DEPENDENCIES, look_up
 from axletree.package.drift.recipe import Asked, of_targets
 from axletree.package.drift.requirements import Origin, of_metadata
 from axletree.package.drift.tree import SourceFacts, headers_of, of_tree, source_version
@@ -87,7 +87,7 @@ def find_drift(
     if not (inputs.source or inputs.wheels):
         hint = "give a source tree with --source, official wheels with --wheel, or both"
         raise UsageError("nothing of upstream to compare the recipe with", hint=hint)
-    table = read_dependency_table()
+    table = read_shipped(DEPENDENCIES)
     targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, ())]
     pythons = tuple(dict.fromkeys(target.axes["python"] for target in targets if "python" in target.axes))
     made = {look_up(table, "pypi", name) for name in (loaded.recipe.name, *loaded.recipe.packages)}

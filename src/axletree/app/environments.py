@@ -15,6 +15,7 @@ from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
 from axletree.check.rules.environment import ENVIRONMENT_RULES
 from axletree.core.errors import HostError, Problem, UsageError
+from axletree.disk import remove_tree
 from axletree.environment.apply import ENV, activated, level_of, undoing
 from axletree.environment.delta import Activation, Order
 from axletree.environment.description import FILE, PREFIX, Description, decode_description
@@ -30,7 +31,6 @@ from axletree.recipe.axes import expand
 from axletree.recipe.faults import suggestion
 from axletree.recipe.target import resolve
 from axletree.report.environment import Expected, VerifiedEnvironment
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -21,7 +21,8 @@ import msgspec
 from axletree.app.listings import channel_pages, wheel_pages
 from axletree.core.errors import HostError, Problem, PublishError
 from axletree.core.values import Digest
-from axletree.host.files import part_folder, remove_leftovers, replace_file, sync_folder
+from axletree.disk import sync_path
+from axletree.host.files import part_folder, remove_leftovers, replace_file
 from axletree.host.folder_lock import folder_locks
 from axletree.package.conda.repodata import CHANNEL, ChannelFile
 from axletree.package.index import IndexFile
@@ -242,7 +243,7 @@ def _prepare(moves: Sequence[tuple[Path, Path]], *, durable: bool) -> None:
     for temporary, target in moves:
         temporary.chmod(0o644)
         if durable:
-            _sync(temporary)
+            sync_path(temporary)
         target.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -256,7 +257,7 @@ def _move(moves: Sequence[tuple[Path, Path]], *, durable: bool) -> None:
             _move_across(temporary, target)
     if durable:
         for folder in {target.parent for _, target in moves}:
-            sync_folder(folder)
+            sync_path(folder)
 
 
 def _move_across(temporary: Path, target: Path) -> None:
@@ -264,16 +265,8 @@ def _move_across(temporary: Path, target: Path) -> None:
     with part_folder(target) as beside:
         copy = beside / target.name
         shutil.copy(temporary, copy)
-        _sync(copy)
+        sync_path(copy)
         copy.replace(target)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritable(out: Path, error: OSError) -> HostError:

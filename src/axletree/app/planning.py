@@ -24,9 +24,10 @@ from axletree.core.values import Digest, StageId, canonical_json
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
 from axletree.host.interpreters import find_interpreters
-from axletree.host.policies import policy_digest
-from axletree.host.providers import providers_digest
+from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
+from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.wheel.info import GENERATOR
 from axletree.plan.actions.environment import EnvironmentParameters
 from axletree.plan.actions.fetch import FetchParameters, FileSource, FolderSource
@@ -356,8 +357,8 @@ def _inputs(
         compressor=COMPRESSOR,
         generator=GENERATOR,
         driver_libraries=registry.driver_libraries(),
-        policy=policy_digest(),
-        providers=providers_digest(),
+        policy=shipped_digest(PLATFORM_POLICIES),
+        providers=shipped_digest(LIBRARY_PROVIDERS),
         libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
         clients=client_versions(targets),
         **conda_inputs(targets),

@@ -19,17 +19,17 @@ from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.grafts import library_finder
 from axletree.host.libraries import search_folders
-from axletree.host.policies import read_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.graft import Graft, Left, graft_components, plan_grafts
 from axletree.package.libraries.policy import (
+    MANYLINUX_POLICIES,
     Policy,
     broken_needs,
     lowest_policy,
     promised_libraries,
     symbol_needs,
 )
-from axletree.package.libraries.providers import required_names
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS, required_names
 from axletree.package.sbom.read import FOLDER as SBOMS
 from axletree.package.sbom.read import read_bundled
 from axletree.package.sbom.write import SBOM_NAME, wheel_sbom
@@ -124,13 +124,13 @@ def repair_wheel(
     given = _read(path)
     facts = {member.path: member.facts for member in given.scan.elfs}
     machine = _machine(given.scan, facts)
-    policies = read_policies()
+    policies = read_shipped(MANYLINUX_POLICIES)
     target = _policy(policy, policies, machine)
     grafting = plan_grafts(
         facts,
         stem=given.scan.wheel.dist_info.removesuffix(".dist-info").rpartition("-")[0],
         system=target.libraries if target else promised_libraries(facts, policies, machine),
-        providers=read_providers(),
+        providers=read_shipped(LIBRARY_PROVIDERS),
         required=required_names(given.scan.wheel.metadata.requires if given.scan.wheel.metadata else ()),
         find=library_finder(search_folders(library_path)),
         limit=max_graft,

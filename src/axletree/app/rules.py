@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
@@ -15,7 +16,7 @@ from axletree.check.rules.host.all import HOST_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.core.errors import Problem, UsageError
 from axletree.core.findings import Severity
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ def find_rules(patterns: Sequence[str]) -> ListedRules:
         UsageError: a name fits no rule.
         HostError: the kinds of failure can't be read.
     """
-    kinds = read_kinds()
+    kinds = read_shipped(FAILURE_KINDS)
     groups = [RuleGroup(title=title, rules=tuple(map(_of_rule, rules))) for title, rules in RULES]
     groups.append(RuleGroup(title=KINDS, rules=tuple(map(_of_kind, kinds))))
     known = [listed.rule for group in groups for listed in group.rules]

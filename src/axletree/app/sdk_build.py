@@ -17,19 +17,18 @@ from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import Problem, UsageError
 from axletree.host.archive import write_wheel_file
-from axletree.host.gpu_targets import read_gpu_targets
-from axletree.host.policies import read_policies
 from axletree.host.sdk.content import Contents
 from axletree.host.sdk.facts import read_sdk_facts
+from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.platforms import parse_platform
-from axletree.package.libraries.policy import promised_libraries
+from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libraries
 from axletree.package.sdk.claims import assign, require_owned
 from axletree.package.sdk.devel_tar import tar_chunks, tar_size
 from axletree.package.sdk.devices import built_for, rivals
 from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
 from axletree.package.sdk.selector import selector_members, selector_metadata, selector_sdist
-from axletree.package.sdk.targets import select_targets
+from axletree.package.sdk.targets import AMD_TARGETS, select_targets
 from axletree.package.sdk.wheels import REQUIRES_PYTHON, devel_members, metadata, module_of, package_members
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
@@ -167,7 +166,7 @@ def _checked_platform(
 ) -> str | None:
     """The platform tag that was asked for."""
     tag = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG") or None
-    policies = read_policies()
+    policies = read_shipped(MANYLINUX_POLICIES)
     for each in tag.split(".") if tag is not None else ():
         found = parse_platform(each, policies)
         if not _TAG.fullmatch(each) or not found.linux or not found.machine:
@@ -187,16 +186,15 @@ def _known(
     families: tuple[str, ...],
 ) -> Known:
     libraries = (entry for each in manifest.package if each.kind == "libraries" for entry in owned[each.name])
-    selection = select_targets(
-        built_for(entries, code), manifest.targets, read_gpu_targets(), families=families, rivals=rivals(libraries)
-    )
+    built, table = built_for(entries, code), read_shipped(AMD_TARGETS)
+    selection = select_targets(built, manifest.targets, table, families=families, rivals=rivals(libraries))
     return Known(
         entries=tuple(entries),
         owned=owned,
         facts=host.facts,
         code=code,
         selection=selection,
-        promised=promised_libraries(host.facts, read_policies(), host.machine),
+        promised=promised_libraries(host.facts, read_shipped(MANYLINUX_POLICIES), host.machine),
     )
 
 
@@ -299,7 +297,7 @@ def _elfs(known: Known, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
 def _platform(shipped: PackageFile, elfs: dict[str, ElfFacts]) -> str:
     """The lowest manylinux tag that its files allow; where hosts must bring more than that promises, plain Linux."""
     own = {path: facts for path, facts in elfs.items() if facts.dynamic}
-    tag = platform_tag(own, read_policies())
+    tag = platform_tag(own, read_shipped(MANYLINUX_POLICIES))
     machine = single_machine(own)
     return f"linux_{machine}" if shipped.system and machine is not None else tag
 

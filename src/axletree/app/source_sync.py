@@ -213,10 +213,10 @@ def _read_pin(main: Repository, pin: str, commit: str, into: Path, environ: Mapp
     git = open_worktree(into / main.folder, url=main.git, environ=environ)
     shown = git.attempt("cat-file", "blob", f"{commit}:{pin}")
     where = f"{main.folder}/{pin}"
-    if shown.returncode != 0:
+    if shown.code != 0:
         hint = "give this checkout a ref of its own, or the path that this release has"
         raise HostError(Problem(file=where, message=f"there is no such file at {commit[:12]}", hint=hint))
-    text = shown.stdout.strip()
+    text = shown.text.strip()
     if not _PIN.fullmatch(text):
         first = text.splitlines()[0][:60] if text else "nothing"
         raise HostError(Problem(file=where, message=f"holds no commit or tag at {commit[:12]}, but {first!r}"))

@@ -16,9 +16,10 @@ from axletree.app.shipped import recipes_folder
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
 from axletree.package.closure import closures
 from axletree.package.install import wheel_commands
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.split.plan import plan_split
 from axletree.package.split.report import SplitReport
 from axletree.package.split.rules import SplitRules, parse_split_rules
@@ -82,7 +83,7 @@ def split_wheel(
         HostError: a file can't be read or written.
     """
     source = read_split_source(map_file(path), filename=path.name)
-    plan = plan_split(source, rules, providers=read_providers(), epoch=epoch)
+    plan = plan_split(source, rules, providers=read_shipped(LIBRARY_PROVIDERS), epoch=epoch)
     if dry_run:
         return SplitOutcome(report=plan.report)
     with staging(out) as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -193,7 +194,8 @@ def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int)
 def _prove(
     source: SplitSource, rules: SplitRules, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor
 ) -> tuple[str, ...]:
-    from axletree.host.policies import read_policies  # noqa: PLC0415 (not paid for by who wants no proof)
+    from axletree.host.shipped_data import read_shipped  # noqa: PLC0415 (not paid for by who wants no proof)
+    from axletree.package.libraries.policy import MANYLINUX_POLICIES  # noqa: PLC0415 (not paid for by who wants no proof)
     from axletree.package.split.proof import ReadPart, prove_split  # noqa: PLC0415
     from axletree.package.wheel.scan import scan_wheel  # noqa: PLC0415
 
@@ -208,6 +210,6 @@ def _prove(
         before=plan.before,
         opens=rules.opens,
         requires=source.metadata.requires,
-        providers=read_providers(),
-        policies=read_policies(),
+        providers=read_shipped(LIBRARY_PROVIDERS),
+        policies=read_shipped(MANYLINUX_POLICIES),
     )

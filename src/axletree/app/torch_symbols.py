@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.binary.source import BufferSource
-from axletree.core.errors import HostError, Problem, UsageError
+from axletree.core.errors import Problem, UsageError
 from axletree.host.archive import map_file
+from axletree.host.run import run
 from axletree.package.libraries.torch_symbols import (
     LIBRARIES,
     VERSION_MODULE,
@@ -69,21 +69,9 @@ def _below(folder: Path) -> Iterator[Path]:
 def _ask_python(program: Path) -> tuple[Path, ...]:
     if not os.access(program, os.X_OK):
         raise UsageError(Problem(file=str(program), message="is neither a wheel nor a program", hint=_HINT))
-    try:
-        done = subprocess.run(
-            [str(program), "-I", "-c", _PROBE],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_PROBE_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(Problem(file=str(program), message=f"can't be started: {error}")) from error
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise HostError(Problem(file=str(program), message=f"does not tell where its packages are: {reason}"))
-    return tuple(dict.fromkeys(Path(line) for line in done.stdout.splitlines()))
+    what = f"asking {program} where its packages are"
+    said = run([program, "-I", "-c", _PROBE], what=what, seconds=_PROBE_SECONDS)
+    return tuple(dict.fromkeys(Path(line) for line in said.splitlines()))
 
 
 def _libraries(folder: Path) -> Iterator[tuple[str, BufferSource]]:

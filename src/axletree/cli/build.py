@@ -17,6 +17,7 @@ from axletree.app.publish import OUT
 from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
 from axletree.cli.ledger import build_command
 from axletree.cli.notes import say_aside
+from axletree.core.units import plural
 from axletree.host.machine import memory
 from axletree.recipe.axes import exactly
 from axletree.store.layout import default_root
@@ -24,7 +25,6 @@ from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
 from axletree.view.ledger import remaining_lines
 from axletree.view.plain import PlainView
-from axletree.view.tables import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ import click
 from axletree.app.recipes import CheckedRecipes, check_recipe
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import RecipeError
-from axletree.view.tables import plural
+from axletree.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ import msgspec
 
 from axletree.app.clean import clean, find_trees
 from axletree.core.errors import UsageError
-from axletree.core.units import format_bytes
-from axletree.view.tables import plural, printable, render_table
+from axletree.core.units import format_bytes, plural
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,11 @@ import msgspec
 
 from axletree.app.dev import dev, rebuild
 from axletree.core.errors import UsageError
+from axletree.core.units import format_duration, plural
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.plain import PlainView
-from axletree.view.tables import format_duration, plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

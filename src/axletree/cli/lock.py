@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from axletree.app.lock import LockedFile, Surroundings, lock_recipe
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, plural
 from axletree.host.indexes import Layer
 from axletree.store.layout import Layout, default_root
-from axletree.view.tables import plural, render_table
+from axletree.view.tables import render_table
 
 JSON_SCHEMA = 1
 

@@ -12,8 +12,8 @@ import msgspec
 from axletree.app.epoch import source_date_epoch
 from axletree.app.repair import repair_wheel
 from axletree.core.errors import UsageError
-from axletree.core.units import format_bytes, parse_size
-from axletree.view.tables import plural, printable
+from axletree.core.units import format_bytes, parse_size, plural
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

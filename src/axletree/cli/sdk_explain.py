@@ -14,10 +14,11 @@ from axletree.app.sdk_explain import Explained, explain, ownership_report
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_versions import check_version_order
 from axletree.cli.reporting import ReportCommand, Reported
+from axletree.core.units import plural
 from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
 from axletree.report.sdk import OwnershipReport, SdkVersions, VersionOrder
 from axletree.view.sdk_ownership import answer_text, ownership_text
-from axletree.view.tables import plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

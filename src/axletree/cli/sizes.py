@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from axletree.app.sizes import measure_path
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, plural
 from axletree.package.gpu.arch import gpu_of, parse_code
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

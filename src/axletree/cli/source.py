@@ -13,8 +13,9 @@ import msgspec
 
 from axletree.app.source_sync import sync_sources
 from axletree.core.errors import render_problem
+from axletree.core.units import plural
 from axletree.recipe.addresses import COMMIT
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,9 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.split import load_split_rules, split_wheel
 from axletree.cli.notes import say_aside
 from axletree.core.errors import HostError, Problem
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, plural
 from axletree.host.files import replace_file
-from axletree.view.tables import plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,10 +16,11 @@ from axletree.core.findings import Finding
 from axletree.execute.environments import LOCK, client_environ
 from axletree.host.conda_channel import make_channel, read_channel, write_index
 from axletree.host.conda_install import solve_and_install
-from axletree.host.conda_names import read_conda_names
+from axletree.host.shipped_data import read_shipped
 from axletree.package.conda.local import without_absent
 from axletree.package.conda.platforms import conda_subdir
 from axletree.package.conda.repodata import CHANNEL
+from axletree.package.conda.requires import CONDA_NAMES
 from axletree.recipe.locks import parse_lock
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def conda_environment(
     local.mkdir()
     context.progress("making a channel of this machine's Python and the locked wheels")
     files = [wheels / wheel.filename for wheel in lock.wheels]
-    others = make_channel(local, interpreter=interpreter, python=python, wheels=files, names=read_conda_names())
+    others = make_channel(local, interpreter=interpreter, python=python, wheels=files, names=read_shipped(CONDA_NAMES))
     folders = [*roots, local]
     reduced = without_absent([read_channel(folder) for folder in folders])
     for folder, lines in zip(folders, reduced.channels, strict=True):

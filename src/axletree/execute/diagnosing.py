@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Engine, cause_lines
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.core.findings import Finding
-from axletree.host.kinds import read_kinds
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def engine() -> Engine:
         HostError: the data files are missing or can't be read.
         IntegrityError: one is not in its form.
     """
-    return Engine(read_kinds(), providers=read_providers())
+    return Engine(read_shipped(FAILURE_KINDS), providers=read_shipped(LIBRARY_PROVIDERS))
 
 
 def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:

@@ -24,6 +24,7 @@ from axletree.buildsystem.code import is_header
 from axletree.buildsystem.editable import Changes, Count, Way, count_steps, redirect_target
 from axletree.buildsystem.ninja import Step, read_ninja_log
 from axletree.core.errors import StageError
+from axletree.disk import remove_tree
 from axletree.execute.backend import check_requirements, open_builder
 from axletree.execute.context import ActionContext
 from axletree.execute.drivers.cmake import configure_command
@@ -37,7 +38,6 @@ from axletree.host.venvs import editable_command
 from axletree.plan.actions.build import BuildParameters
 from axletree.plan.actions.compile import CompileParameters, cmake_options
 from axletree.plan.actions.project import ProjectParameters
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,10 +11,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import HostError
+from axletree.disk import remove_tree
 from axletree.host.files import part_folder
 from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,8 @@ from axletree.core.stated import Stated
 from axletree.core.trees import Entry
 from axletree.execute.agreeing import refuse, wanted_of
 from axletree.host.archive import map_file
-from axletree.host.policies import read_policies
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import MANYLINUX_POLICIES
 from axletree.package.partition import Claim, partition
 from axletree.package.sbom.read import FOLDER as SBOMS
 from axletree.package.sbom.read import read_bundled
@@ -109,7 +110,7 @@ def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags
         _check_python(context, original, path)
     return compute_tags(
         elf_facts(context.store, content.entries, targets),
-        read_policies(),
+        read_shipped(MANYLINUX_POLICIES),
         original=original,
         python=context.ingredients.axes.get("python"),
     )

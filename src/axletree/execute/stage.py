@@ -19,11 +19,12 @@ import psutil
 from axletree.core.errors import AxletreeError, ExpectationError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
+from axletree.disk import remove_tree
 from axletree.execute.context import ActionContext, ActionFunction, Outcome
 from axletree.execute.diagnosing import Failure, read_failure
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob, lost_blobs
-from axletree.store.disk import mount_point, remove_tree
+from axletree.store.errors import mount_point
 from axletree.store.layout import STORE_VARIABLE
 
 if TYPE_CHECKING:

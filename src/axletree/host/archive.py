@@ -17,7 +17,7 @@ from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.directory import read_directory
 from axletree.binary.zip.members import SMALL, iter_member, read_member
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
 from axletree.core.values import Digest
 from axletree.host.files import appearing
 from axletree.package.wheel.names import WheelName, render_wheel_name
@@ -63,7 +63,6 @@ class ZipFile(msgspec.Struct, frozen=True, kw_only=True):
 _FILES: weakref.WeakKeyDictionary[mmap.mmap, int] = weakref.WeakKeyDictionary()
 """What is mapped -> a descriptor of its file, so that parts of it can be copied without touching its pages."""
 
-_MOST_PROBLEMS = 20
 _PER_MEMBER = 20_000
 """Bytes of content that a member costs as much as, beside them."""
 _BUFFER = 1 << 18
@@ -305,9 +304,9 @@ def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> N
     issues = check_record(lines, contents, dist_info=own.rpartition("/")[0])
     problems = [
         Problem(file=filename, key=issue.path, message=f"what was written does not read back: {issue.detail}")
-        for issue in issues[:_MOST_PROBLEMS]
+        for issue in issues
     ]
     if lines != written.record or view.nbytes != written.size:
         problems.append(Problem(file=filename, message="what was written does not read back as it was meant"))
     if problems:
-        raise IntegrityError(*problems)
+        raise IntegrityError(*some_problems(problems))

@@ -142,7 +142,7 @@ def _clone(
     git = open_worktree(beside, url=url, environ=environ, held=held)
     _remove_leftovers(beside / ".git")
     git.run("init", "--quiet")
-    if git.attempt("remote", "set-url", "origin", url).returncode != 0:
+    if git.attempt("remote", "set-url", "origin", url).code != 0:
         git.run("remote", "add", "origin", url)
     try:
         commit, _ = _fetch(git, url, ref, remote="origin")
@@ -166,10 +166,10 @@ def _remote(git: Worktree, url: str) -> str:
         UsageError: none does, or the folder is no repository of its own.
     """
     place = str(git.folder)
-    top = git.attempt("rev-parse", "--show-toplevel").stdout.rstrip("\n")
+    top = git.attempt("rev-parse", "--show-toplevel").text.rstrip("\n")
     if not top or Path(top) != git.folder.resolve():
         raise UsageError(Problem(file=place, message="is in the way: git finds no repository in it"))
-    listing = git.attempt("config", "-z", "--get-regexp", r"^remote\..*\.url$").stdout
+    listing = git.attempt("config", "-z", "--get-regexp", r"^remote\..*\.url$").text
     found = dict(entry.split("\n", 1) for entry in listing.split("\0") if "\n" in entry)
     for key, address in found.items():
         if same_repository(address, url):
@@ -214,7 +214,7 @@ def _finish_killed(git: Worktree, url: str, *, submodules: bool) -> str | None:
 
 def _update(git: Worktree, *, url: str, ref: str, remote: str, submodules: bool, finished: str | None) -> Synced:
     before = git.commit_of("HEAD")
-    branch = git.attempt("symbolic-ref", "--quiet", "--short", "HEAD").stdout.strip()
+    branch = git.attempt("symbolic-ref", "--quiet", "--short", "HEAD").text.strip()
     commit, notes = _fetch(git, url, ref, remote=remote)
     if submodules:
         _fetch_submodules(git, commit, url)
@@ -274,7 +274,7 @@ def _fetch(git: Worktree, url: str, ref: str, *, remote: str) -> tuple[str, list
     git.run(*fetch, "--prune", "--", url, f"+refs/heads/*:refs/remotes/{remote}/*")
     notes = []
     if name.startswith("refs/tags/"):
-        old = git.attempt("rev-parse", "--quiet", "--verify", name).stdout.strip()
+        old = git.attempt("rev-parse", "--quiet", "--verify", name).text.strip()
         before = git.commit_of(name)
         if old and before is not None and before != commit:
             git.run("update-ref", f"{_MOVED}/{name.removeprefix('refs/tags/')}/{old}", old)
@@ -323,7 +323,7 @@ def _sync_addresses(git: Worktree, commit: str, url: str) -> None:
     """
     wanted = submodules_of(git, commit, url=url)
     git.run("submodule", "--quiet", "sync", "--recursive")
-    listing = git.attempt("config", "-z", "--get-regexp", r"^submodule\..*\.url$").stdout
+    listing = git.attempt("config", "-z", "--get-regexp", r"^submodule\..*\.url$").text
     there = dict(entry.split("\n", 1) for entry in listing.split("\0") if "\n" in entry)
     for path, module in wanted.items():
         key = f"submodule.{module.name}.url"

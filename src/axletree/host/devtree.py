@@ -188,9 +188,9 @@ def hide_from_git(tree: Path, environ: Mapping[str, str]) -> None:
         return
     git = open_worktree(tree, url=tree.as_uri(), environ=environ)
     asked = git.attempt("rev-parse", "--show-prefix", "--git-path", "info/exclude")
-    if asked.returncode != 0:
+    if asked.code != 0:
         return
-    prefix, path = asked.stdout.split("\n")[:2]
+    prefix, path = asked.text.split("\n")[:2]
     exclude = tree / path
     line = f"/{prefix}{FOLDER}/"
     text = exclude.read_text(encoding="utf-8", errors="surrogateescape") if exclude.exists() else ""

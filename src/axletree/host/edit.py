@@ -7,7 +7,6 @@ system can.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -20,6 +19,7 @@ from axletree.binary.elf.edit import plan_edit
 from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.disk import clone
 from axletree.host.archive import map_file
 from axletree.host.files import part_file
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.edit import ElfChange
 
-_FICLONE = 0x40049409
 _ZEROS = bytes(1 << 16)
 
 
@@ -121,9 +120,7 @@ def _overwrite(target: Path, edits: Sequence[Edit], size: int) -> bool:
 def _replace(target: Path, edits: Sequence[Edit]) -> None:
     with part_file(target) as temporary:
         with target.open("rb") as original, temporary.open("r+b", buffering=0) as copy:
-            try:
-                fcntl.ioctl(copy, _FICLONE, original.fileno())
-            except OSError:
+            if not clone(original.fileno(), copy.fileno()):
                 shutil.copyfileobj(original, copy, CHUNK)
             _write(copy.fileno(), original.fileno(), edits, target)
             _copy_status(target, temporary)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import configparser
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 import msgspec
 
 from axletree.core.errors import HostError, Problem
+from axletree.host.run import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -246,24 +246,8 @@ def _below(variables: Layer, files: Layer) -> Layer:
 
 def _ask_uv(environ: Mapping[str, str], *, cwd: Path) -> Layer:
     command = [uv_program(), "pip", "compile", "-", "--emit-index-url", "--emit-find-links", "--offline", "--no-header"]
-    try:
-        done = subprocess.run(
-            command,
-            input="",
-            capture_output=True,
-            text=True,
-            check=False,
-            env=dict(environ),
-            cwd=cwd,
-            timeout=_UV_SECONDS,
-        )
-    except subprocess.TimeoutExpired as error:
-        message = f"uv does not tell its package index: no answer in {_UV_SECONDS} s"
-        raise HostError(message, hint="set AXLETREE_INDEX_URL") from error
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        raise HostError(f"uv does not tell its package index: {last[0]}", hint="set AXLETREE_INDEX_URL")
-    return parse_emitted(done.stdout)
+    what, hint = "asking uv for its package index", "set AXLETREE_INDEX_URL"
+    return parse_emitted(run(command, what=what, environ=environ, cwd=cwd, seconds=_UV_SECONDS, hint=hint))
 
 
 def _words(value: str | None) -> tuple[str, ...]:

@@ -187,7 +187,7 @@ def _not_ours(git: Worktree, changed: Sequence[str], head: str | None, target: s
             found.append(path)
         elif (git.folder / path).is_symlink():
             link = str((git.folder / path).readlink())
-            if not any(git.attempt("cat-file", "blob", digest).stdout == link for digest in known):
+            if not any(git.attempt("cat-file", "blob", digest).text == link for digest in known):
                 found.append(path)
         elif path in present and digests.get(path) not in known and not _begun(git, path, target):
             found.append(path)
@@ -199,7 +199,7 @@ def _begun(git: Worktree, path: str, target: str) -> bool:
     if not (git.folder / path).is_file():
         return False
     whole = git.attempt("cat-file", "--filters", f"{target}:{path}")
-    if whole.returncode != 0:
+    if whole.code != 0:
         return False
     content = (git.folder / path).read_bytes()
-    return whole.stdout.encode("utf-8", "surrogateescape").startswith(content)
+    return whole.out.startswith(content)

@@ -8,7 +8,6 @@ comes from the user's own places if they have a fitting version.
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 import tomllib
 from functools import partial
@@ -24,6 +23,7 @@ from packaging.utils import BuildTag, parse_wheel_filename
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
 from axletree.host.fetch import measure, size_of
 from axletree.host.indexes import file_url, redact, uv_program
+from axletree.host.run import finish
 from axletree.recipe.locks import LockedWheel, PyLock, make_lock, render_lock
 
 if TYPE_CHECKING:
@@ -162,17 +162,10 @@ def _compile(
     certificates = environ.get("PIP_CERT")
     if certificates:
         variables.setdefault("SSL_CERT_FILE", certificates)
-    done = subprocess.run(
-        command,
-        input="".join(f"{requirement}\n" for requirement in requires),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=output.parent,
-        env=variables | {"NO_COLOR": "1"},
-    )
-    if done.returncode != 0:
-        raise _failure(done.stderr)
+    wanted = "".join(f"{requirement}\n" for requirement in requires)
+    done = finish(command, text=wanted, cwd=output.parent, environ=variables | {"NO_COLOR": "1"})
+    if done.code != 0:
+        raise _failure(done.err.decode(errors="replace"))
     return output.read_text(encoding="utf-8")
 
 

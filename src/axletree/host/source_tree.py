@@ -59,7 +59,7 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         raise UsageError(Problem(file=str(folder), message="is a git repository without a commit"))
     bare = git.run("rev-parse", "--is-bare-repository").strip() == "true"
     modules = tuple(_submodules(git, head, prefix="", bare=bare, depth=0))
-    described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).stdout.strip()
+    described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).text.strip()
     found, changed = (_from_commit(git, head, headers), ()) if bare else _from_work_tree(git, head, modules, headers)
     copies = {place for path in files(git, head) if (place := copy_of(path)) is not None}
     notes = [f"changed since the commit, read as they lie there: {some_of(changed, _SHOWN)}"] if changed else []
@@ -133,7 +133,7 @@ def _described(git: Worktree, module: Submodule) -> Submodule:
 
     def ask(*arguments: str) -> str:
         done = git.attempt(*arguments)
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return done.text.strip() if done.code == 0 else ""
 
     here = git.has(module.commit)
     describe = ("describe", "--long", "--abbrev=40")
@@ -199,8 +199,8 @@ def _from_commit(git: Worktree, head: str, headers: frozenset[str]) -> dict[str,
     found: dict[str, str] = {}
     for path in wanted[:_MOST_FILES]:
         done = git.attempt("cat-file", "blob", entries[path].digest)
-        if done.returncode == 0 and len(done.stdout) <= _LARGEST:
-            found[path] = _text(done.stdout.encode("utf-8", "surrogateescape"))
+        if done.code == 0 and len(done.out) <= _LARGEST:
+            found[path] = _text(done.out)
     return found
 
 

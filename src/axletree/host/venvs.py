@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Literal
 import tomli_w
 from packaging.utils import canonicalize_name
 
-from axletree.core.errors import HostError, IntegrityError, StageError
+from axletree.core.errors import IntegrityError, StageError
 from axletree.host.files import part_folder
 from axletree.host.indexes import uv_program
+from axletree.host.run import run
 from axletree.recipe.locks import parse_lock
 
 if TYPE_CHECKING:
@@ -200,10 +201,7 @@ def marker_environment(venv: Path) -> dict[str, str]:
     Raises:
         HostError: it does not run.
     """
-    done = subprocess.run([str(_python(venv)), "-I", "-S", "-c", _MARKERS], capture_output=True, check=False)
-    if done.returncode != 0:
-        raise HostError(f"{_python(venv)} does not run: {done.stderr.decode(errors='replace').strip()}")
-    answers: dict[str, str] = json.loads(done.stdout)
+    answers: dict[str, str] = json.loads(run([_python(venv), "-I", "-S", "-c", _MARKERS]))
     return answers
 
 

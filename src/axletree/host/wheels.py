@@ -16,7 +16,7 @@ import msgspec
 from axletree.binary.zip.directory import ZipEntry, read_directory
 from axletree.binary.zip.members import SMALL, iter_member, read_member
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
 from axletree.core.units import format_bytes
 from axletree.host.archive import map_file, share_out
 from axletree.host.files import part_folder
@@ -33,7 +33,6 @@ T = TypeVar("T")
 
 _SCHEMES_AT_ROOT = frozenset({"purelib", "platlib"})
 _LOCAL_TIME = struct.Struct("<10x2H")
-_MOST_PROBLEMS = 20
 
 
 class OpenWheel(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,9 +217,6 @@ def _require_room(wheel: OpenWheel, folder: Path) -> None:
         raise HostError(Problem(file=str(folder), message=message))
 
 
-def _problems(issues: Sequence[RecordIssue], name: str) -> list[Problem]:
-    problems = [Problem(file=name, key=issue.path, message=f"{issue.kind}: {issue.detail}") for issue in issues]
-    if len(problems) > _MOST_PROBLEMS:
-        more = Problem(file=name, message=f"and {len(problems) - _MOST_PROBLEMS} more of its files")
-        problems[_MOST_PROBLEMS:] = [more]
-    return problems
+def _problems(issues: Sequence[RecordIssue], name: str) -> tuple[Problem, ...]:
+    found = [Problem(file=name, key=issue.path, message=f"{issue.kind}: {issue.detail}") for issue in issues]
+    return some_problems(found, what="file")

@@ -18,8 +18,6 @@ from axletree.core.units import some_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_SHOWN = 8
-
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What is claimed of a tree, by glob patterns: ``*`` stays inside a folder, ``**`` does not."""
@@ -47,9 +45,9 @@ def partition(paths: Iterable[str], claims: Mapping[str, Claim]) -> dict[str, tu
             disputed.setdefault(owners, []).append(path)
         elif not any(_matches(claim.exclude, path) for claim in claims.values()):
             orphans.append(path)
-    problems = [f"claimed by {' and '.join(owners)}: {some_paths(found)}" for owners, found in disputed.items()]
+    problems = [f"claimed by {' and '.join(owners)}: {some_of(found)}" for owners, found in disputed.items()]
     if orphans:
-        problems.append(f"belongs to no package: {some_paths(orphans)}")
+        problems.append(f"belongs to no package: {some_of(orphans)}")
     if problems:
         raise IntegrityError(*problems, hint="change files and exclude of the packages so that each file has one place")
     return {name: tuple(found) for name, found in parts.items()}
@@ -69,11 +67,6 @@ def glob_matches(pattern: str, paths: Iterable[str]) -> bool:
     """Whether a glob matches one of several paths."""
     match = re.compile(_glob(pattern), re.DOTALL).fullmatch
     return any(match(path) for path in paths)
-
-
-def some_paths(paths: Sequence[str]) -> str:
-    """The first of several paths, and how many more there are: what a message can show."""
-    return some_of(paths, _SHOWN)
 
 
 def _takes(claim: Claim, path: str) -> bool:

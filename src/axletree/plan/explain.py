@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from axletree.core.units import some_lines, some_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -35,8 +37,7 @@ def why(now: dict[str, Any], last: dict[str, Any] | None, *, present: bool = Tru
     reasons = [reason for part in _WORDS for reason in _part_reasons(part, now.get(part), last.get(part))]
     if not reasons:
         return () if present else ("its result is no longer in the store",)
-    rest = len(reasons) - _LIMIT
-    return tuple(reasons[:_LIMIT]) + ((f"and {rest} more",) if rest > 0 else ())
+    return tuple(some_lines(reasons, _LIMIT))
 
 
 def _part_reasons(part: str, now: Any, last: Any) -> list[str]:
@@ -105,8 +106,7 @@ def _list_change(old: list[Any], new: list[Any]) -> str:
     parts += [f"- {item}" for item in removed if item not in both]
     if not parts:
         return "another order, or another number of the same"
-    rest = len(parts) - _ITEMS
-    return ", ".join(parts[:_ITEMS]) + (f", and {rest} more" if rest > 0 else "")
+    return some_of(parts, _ITEMS)
 
 
 def _short(value: Any) -> str:

@@ -11,14 +11,14 @@ the second rename puts equal bytes in the place of equal bytes. A blob that is u
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.values import Digest, digest_of
-from axletree.store.disk import disk_errors, sync_files, sync_folders, write_all, write_new
+from axletree.disk import clone, sync_files, sync_path, write_all, write_new
+from axletree.store.errors import disk_errors
 from axletree.store.locks import using
 from axletree.store.scratch import work_folder
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 CHUNK = 1 << 18
 """Bytes read at a time. Files up to this size are looked up before anything is written; it also fits into L2 caches."""
 BLOB_MODE = 0o444
-_FICLONE = 0x40049409
 _FEW = 16
 """Up to so many files each get an ``fsync``; more share one ``syncfs``."""
 
@@ -107,7 +106,8 @@ class Intake:
                 folders.add(self._blobs)
                 os.rename(path, f"{folder}/{digest[2:]}")
             folders.add(folder)
-        sync_folders(folders)
+        for folder in folders:
+            sync_path(folder)
         for digest in self._known:
             with contextlib.suppress(OSError):  # another user's blob in a shared store, a blob just quarantined
                 os.utime(f"{self._blobs}/{digest[:2]}/{digest[2:]}")
@@ -180,7 +180,7 @@ def put_bytes(layout: Layout, data: bytes) -> Digest:
             write_new(f"{work}/{digest}", data, mode=BLOB_MODE, durable=True)
             path.parent.mkdir(exist_ok=True)
             os.rename(f"{work}/{digest}", path)
-        sync_folders((path.parent,))
+        sync_path(path.parent)
     return digest
 
 
@@ -288,12 +288,3 @@ def copy_hashed(source: int, target: int, buffer: memoryview) -> tuple[str, int]
         write_all(target, piece)
         size += count
     return state.hexdigest(), size
-
-
-def clone(source: int, target: int) -> bool:
-    """Share a file's extents with an empty one, where the file system can (btrfs, XFS); whether that was done."""
-    try:
-        fcntl.ioctl(target, _FICLONE, source)
-    except OSError:
-        return False
-    return True

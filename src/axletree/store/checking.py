@@ -12,7 +12,7 @@ import msgspec
 from axletree.core.trees import is_digest
 from axletree.core.values import Digest
 from axletree.store.blobs import blob_ok
-from axletree.store.disk import disk_errors
+from axletree.store.errors import disk_errors
 from axletree.store.locks import sweeping
 from axletree.store.results import is_complete
 from axletree.store.scratch import clean_scratch

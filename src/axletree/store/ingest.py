@@ -12,8 +12,9 @@ import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import Entry, decode_tree, encode_tree, is_safe_link, is_safe_path, make_tree
+from axletree.disk import remove_tree
 from axletree.store.blobs import Intake, put_bytes, read_blob
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.store.errors import disk_errors
 from axletree.store.locks import using
 from axletree.store.scratch import work_folder
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import StoreError
 from axletree.core.values import digest_of
-from axletree.store.disk import disk_errors
+from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,16 +13,16 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import PublishError
+from axletree.disk import clone, remove_tree, write_new
 from axletree.store.blobs import (
     CHUNK,
-    clone,
     copy_hashed,
     hash_descriptor,
     lost_blobs,
     read_small,
     set_aside,
 )
-from axletree.store.disk import disk_errors, remove_tree, write_new
+from axletree.store.errors import disk_errors
 from axletree.store.ingest import get_tree
 from axletree.store.locks import using
 from axletree.store.scratch import abandoned, claim

@@ -11,8 +11,9 @@ import msgspec
 from axletree.core.errors import StoreError, UsageError
 from axletree.core.records import StageRecord, StageRequest
 from axletree.core.values import Digest, Key, StageId, canonical_json
+from axletree.disk import sync_path, write_new
 from axletree.store.blobs import CorruptBlob, read_blob
-from axletree.store.disk import disk_errors, sync_folders, write_new
+from axletree.store.errors import disk_errors
 from axletree.store.locks import lock, using
 from axletree.store.scratch import work_folder
 
@@ -90,7 +91,8 @@ def put_record(layout: Layout, record: StageRecord, facts: type | None = None) -
         write_new(f"{work}/record", data, mode=_FILE_MODE, durable=True)
         path.parent.mkdir(exist_ok=True)
         (work / "record").replace(path)
-        sync_folders((path.parent, layout.results))
+        sync_path(path.parent)
+        sync_path(layout.results)
     return record
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.disk import remove_tree
+from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,9 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import StoreError
+from axletree.disk import sync_path, write_new
 from axletree.store import blobs, ingest, locks, materialise, results, scratch
-from axletree.store.disk import disk_errors, sync_folders, write_new
+from axletree.store.errors import disk_errors
 from axletree.store.layout import FOLDERS, STORE_FORMAT, STORE_VARIABLE, Layout
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Store(Layout, frozen=True):
                 with scratch.work_folder(store, "format") as work, contextlib.suppress(FileExistsError):
                     write_new(f"{work}/format", f"{STORE_FORMAT}\n".encode(), mode=0o644, durable=True)
                     os.link(work / "format", marker)
-                sync_folders((store.root,))
+                sync_path(store.root)
         _read_format(store)
         if not os.access(store.blobs, os.W_OK | os.X_OK):
             raise StoreError(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.records import StageRecord
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.disk import remove_tree
+from axletree.store.errors import disk_errors
 from axletree.store.locks import remove_free, sweeping, using
 from axletree.store.results import contents_of, read_json
 from axletree.store.scratch import clean_scratch, oldest_lease

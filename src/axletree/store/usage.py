@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.values import Digest, Key, StageId
-from axletree.store.disk import disk_errors
+from axletree.store.errors import disk_errors
 from axletree.store.layout import FOLDERS
 from axletree.store.results import contents_of
 from axletree.store.walk import each_blob, each_file, each_record, touched

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, plural
 from axletree.view.findings import Style, counted, finding_lines, indented
-from axletree.view.tables import plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

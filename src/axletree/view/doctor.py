@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from axletree.core.units import plural
 from axletree.view.findings import Style, counted, finding_lines
-from axletree.view.tables import plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from axletree.core.units import plural
 from axletree.package.drift.evidence import UPSTREAM
 from axletree.package.drift.verdict import VERDICTS
 from axletree.view.findings import Style, finding_lines, plain
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

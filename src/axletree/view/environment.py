@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from axletree.core.units import plural
 from axletree.environment.verify import shadowed
 from axletree.view.findings import Style, finding_lines, plain
-from axletree.view.tables import plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

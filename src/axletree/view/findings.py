@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.findings import SEVERITIES, Finding, LogLine, Severity
-from axletree.core.units import some_of
-from axletree.view.tables import plural, printable
+from axletree.core.units import plural, some_of
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,9 +6,10 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from axletree.core.units import format_duration, plural
 from axletree.core.values import canonical_json
 from axletree.plan.ledger import LEDGER_SCHEMA, REMAINING
-from axletree.view.tables import format_duration, plural, render_table
+from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,11 +10,11 @@ from rich.live import Live
 from rich.text import Text
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageStarted, Status
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, format_clock, format_duration
 from axletree.view.findings import COLOURS, finding_lines
 from axletree.view.plain import download_lines, failure_lines, outcome_text, step_text
 from axletree.view.state import RunView, StageView, apply
-from axletree.view.tables import format_clock, format_duration, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageProgress, StageStarted
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, format_clock, format_duration, plural
 from axletree.view.findings import Style, counted, finding_lines, indented, plain
 from axletree.view.state import BYTES_FROM, RunView, StageView, apply
-from axletree.view.tables import format_clock, format_duration, plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.findings import Finding
+from axletree.core.units import format_duration, plural
 from axletree.core.values import StageId, canonical_json
-from axletree.view.tables import format_duration, plural, render_table
+from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from axletree.view.tables import plural, render_table
+from axletree.core.units import plural
+from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
     from axletree.recipe.presets import PresetReport

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
-from axletree.view.tables import plural, printable, render_table
+from axletree.core.units import format_bytes, plural
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from axletree.report.sdk import Fetched, LaidOut

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes, some_of
+from axletree.core.units import format_bytes, plural, some_of
 from axletree.package.sdk.entries import GENERIC
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, format_duration, plural
 from axletree.view.findings import Style, finding_lines, group_findings, indented, plain
 from axletree.view.plain import failure_lines, outcome_text
-from axletree.view.tables import format_duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

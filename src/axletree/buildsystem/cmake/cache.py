@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
-from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.core.errors import IntegrityError, Problem, UsageError, some_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -136,19 +136,17 @@ def parse_cache(text: str, *, file: str) -> Cache:
         name, value = _name(match), _unquoted(match["value"])
         entries[name] = Entry(name=name, type=_TYPES[match["type"]], value=value, line=number, help=found)
     if problems:
-        raise IntegrityError(*_damage(problems, file, is_cache=bool(entries)))
+        raise IntegrityError(*_damage(problems, is_cache=bool(entries)))
     return Cache(lines=lines, entries=entries)
 
 
-def _damage(problems: Sequence[Problem], file: str, *, is_cache: bool) -> Iterator[Problem]:
+def _damage(problems: Sequence[Problem], *, is_cache: bool) -> Iterator[Problem]:
     """What to say of the lines that are wrong: another file would fill the screen with them."""
     if not is_cache:
         first = msgspec.structs.replace(problems[0], message="no CMake cache: no line is an entry KEY:TYPE=VALUE")
         yield msgspec.structs.replace(first, hint=f"name a {CACHE_FILE}, or the folder that CMake configured")
         return
-    yield from problems[:_TOLD]
-    if len(problems) > _TOLD:
-        yield Problem(message=f"{len(problems) - _TOLD} more lines are damaged", file=file)
+    yield from some_problems(problems, _TOLD, what="damaged line")
 
 
 def _malformed(kind: str | None, content: str, file: str, number: int) -> Problem:

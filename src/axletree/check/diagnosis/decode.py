@@ -12,6 +12,7 @@ from axletree.check.diagnosis.kind import MAX_WINDOW, Kind
 from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.literals import MIN_LENGTH, required_texts
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.shipped import shipped_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,10 @@ def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
     if problems:
         raise IntegrityError(*problems)
     return kinds
+
+
+FAILURE_KINDS = shipped_list("*.toml", decode_kinds, folder="axletree.check/diagnosis/kinds")
+"""The kinds that ship."""
 
 
 def _faults(kind: Kind, stage: str) -> Iterator[str]:

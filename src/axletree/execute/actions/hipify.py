@@ -13,12 +13,12 @@ import msgspec
 
 from axletree.buildsystem.pytorch.hipified import SCRIPT
 from axletree.core.errors import StageError
+from axletree.core.units import plural
 from axletree.execute.context import Outcome
 from axletree.execute.environ import child_environment
 from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
 from axletree.plan.actions.hipify import HipifyFacts
-from axletree.view.tables import plural
 
 if TYPE_CHECKING:
     from axletree.core.trees import Tree

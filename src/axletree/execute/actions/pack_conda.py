@@ -24,12 +24,12 @@ from axletree.execute.packing import (
     with_bill,
 )
 from axletree.host.conda import write_conda_file
-from axletree.host.conda_names import read_conda_names
 from axletree.host.conda_pyc import compile_pyc
+from axletree.host.shipped_data import read_shipped
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
 from axletree.package.conda.platforms import conda_subdir
-from axletree.package.conda.requires import conda_name
+from axletree.package.conda.requires import CONDA_NAMES, conda_name
 from axletree.package.conda.tree import conda_package_from_tree
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.writer import Member
@@ -147,7 +147,7 @@ def _at_prefix(context: ActionContext[CondaParameters], content: Content) -> _Ma
 
 def _called(name: str, distribution: str) -> bool:
     """Whether conda calls a distribution so."""
-    return conda_name(canonicalize_name(distribution), read_conda_names()) == name
+    return conda_name(canonicalize_name(distribution), read_shipped(CONDA_NAMES)) == name
 
 
 def _common(context: ActionContext[CondaParameters]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _common(context: ActionContext[CondaParameters]) -> dict[str, Any]:
         "build": wanted.build,
         "build_number": wanted.build_number,
         "variant": wanted.variant,
-        "names": {**read_conda_names(), **pins},
+        "names": {**read_shipped(CONDA_NAMES), **pins},
         "depends": wanted.depends,
         "constrains": wanted.constrains,
         "run_exports": RunExports(weak=wanted.weak, strong=wanted.strong) if wanted.weak or wanted.strong else None,

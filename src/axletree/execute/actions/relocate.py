@@ -18,16 +18,16 @@ import msgspec
 from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import Entry, make_tree
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, some_of
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf
 from axletree.host.grafts import graft_folders, library_finder, licence_of
-from axletree.host.policies import read_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
 from axletree.package.cmake.exports import CMakeChanges, CMakeTree, adapt_exports
 from axletree.package.libraries.graft import graft_components
-from axletree.package.libraries.policy import promised_libraries
+from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libraries
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.relocation.layout import Layout, lay_out
 from axletree.package.relocation.links import Links, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
@@ -80,8 +80,8 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
         layout,
         rules,
         siblings=trees.beside_elfs,
-        system=promised_libraries(now, read_policies(), single_machine(now)),
-        providers=read_providers(),
+        system=promised_libraries(now, read_shipped(MANYLINUX_POLICIES), single_machine(now)),
+        providers=read_shipped(LIBRARY_PROVIDERS),
         find=_pinned(library_finder(folders), context.parameters.libraries, rules.graft),
         searched=[str(folder) for folder in folders],
     )
@@ -288,8 +288,7 @@ def _say(context: ActionContext[RelocateParameters], layout: Layout, links: Link
         package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
         context.log.say(f"{graft.path}: taken in from {graft.library.origin}{package}")
     for each in links.outside:
-        more = f" and {len(each.files) - 1} more" if len(each.files) > 1 else ""
-        context.log.say(f"{each.soname}: left to {each.owner}, needed by {each.files[0]}{more}")
+        context.log.say(f"{each.soname}: left to {each.owner}, needed by {some_of(each.files, 1)}")
     if layout.shared:
         context.log.say(f"{len(layout.shared):,} files are those of sibling trees")
     if layout.saved:

@@ -6,16 +6,17 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.core.errors import HostError
 from axletree.environment import gcc
 from axletree.environment.gcc import SearchList, headers_entered, headers_read, search_lists
 from axletree.environment.linker import libraries_linked
 from axletree.environment.loader import Loaded, libraries_loaded, libraries_mapped
+from axletree.host.run import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -111,22 +112,10 @@ def call(command: Sequence[str], environ: Mapping[str, str], *, cwd: Path | None
     """Run a program with exactly these variables, messages in English."""
     env = {name: value for name, value in environ.items() if not name.startswith("LC_")} | {"LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            command,
-            env=env,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except OSError as error:
-        return Ran(code=127, out="", err=f"{command[0]}: {error.strerror}")
-    except subprocess.TimeoutExpired:
-        return Ran(code=124, out="", err=f"{command[0]}: nothing in {_SECONDS} s")
-    return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
+        done = finish(command, environ=env, cwd=cwd, seconds=_SECONDS)
+    except HostError as error:
+        return Ran(code=127, out="", err=str(error))
+    return Ran(code=done.code, out=done.out.decode(errors="replace"), err=done.err.decode(errors="replace"))
 
 
 def look(

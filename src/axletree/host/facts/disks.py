@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import subprocess
 import time
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.check.host.part import UNLIMITED
 from axletree.check.host.system import Disk
+from axletree.disk import clone
 from axletree.host.facts.access import Seen, existing, own_folder
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _NETWORK = frozenset(
     "virtiofs",
     "drvfs",
 }
-_FICLONE = 0x40049409
 """``ioctl_ficlone(2)``: one file shares the blocks of another."""
 _SECONDS = 10
 _MOUNTS = "/proc/self/mountinfo"
@@ -178,11 +177,7 @@ def _symlinks(folder: Path) -> bool:
 def _shares_blocks(folder: Path) -> bool:
     (folder / "original").write_bytes(b"\0" * 65536)
     with (folder / "original").open("rb") as source, (folder / "clone").open("wb") as target:
-        try:
-            fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
-        except OSError:
-            return False
-    return True
+        return clone(source.fileno(), target.fileno())
 
 
 def _tells_case(folder: Path) -> bool:

@@ -6,7 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
 from axletree.host.sdk.scan import same_content, scan
 from axletree.host.sdk.together import all_results
 from axletree.host.sdk.unpack import base_folders, below_base, unpack_artifact
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from axletree.package.sdk.descriptor import Descriptor
 
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
-_MOST_PROBLEMS = 20
 _SHA256 = re.compile(r"([0-9a-fA-F]{64})(?:[ \t]++\*?(\S.*))?")
 
 
@@ -123,9 +122,7 @@ def refuse(problems: list[Problem]) -> None:
         IntegrityError: something was.
     """
     if problems:
-        more = len(problems) - _MOST_PROBLEMS
-        told = [Problem(message=f"and {more:,} more of this kind")] if more > 0 else []
-        raise IntegrityError(*problems[:_MOST_PROBLEMS], *told)
+        raise IntegrityError(*some_problems(problems))
 
 
 def entry_of(item: Found, path: str, name: ArtifactName, problems: list[Problem], *, shown: str) -> Iterator[Entry]:

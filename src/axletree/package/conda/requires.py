@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.shipped import shipped_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,6 +79,10 @@ def parse_names(data: bytes, *, file: str) -> Names:
     except (ValueError, msgspec.ValidationError) as error:
         raise IntegrityError(Problem(file=file, message=f"no table of names: {error}")) from error
     return {name: (name,) for name in table.same} | table.names
+
+
+CONDA_NAMES = shipped_file("conda-names.toml", parse_names)
+"""The table that ships."""
 
 
 def conda_name(project: str, names: Names) -> str:

@@ -11,11 +11,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.conda.requires import Names, conda_name
+from axletree.core.shipped import Shipped
+from axletree.package.conda.requires import CONDA_NAMES, Names, conda_name
 from axletree.package.drift.tags import tag_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 Kind = Literal["submodule", "cmake", "pin", "variable", "pypi", "conda", "soname", "tag", "macro"]
 """Where a name or a version is written."""
@@ -98,6 +99,15 @@ def parse_table(data: bytes, *, file: str, conda: Names) -> Table:
             if aliases.setdefault(alias, name) != name:
                 raise IntegrityError(Problem(file=file, key=alias, message=f"{name} and {aliases[alias]} share it"))
     return Table(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
+
+
+def _decode(files: Mapping[str, bytes]) -> Table:
+    return parse_table(files[_FILE], file=_FILE, conda=CONDA_NAMES.decode(files))
+
+
+_FILE = "dependencies.toml"
+DEPENDENCIES = Shipped(patterns=(_FILE, *CONDA_NAMES.patterns), decode=_decode)
+"""The table that ships."""
 
 
 def look_up(table: Table, kind: Kind, name: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.partition import some_paths
+from axletree.core.units import some_of
 from axletree.package.sdk.entries import Entry
 from axletree.package.sdk.globs import glob_matcher
 from axletree.package.sdk.manifest import Claim
@@ -235,7 +235,7 @@ def _text_of(claim: Claim) -> str:
 
 def _few(names: Sequence[str], most: int = 3) -> str:
     if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+        return some_of(names, most - 1)
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
@@ -288,7 +288,7 @@ def _problems(ownership: Ownership) -> Iterator[Problem]:
     for entry in ownership.unmatched:
         orphans.setdefault((entry.artifact, entry.component), []).append(entry.path)
     for (artifact, component), paths in orphans.items():
-        message = f"no package claims {_count(paths)} of {artifact} ({component}): {some_paths(paths)}"
+        message = f"no package claims {_count(paths)} of {artifact} ({component}): {some_of(paths)}"
         hint = _TESTS if component == "test" else _ORPHAN
         yield Problem(message=message, hint=hint)
     disputes: dict[tuple[ClaimRef, ...], list[str]] = {}
@@ -296,7 +296,7 @@ def _problems(ownership: Ownership) -> Iterator[Problem]:
         disputes.setdefault(dispute.claims, []).append(dispute.entry.path)
     for claims, paths in disputes.items():
         whose = " and ".join(f"{claim.where} ({claim.text})" for claim in claims)
-        yield Problem(message=f"{_count(paths)} claimed by {whose}: {some_paths(paths)}", hint=_DISPUTE)
+        yield Problem(message=f"{_count(paths)} claimed by {whose}: {some_of(paths)}", hint=_DISPUTE)
 
 
 def _count(paths: Sequence[str]) -> str:

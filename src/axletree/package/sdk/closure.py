@@ -15,6 +15,7 @@ import msgspec
 from axletree.binary.elf.edit import ElfChange
 from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import Problem
+from axletree.core.units import and_more
 from axletree.package.libraries.linkage import is_loader
 from axletree.package.libraries.providers import Provider
 from axletree.package.libraries.relocate import opened_names, plan_search_paths
@@ -143,7 +144,7 @@ def _system(folder: Folder, hosts: set[str], manifest: Manifest) -> Iterator[Sys
 
 def _problem(missing: Unreached, folder: Folder, beside: Sequence[Folder], others: Sequence[Folder]) -> Problem:
     user = missing.files[0]
-    more = f" (and {len(missing.files) - 1} more files)" if len(missing.files) > 1 else ""
+    more = f" ({and_more(len(missing.files) - 1, 'file')})" if len(missing.files) > 1 else ""
     owner = next((each for each in others if missing.soname in _names(each)), None)
     if owner is not None:
         hint = f'add "{owner.package}" to requires of [[package]] "{folder.package}", or move the library'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.errors import IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem, some_problems
 from axletree.core.trees import is_safe_path, paths_above_others
 from axletree.core.units import some_of
 from axletree.package.sdk.artifact_name import base_target
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from axletree.package.sdk.entries import Entry
 
 _SHOWN = 3
-_MOST_PROBLEMS = 20
 _HINT = "leave one of the two inputs out"
 
 
@@ -54,9 +53,7 @@ def merge_entries(
         message = f"is a {first.kind} in {origin(first)}, and a folder in {origin(below)}"
         problems.append(Problem(file=path, message=message))
     if problems:
-        more = len(problems) - _MOST_PROBLEMS
-        told = [Problem(message=f"and {more:,} more")] if more > 0 else []
-        raise IntegrityError(*problems[:_MOST_PROBLEMS], *told, hint=_HINT)
+        raise IntegrityError(*some_problems(problems), hint=_HINT)
     for (one, other), twice in sorted(merging.twice.items()):
         note(f"{one} and {other} both bring {some_of(sorted(twice), _SHOWN)}, with the same content: taken once")
     return tuple(

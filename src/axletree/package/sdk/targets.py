@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.core.shipped import shipped_file
 from axletree.recipe.faults import suggestion
 
 if TYPE_CHECKING:
@@ -107,6 +108,10 @@ def decode_targets(data: bytes, *, file: str) -> TargetTable:
     if problems:
         raise IntegrityError(*problems)
     return table
+
+
+AMD_TARGETS = shipped_file("amd-targets.toml", decode_targets)
+"""The table that ships."""
 
 
 def bare_target(text: str) -> str:

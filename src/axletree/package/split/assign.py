@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.partition import Claim, first_claims, glob_matches, some_paths
+from axletree.core.units import some_of
+from axletree.package.partition import Claim, first_claims, glob_matches
 from axletree.package.split.rules import module_globs
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[Ru
     if orphans:
         hint = "add a rule that takes them, for a package or with drop"
         count = f"{len(orphans)} files are" if len(orphans) > 1 else "a file is"
-        yield Problem(message=f"{count} taken by no rule: {some_paths(orphans)}", hint=hint)
+        yield Problem(message=f"{count} taken by no rule: {some_of(orphans)}", hint=hint)
     used = set(taken)
     for number, rule in enumerate(active):
         if rule is not None and rule.required and number not in used:

@@ -8,7 +8,7 @@ from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.gpu import gpu_libraries, named_files, promised_gpus
 from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
 from axletree.check.rules.wheel.sample import plain_library, sample
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, some_of
 from axletree.package.bundled import is_grafted
 from axletree.package.gpu.arch import order, parse_code, runs
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _ARCH_90 = b'{"variants": {"cu130_sm90": {"nvidia": {"cuda_version_lower_bound": ["13.0"], "sm_arch": ["90_real"]}}}}'
 _VARIANT = {"texts": {"demo-1.0.dist-info/variant.json": _ARCH_90}}
 _UNPROMISED = 1 << 20
+_NAMES = 12
 
 
 def _label(gpu: Gpu) -> str:
@@ -50,14 +51,9 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
         lacking = sorted(path for path, codes in ours.items() if not any(_runs(code.arch, [gpu]) for code in codes))
         if lacking:
             archs = sorted({code.arch for path in lacking for code in ours[path]}, key=order)
-            what = f"no code that runs on {_label(gpu)}, which was promised; there is {_some(archs)}"
+            what = f"no code that runs on {_label(gpu)}, which was promised; there is {some_of(archs, _NAMES)}"
             message = f"{subject(lacking, 'has', 'have')} {what}"
             yield Found(where=lacking[0], message=message, evidence=listing(lacking))
-
-
-def _some(names: list[str], limit: int = 12) -> str:
-    rest = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _unpromised(facts: DistFacts) -> Iterator[Found]:
@@ -92,7 +88,7 @@ def _differ(facts: DistFacts) -> Iterator[Found]:
             if names:
                 files.setdefault(tuple(sorted(names, key=order)), []).append(path)
         if len(files) > 1:
-            evidence = tuple(f"{_some([*names])}: {_some(paths, 3)}" for names, paths in sorted(files.items()))
+            evidence = tuple(f"{some_of(names, _NAMES)}: {some_of(paths, 3)}" for names, paths in sorted(files.items()))
             message = f"its {sum(map(len, files.values()))} libraries with GPU code are for {len(files)} sets of GPUs"
             yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 

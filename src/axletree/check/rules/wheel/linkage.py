@@ -16,6 +16,7 @@ from axletree.check.rules.wheel.linkage_cases import (
     undeclared_cases,
     unresolved_cases,
 )
+from axletree.core.units import some_of
 from axletree.package.libraries.demand import find_roots
 from axletree.package.libraries.linkage import is_loader, library_paths
 
@@ -109,8 +110,7 @@ def _together(needs: Sequence[Need]) -> tuple[tuple[str, ...], str]:
     """(files of all needs, their libraries as a text)."""
     files = tuple(sorted({path for need in needs for path in need.files}))
     names = list(dict.fromkeys(need.soname for need in needs))
-    more = f" and {len(names) - _SHOWN} more libraries" if len(names) > _SHOWN + 1 else ""
-    return files, ", ".join(names[:_SHOWN] if more else names) + more
+    return files, some_of(names, _SHOWN, what="library")
 
 
 def _who_needs(needs: Sequence[Need]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.rules.wheel.sample import CORE, glibc, library, plain_library, sample
+from axletree.core.units import some_of
 from axletree.package.libraries.platforms import libc_of
 from axletree.package.libraries.policy import SymbolNeed, broken_needs, parse_glibc
 
@@ -53,9 +54,8 @@ def _too_new(above: dict[str, list[SymbolNeed]], platform: Platform, fix: str | 
     for path, needs in above.items():
         groups.setdefault(tuple(dict.fromkeys(map(_text, needs))), []).append(path)
     for texts, paths in groups.items():
-        more = f" and {len(texts) - _SHOWN} more versions" if len(texts) > _SHOWN else ""
-        verb = subject(paths, "needs", "need")
-        message = f"{verb} {', '.join(texts[:_SHOWN])}{more}, above what {platform.tag} promises"
+        versions = some_of(texts, _SHOWN, what="version")
+        message = f"{subject(paths, 'needs', 'need')} {versions}, above what {platform.tag} promises"
         evidence = (*listing(texts), *listing(paths))
         yield Found(where=paths[0], message=message, evidence=evidence, fix=fix)
 
