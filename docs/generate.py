@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from axletree.check.document import render_rules
 from axletree.cli.main import COMMANDS
 from axletree.core import events
 from axletree.core.findings import Finding
+from axletree.core.globs import EXAMPLES
 from axletree.core.records import Metrics
 from axletree.host.shipped_data import read_shipped
 from axletree.package.sdk.schema import sdk_manifest_schema
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 REFERENCE = Path(__file__).parent / "reference"
+PATTERNS = re.compile(r"\b[Ff]ile patterns?\b")
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run `make docs`. -->"
 
 
@@ -103,6 +106,32 @@ def tables_of(definitions: dict[str, Any], top: str) -> dict[str, list[str]]:
     return found
 
 
+def explained(description: str) -> str:
+    """What a key means, with a link where it takes file patterns."""
+    return PATTERNS.sub(r"[\g<0>](patterns.md)", description)
+
+
+def patterns_page() -> str:
+    """The patterns by which keys select files, by examples."""
+    rows = (
+        (code(each.pattern), each.meaning, ", ".join(map(code, each.takes)), ", ".join(map(code, each.leaves)))
+        for each in EXAMPLES
+    )
+    parts = [
+        "# File patterns",
+        NOTE,
+        "Keys that select files take patterns, the same in [recipes](recipe.md), [SDK manifests](sdk-manifest.md) and "
+        "the rules that [split a wheel](../how-to/split-a-wheel.md). A pattern is compared with the whole path, from "
+        "the root of the tree. Unlike in a `.gitignore`, a pattern without a slash matches at the root only: write "
+        "`**/*.o` for any folder.",
+        table(("pattern", "meaning", "matches", "does not match"), rows),
+        "These are errors: a slash at either end, an empty part, `.` or `..`, a backslash, `**` beside other "
+        "characters (`lib**`), a `[` without its `]`, and alternatives such as `{a,b}` (write one pattern for each).",
+        "Patterns of names, such as SONAMEs, artifacts and variants, know `*`, `?` and `[...]`.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def toml_page(schema: dict[str, Any], top: str, head: list[str]) -> str:
     """Every table and key of a kind of TOML file, behind what its page begins with."""
     definitions = schema["$defs"]
@@ -111,7 +140,7 @@ def toml_page(schema: dict[str, Any], top: str, head: list[str]) -> str:
         schema = definitions[name]
         title = "Top level" if name == top else " and ".join(code(header) for header in headers)
         rows = (
-            (code(key), type_name(value, "table"), default_of(key, schema), value.get("description", ""))
+            (code(key), type_name(value, "table"), default_of(key, schema), explained(value.get("description", "")))
             for key, value in schema["properties"].items()
         )
         parts += [f"## {title}", schema["description"], table(("key", "type", "default", "meaning"), rows)]
@@ -264,6 +293,7 @@ def pages() -> dict[str, str]:
     """File name below docs/reference -> content."""
     return {
         "recipe.md": recipe_page(),
+        "patterns.md": patterns_page(),
         "recipe.schema.json": schema_text(recipe_schema()),
         "cli.md": cli_page(),
         "events.md": events_page(),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ._sdk import Sdk, SdkPackage
 
 _SHOWN = 3
+_SIGN = re.compile(r"\[!?.[^\]]*\]|.", re.DOTALL)
+_RANGE = re.compile(r".-.|.", re.DOTALL)
 _LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|dll)$")
 
 
@@ -205,7 +207,7 @@ class _Planner:
 
 
 def glob_matches(glob: str, path: str) -> bool:
-    """Whether a glob of the SDK's manifest matches a path: ``*`` and ``?`` stay in a name, ``**`` is any folders."""
+    """Whether a file pattern of the SDK's manifest matches a path; means what ``axletree.core.globs`` says."""
     return _compiled(glob).fullmatch(path) is not None
 
 
@@ -221,10 +223,19 @@ def _compiled(glob: str) -> re.Pattern[str]:
         if part == "**":
             text += "(?:/.*)?" if last else "(?:.*/)?"
         else:
-            pieces = re.split(r"([*?])", part)
-            text += "".join({"*": "[^/]*", "?": "[^/]"}.get(piece, re.escape(piece)) for piece in pieces)
+            text += "".join(map(_expression, _SIGN.findall(part)))
             text += "" if last or parts[at + 1 :] == ["**"] else "/"
     return re.compile(text, re.DOTALL)
+
+
+def _expression(sign: str) -> str:
+    """A sign of a pattern, or a set of characters in brackets, as a regular expression."""
+    if len(sign) == 1:
+        return {"*": "[^/]*", "?": "[^/]"}.get(sign, re.escape(sign))
+    negated = sign[1] == "!"
+    ranges = _RANGE.findall(sign[2 if negated else 1 : -1])
+    inside = "".join(f"{re.escape(each[0])}-{re.escape(each[-1])}" for each in ranges)
+    return f"(?!/)[{'^' if negated else ''}{inside}]"
 
 
 def is_program(path: str, mode: int) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.package.sdk.globs import glob_fault, glob_matcher
+from axletree.core.globs import EXAMPLES, Example, glob_fault, glob_matcher
 from axletree_runtime._devel_payload import Member, read_members
 from axletree_runtime._devel_plan import glob_matches
 from axletree_runtime._sdk import SdkError
@@ -156,8 +156,16 @@ def test_what_the_user_s_mask_forbids_stays_forbidden(tmp_path: Path) -> None:
     assert (root / "lib/llvm/bin/clang").stat().st_mode & 0o777 == 0o750
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.pattern)
+def test_file_patterns_of_the_reference(example: Example) -> None:
+    assert [path for path in example.takes if not glob_matches(example.pattern, path)] == []
+    assert [path for path in example.leaves if glob_matches(example.pattern, path)] == []
+
+
 @given(
-    glob=st.lists(st.sampled_from(["**", "*", "a", "a*", "?", "x.so", "[a]", "b-1?"]), min_size=1, max_size=4),
+    glob=st.lists(
+        st.sampled_from(["**", "*", "a", "a*", "?", "x.so", "[a]", "[!-a]*", "[[]a]", "b-1?"]), min_size=1, max_size=4
+    ),
     path=st.lists(st.sampled_from(["a", "ab", "x.so", "[a]", "b-15", "é"]), min_size=1, max_size=4),
 )
 def test_globs_mean_what_they_mean_in_the_manifest(glob: list[str], path: list[str]) -> None:

@@ -147,6 +147,7 @@ def test_what_is_excluded_stays_out(store: Store, tmp_path: Path) -> None:
         "docs/_build/x": b"x",
         "docs/index": b"kept",
         "_build": b"kept",
+        "a/.git": b"kept",
         "a/b.pyc": b"x",
         "a/b": b"kept",
         "notes/x": b"x",
@@ -154,8 +155,8 @@ def test_what_is_excluded_stays_out(store: Store, tmp_path: Path) -> None:
         "empty": None,
     }
     folder = write_files(tmp_path / "in", files)
-    tree = store.get_tree(store.ingest(folder, exclude=(".git", "*.pyc", "docs/_build/", "notes/**")))
-    assert [entry.path for entry in tree.entries] == ["_build", "a/b", "docs/index", "empty"]
+    tree = store.get_tree(store.ingest(folder, exclude=(".git", "**/*.pyc", "docs/_build", "notes/**")))
+    assert [entry.path for entry in tree.entries] == ["_build", "a/.git", "a/b", "docs/index", "empty"]
 
 
 def test_everything_that_cannot_be_stored_is_named_at_once(store: Store, tmp_path: Path) -> None:

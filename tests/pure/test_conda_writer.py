@@ -157,7 +157,7 @@ def test_a_prefix_in_a_binary_is_an_error_unless_somebody_looked() -> None:
 
 
 def test_a_short_prefix_in_a_binary_is_an_error() -> None:
-    package = demo(placeholder="/short/prefix", binary_prefix=("*",))
+    package = demo(placeholder="/short/prefix", binary_prefix=("**",))
     with pytest.raises(IntegrityError, match="a prefix of 13 bytes; a binary needs 255"):
         conda_bytes(package, [text("lib/a.so", b"\0/short/prefix\0")])
     assert fnmatch.fnmatchcase("lib/a.so", "*")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError, RecipeError
+from axletree.core.globs import glob_fault
 from axletree.package.split.assign import assign_files
 from axletree.package.split.rules import Package, Rule, SplitRules, parse_split_rules
 
@@ -83,6 +84,10 @@ FAULTS = [
     ('to = "demo"', "", "needs either to or drop"),
     ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either to or drop"),
     ('files = ["**"]', "", "takes nothing"),
+    ('files = ["**"]', 'files = ["demo**"]', "'demo**' has '**' in 'demo**'"),
+    ('files = ["**"]', 'files = ["**"]\nexclude = ["/x"]', "'/x' starts with '/'"),
+    ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has a '['"),
+    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\nwhen = "x/"\n\n[[rule]]', "'x/' ends with '/'"),
     ('files = ["**"]', 'modules = ["a-b"]', "no name of a Python module"),
     ('"libdemo/lib" }', '"/libdemo/lib" }', "no relative folder"),
     ('"libdemo/lib" }', '"../lib" }', "no relative folder"),
@@ -194,7 +199,11 @@ def test_dropped_files_clash_with_nothing() -> None:
 
 NAMES = st.sampled_from(["a", "b", "ab", "a.so", "b.h"])
 TREES = st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), unique=True, max_size=12)
-PATTERNS = st.lists(st.sampled_from(["*", "**", "?", "a", "b", ".so", "/", "*.h"]), min_size=1, max_size=4).map("".join)
+PATTERNS = (
+    st.lists(st.sampled_from(["*", "**", "**/", "?", "a", "b", ".so", "/", "*.h"]), min_size=1, max_size=4)
+    .map("".join)
+    .filter(lambda pattern: glob_fault(pattern) is None)
+)
 RULES = st.lists(
     st.builds(
         Rule,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.core.globs import glob_fault, glob_matcher
 from axletree.package.sdk.claims import ClaimRef, Ownership, assign, claimants, excluders
 from axletree.package.sdk.entries import Entry
-from axletree.package.sdk.globs import glob_fault, glob_matcher
 from axletree.recipe.faults import nearest
 from axletree.report.sdk import (
     ClaimText,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from axletree.recipe.target import Target, TargetSource
     from axletree.store.store import Store
 
-_NO_SOURCE = (".git", "__pycache__", FOLDER)
+_NO_SOURCE = ("**/.git", "**/__pycache__", f"**/{FOLDER}")
 """What is no part of a source folder: also not what `axletree dev` keeps in it, with links out of it."""
 _LOCKS = ("pylock.*.toml", SOURCE_LOCK)
 
@@ -57,7 +57,7 @@ def _below(folder: Path, path: Path, *names: str) -> list[str]:
     if folder not in path.parents and not (names and folder == path):
         return []
     place = glob.escape(path.relative_to(folder).as_posix())
-    return [f"/{place}/{name}".replace("/./", "/") for name in names] or [f"/{place}"]
+    return [f"{place}/{name}".removeprefix("./") for name in names] or [place]
 
 
 def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> FileSource:

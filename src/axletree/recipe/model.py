@@ -51,7 +51,10 @@ class Source(Table, frozen=True, kw_only=True):
     ref: Annotated[str | None, Meta(description="Tag, branch or commit, for `git`.")] = None
     submodules: Annotated[bool, Meta(description="Whether git submodules are fetched too, recursively.")] = False
     exclude: Annotated[
-        tuple[str, ...], Meta(description="For `path`: glob patterns of files that are no part of the source.")
+        tuple[str, ...],
+        Meta(
+            description="For `path`: file patterns of what is no part of the source; a folder that matches is left out with all that is in it. `*.o` matches at the root only, `**/*.o` in any folder."
+        ),
     ] = ()
 
 
@@ -166,7 +169,7 @@ class Stage(Table, frozen=True, kw_only=True):
     ] = ""
     files: Annotated[
         tuple[str, ...],
-        Meta(description="For `compile`: glob patterns of the installed files that are the result; default is all."),
+        Meta(description="For `compile`: file patterns of what is kept of the installed files; default is all."),
     ] = ()
     continues: Annotated[
         str | None,
@@ -226,8 +229,8 @@ class Package(Table, frozen=True, kw_only=True):
         Meta(description="Axes that the package may see; default: those of its stage, none for a metapackage."),
     ] = None
     when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
-    files: Annotated[tuple[str, ...], Meta(description="Glob patterns of the files that belong to it.")] = ("**",)
-    exclude: Annotated[tuple[str, ...], Meta(description="Glob patterns of files that do not.")] = ()
+    files: Annotated[tuple[str, ...], Meta(description="File patterns of what belongs to it.")] = ("**",)
+    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of what does not.")] = ()
     prefix: Annotated[str, Meta(description="Folder inside the wheel that the files are put under.")] = ""
     summary: Annotated[
         str | None,

@@ -1,6 +1,6 @@
 """The table ``relocate`` of a stage: how a tree of the build machine becomes one that loads on a clean host.
 
-Its paths and globs may hold placeholders; what edits find and put may not, as code is full of braces.
+Its paths and patterns may hold placeholders; what edits find and put may not, as code is full of braces.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ class TextEdit(Table, frozen=True, kw_only=True):
 
 
 class Relocate(Table, frozen=True, kw_only=True):
-    """What `action = "relocate"` does with the tree of its first input.
-
-    In globs ``*`` stays inside a folder, ``**`` does not.
-    """
+    """What `action = "relocate"` does with the tree of its first input."""
 
     place: Annotated[
         dict[str, str],
@@ -35,11 +32,11 @@ class Relocate(Table, frozen=True, kw_only=True):
             description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest that fits counts. `.` stands for the tree itself.'
         ),
     ] = {}
-    drop: Annotated[tuple[str, ...], Meta(description="Globs of files that are left out.")] = ()
+    drop: Annotated[tuple[str, ...], Meta(description="File patterns of what is left out.")] = ()
     single: Annotated[
         tuple[str, ...],
         Meta(
-            description="Globs of shared libraries that lie there under several versioned names: each is kept once, and what needs it is changed to that name."
+            description="File patterns of shared libraries that lie there under several versioned names: each is kept once, and what needs it is changed to that name."
         ),
     ] = ()
     names: Annotated[

@@ -56,7 +56,7 @@ def run(context: ActionContext[FetchParameters]) -> Outcome:
                 submodules=submodules,
                 offline=offline(context),
             )
-            return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=(".git",)))
+            return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=("**/.git",)))
         case FileSource(filename=filename) as wanted:
             digest = fetch_blob(context, wanted)
             if filename.endswith(".whl"):

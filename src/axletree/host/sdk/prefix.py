@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.globs import glob_matcher
 from axletree.core.units import some_of
 from axletree.host.sdk.artifacts import entry_of, refuse
 from axletree.host.sdk.scan import same_content, scan
@@ -18,7 +19,6 @@ from axletree.host.sdk.unpack import unpack_deb
 from axletree.package.sdk.artifact_name import ArtifactName
 from axletree.package.sdk.components import assigning
 from axletree.package.sdk.entries import GENERIC
-from axletree.package.sdk.globs import glob_matcher
 from axletree.package.sdk.merge import leaves_tree, merge_entries
 from axletree.package.sdk.packed import DebControl, parse_control
 

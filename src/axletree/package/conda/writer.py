@@ -10,7 +10,6 @@ have one size. So there is always at least one worker.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +22,7 @@ from axletree.binary.zip.directory import STORED, ZipEntry
 from axletree.binary.zip.members import iter_member
 from axletree.binary.zip.records import EARLIEST, Written, central_header, dos_time, end_records, local_header
 from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.core.globs import glob_matcher
 from axletree.package.ahead import made_ahead
 from axletree.package.conda.info import OWN, PathEntry, info_files
 from axletree.package.conda.model import CondaFile, CondaPackage, Late, check_description, link_place
@@ -238,7 +238,7 @@ class _Tree:
 
     def _binary_problems(self, file: CondaFile, where: str) -> Iterator[Problem]:
         package, length = self._package, len(self._placeholder or b"")
-        if not any(fnmatch.fnmatchcase(file.path, pattern) for pattern in package.binary_prefix):
+        if not glob_matcher(package.binary_prefix)(file.path):
             message = "is a binary file that holds the prefix it was built for; replacing it there is not safe"
             hint = "build it without the path, or name it in binary_prefix once its use of the path was looked at"
             yield Problem(file=where, key=file.path, message=message, hint=hint)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.globs import glob_matcher
 from axletree.core.units import some_of
 from axletree.package.sdk.entries import Entry
-from axletree.package.sdk.globs import glob_matcher
 from axletree.package.sdk.manifest import Claim
 
 if TYPE_CHECKING:

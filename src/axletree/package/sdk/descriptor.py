@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem, RecipeError
+from axletree.core.globs import glob_fault, glob_matcher
 from axletree.core.trees import is_safe_path
 from axletree.core.units import some_of
 from axletree.package.sdk.artifact_name import COMPONENTS
 from axletree.package.sdk.components import DEFAULT_INCLUDES
 from axletree.package.sdk.entries import Component
-from axletree.package.sdk.globs import glob_fault, glob_matcher
 from axletree.recipe.faults import Fault, suggestion
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults

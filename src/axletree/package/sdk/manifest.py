@@ -76,9 +76,9 @@ class Claim(Table, frozen=True, kw_only=True):
     components: Annotated[tuple[Component, ...], Meta(description="Components of artifacts.")] = ("lib", "run", "dev")
     files: Annotated[
         tuple[str, ...],
-        Meta(description="Globs of paths below the prefix: `*` stays inside a folder, `**` stands for any folders."),
+        Meta(description="File patterns, below the prefix."),
     ] = ("**",)
-    exclude: Annotated[tuple[str, ...], Meta(description="Globs of what it does not take.")] = ()
+    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of what it does not take.")] = ()
 
 
 class Drop(Claim, frozen=True, kw_only=True):
@@ -140,7 +140,7 @@ class Libraries(Table, frozen=True, kw_only=True):
     ] = ()
     dependent: Annotated[
         tuple[str, ...],
-        Meta(description="Globs of paths of libraries that can't be loaded alone, such as plugins."),
+        Meta(description="File patterns of libraries that can't be loaded alone, such as plugins."),
     ] = ()
     shortnames: Annotated[
         dict[str, str], Meta(description="SONAME -> another short name than the usual one (`amdhip64`).")
@@ -151,7 +151,7 @@ class Command(Table, frozen=True, kw_only=True):
     """Programs that become console scripts where the payload has them."""
 
     files: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="Globs of paths. The script is called as the file.")
+        tuple[str, ...], Meta(min_length=1, description="File patterns. The script is called as the file.")
     ]
     devel: Annotated[
         bool, Meta(description="Whether it needs the whole SDK, as compilers do: the devel package is expanded for it.")
@@ -170,7 +170,7 @@ class Debs(Table, frozen=True, kw_only=True):
     ]
     components: Annotated[
         dict[Component, tuple[str, ...]],
-        Meta(description="Component -> globs of paths, beside TheRock's usual ones."),
+        Meta(description="Component -> file patterns, beside TheRock's usual ones."),
     ] = {}
 
 
@@ -179,7 +179,7 @@ class Devel(Table, frozen=True, kw_only=True):
 
     links: Annotated[
         tuple[str, ...],
-        Meta(description="Globs of links that stay symbolic: of programs that look where they really lie."),
+        Meta(description="File patterns of links that stay symbolic: of programs that look where they really lie."),
     ] = ()
 
 

@@ -13,12 +13,11 @@ from packaging.version import InvalidVersion, Version
 
 from axletree.core.trees import is_safe_path
 from axletree.package.sdk.cmake_checks import cmake_faults
-from axletree.package.sdk.globs import glob_fault
 from axletree.package.sdk.targets import bare_target, is_family, is_target
-from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.faults import Fault, glob_faults, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from axletree.package.sdk.manifest import Claim, Manifest, Package, Places
     from axletree.recipe.faults import Path
@@ -29,7 +28,6 @@ _PREFIX = re.compile(r"[A-Z][A-Z0-9_]*[A-Z0-9]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _ARTIFACT = re.compile(r"[A-Za-z0-9.+*?-]+")
-_ALTERNATIVES = re.compile(r"\{[^/]*,[^/]*\}|\[[^/]+\]")
 _KNOWN = "names are of the form gfx90a, gfx9_0, gfx115x, gfx11, gfx110X-all, sm_90, sm_9x"
 _SEARCHED = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME"})
 """Variables that replacing breaks other programs with."""
@@ -229,19 +227,6 @@ def _claim(claim: Claim, path: Path) -> Iterator[Fault]:
     yield from glob_faults(claim.exclude, (*path, "exclude"))
     if "**" in claim.exclude:
         yield Fault(path=(*path, "exclude"), message="excludes everything")
-
-
-def glob_faults(patterns: Iterable[str], path: Path) -> Iterator[Fault]:
-    """Patterns that can match nothing, or not what was meant."""
-    for place, pattern in enumerate(patterns):
-        fault = glob_fault(pattern)
-        if fault is not None:
-            yield Fault(path=(*path, place), message=f"{pattern!r} {fault}")
-        elif _ALTERNATIVES.search(pattern):
-            hint = "write one pattern for each, or '?' for any one character"
-            yield Fault(
-                path=(*path, place), message=f"{pattern!r}: brackets and braces stand for themselves", hint=hint
-            )
 
 
 def _libraries(manifest: Manifest) -> Iterator[Fault]:

@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.globs import glob_matcher
 from axletree.core.units import some_of
-from axletree.package.partition import Claim, first_claims, glob_matches
+from axletree.package.partition import Claim, first_claims
 from axletree.package.split.rules import module_globs
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def assign_files(paths: Sequence[str], rules: SplitRules, *, soname: Callable[[s
         IntegrityError: files that no rule takes, required rules that take none, two files in one place. Names all.
     """
     active = [
-        rule if rule.when is None or glob_matches(rule.when, paths) else None  # keeps the rules' numbers
+        rule if rule.when is None or any(map(glob_matcher((rule.when,)), paths)) else None  # keeps the rules' numbers
         for rule in rules.rule
     ]
     taken = _taken(paths, active, soname)
@@ -91,8 +92,7 @@ def _first_soname(
     if not earlier or (name := soname(path)) is None:
         return number
     for at, rule in earlier:
-        excluded = any(glob_matches(pattern, (path,)) for pattern in rule.exclude)
-        if not excluded and any(fnmatchcase(name, pattern) for pattern in rule.soname):
+        if not glob_matcher(rule.exclude)(path) and any(fnmatchcase(name, pattern) for pattern in rule.soname):
             return at
     return number
 

@@ -9,9 +9,9 @@ from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.globs import glob_matcher
 from axletree.package.libraries.linkage import installed_path
 from axletree.package.libraries.relocate import opened_names, plan_search_paths
-from axletree.package.partition import glob_matches
 from axletree.package.split.check import insert_check
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) 
     problems = [
         problem
         for number, edit in enumerate(rules.edit)
-        if edit.when is None or glob_matches(edit.when, source.entries)
+        if edit.when is None or any(map(glob_matcher((edit.when,)), source.entries))
         for problem in _edit(source, number, edit, texts, owners)
     ]
     if rules.check is not None and owners.get(rules.check.file) != rules.name:

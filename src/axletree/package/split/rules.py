@@ -14,9 +14,10 @@ from msgspec import Meta
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import RecipeError
+from axletree.core.globs import glob_fault
 from axletree.core.trees import is_safe_path
 from axletree.recipe.base import Table
-from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.faults import Fault, glob_faults, suggestion
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults
 
@@ -69,17 +70,17 @@ class Rule(Table, frozen=True, kw_only=True):
     drop: str | None = None
     """Why its files go nowhere. Either this or ``to``."""
     files: Globs = ()
-    """Globs: ``*`` stays inside a folder, ``**`` does not."""
+    """Patterns of paths (:mod:`axletree.core.globs`)."""
     modules: tuple[str, ...] = ()
     """Python packages and modules: ``torch.distributed``."""
     soname: Globs = ()
     """Globs of the SONAMEs of shared libraries. Costs inflating them."""
     exclude: Globs = ()
-    """Globs of what it does not take."""
+    """Patterns of what it does not take."""
     place: dict[str, str] = {}
     """Folder in the original -> folder in the package."""
     when: str | None = None
-    """Glob: the rule counts only where the wheel has such a file."""
+    """Pattern: the rule counts only where the wheel has such a file."""
     relocate: bool = False
     """Whether the search path of its ELF files is extended to the folders of what they need."""
     required: bool = False
@@ -96,7 +97,7 @@ class TextEdit(Table, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1)] = 1
     """How often the text must be there. Another number is an error: the file is not what the rule was made for."""
     when: str | None = None
-    """Glob: the edit is made only where the wheel has such a file."""
+    """Pattern: the edit is made only where the wheel has such a file."""
 
 
 class Check(Table, frozen=True, kw_only=True):
@@ -197,14 +198,24 @@ def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
         for place, module in enumerate(rule.modules):
             if not _MODULE.fullmatch(module):
                 yield Fault(path=(*path, "modules", place), message=f"{module!r} is no name of a Python module")
+        yield from glob_faults(rule.files, (*path, "files"))
+        yield from glob_faults(rule.exclude, (*path, "exclude"))
+        yield from _when_faults(rule, path)
         for folder, target in rule.place.items():
             if not (is_safe_path(folder) and is_safe_path(target)):
                 hint = 'write both without slashes at their ends: "torch/lib" = "libtorch/lib"'
                 yield Fault(path=(*path, "place", folder), message="no relative folder", hint=hint)
 
 
+def _when_faults(table: Rule | TextEdit, path: Path) -> Iterator[Fault]:
+    fault = None if table.when is None else glob_fault(table.when)
+    if fault is not None:
+        yield Fault(path=(*path, "when"), message=f"{table.when!r} {fault}")
+
+
 def _edit_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, edit in enumerate(rules.edit):
+        yield from _when_faults(edit, ("edit", number))
         if not edit.find:
             yield Fault(path=("edit", number, "find"), message="is empty")
         if not is_safe_path(edit.file):

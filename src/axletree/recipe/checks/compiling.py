@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.trees import is_safe_path
 from axletree.recipe.checks.axes import twice
-from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.faults import Fault, glob_faults, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +49,7 @@ def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
         yield Fault(path=(*path, "source"), message="a compile stage needs the source")
     yield from twice(stage.targets, (*path, "targets"), "target")
     yield from twice(stage.files, (*path, "files"), "pattern")
-    for number, pattern in enumerate(stage.files):
-        if not is_safe_path(pattern):
-            message = f"{pattern!r} matches no path of a tree: paths are relative, with '/' between their parts"
-            yield Fault(path=(*path, "files", number), message=message)
+    yield from glob_faults(stage.files, (*path, "files"))
     if stage.prefix and stage.driver not in {"auto", "cmake"}:
         message = f"prefix is for the driver cmake; {stage.driver} says itself where the project is installed"
         yield Fault(path=(*path, "prefix"), message=message, needs=((*path, "driver"),))

@@ -9,7 +9,7 @@ from axletree.recipe.axes import axes_of_package, has_package, project
 from axletree.recipe.checks.axes import add_hint, missing_axes, twice
 from axletree.recipe.checks.texts import has_values, values_at
 from axletree.recipe.conda import CondaTable
-from axletree.recipe.faults import Fault
+from axletree.recipe.faults import Fault, glob_faults
 from axletree.recipe.model import Package
 from axletree.recipe.placeholders import fill, scan
 from axletree.recipe.properties import properties_at
@@ -34,6 +34,8 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
     for name, package in recipe.packages.items():
         path: Path = ("packages", name)
         yield from twice(package.formats, (*path, "formats"), "format")
+        yield from glob_faults(package.files, (*path, "files"))
+        yield from glob_faults(package.exclude, (*path, "exclude"))
         if package.from_ is None:
             yield from _metapackage_faults(package, path)
         else:

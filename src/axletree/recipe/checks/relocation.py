@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from axletree.core.trees import is_safe_path
 from axletree.recipe.checks.axes import twice
-from axletree.recipe.faults import Fault
+from axletree.recipe.faults import Fault, glob_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,10 +59,7 @@ def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     for key in ("drop", "single"):
         patterns: tuple[str, ...] = getattr(table, key)
         yield from twice(patterns, (*path, key), "pattern")
-        for number, pattern in enumerate(patterns):
-            if not is_safe_path(pattern):
-                message = f"{pattern!r} matches no path of a tree: paths are relative, with '/' between their parts"
-                yield Fault(path=(*path, key, number), message=message)
+        yield from glob_faults(patterns, (*path, key))
     if table.names != "plain" and not table.single:
         yield Fault(path=(*path, "names"), message="names says what single keeps, and single is not given")
     if table.private and not table.cmake:

@@ -14,7 +14,7 @@ from axletree.core.units import parse_size
 from axletree.recipe.addresses import has_login, is_git_address
 from axletree.recipe.checks.axes import PYTHON, twice
 from axletree.recipe.conda import add_up
-from axletree.recipe.faults import Fault
+from axletree.recipe.faults import Fault, glob_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,6 +85,7 @@ def _version_faults(recipe: Recipe) -> Iterator[Fault]:
 
 def _source_faults(source: Source) -> Iterator[Fault]:
     path: Path = ("source",)
+    yield from glob_faults(source.exclude, (*path, "exclude"))
     given = [kind for kind in KINDS if getattr(source, kind) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
