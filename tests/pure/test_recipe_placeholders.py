@@ -99,5 +99,5 @@ def test_local_labels_are_ordered_as_the_versions_that_they_name() -> None:
 
 
 def test_why_labels_keep_their_dots() -> None:
-    assert Version("1+torch29") > Version("1+torch213"), "compared as text"
+    assert Version("1+torch29") > Version("1+torch213"), "compared as string"
     assert Version("1+torch.2.9") < Version("1+torch.2.13"), "compared as numbers"

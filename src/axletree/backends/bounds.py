@@ -59,7 +59,7 @@ def decode_bounds(data: bytes, *, file: str) -> Bounds:
     try:
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), Bounds)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no table of bounds: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a table of bounds: {error}")) from error
 
 
 def numbers(version: str) -> Numbers:

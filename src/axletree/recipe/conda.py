@@ -44,11 +44,7 @@ class CondaTable(Table, frozen=True, kw_only=True):
     build: Annotated[
         str | None,
         Meta(
-            description=(
-                "Build string, such as `{gpu}_{blas}_py{python.nodot}_{hash}_{number}`. `{hash}` is `h` and seven "
-                "digits that identify the variant, `{number}` the build number. By default: axis values, Python, "
-                "hash, number."
-            )
+            description="Build string, such as `{gpu}_{blas}_py{python.nodot}_{hash}_{number}`. `{hash}` is `h` and seven digits that identify the variant, `{number}` the build number. By default: axis values, Python, hash, number."
         ),
     ] = None
     build_number: Annotated[
@@ -60,10 +56,7 @@ class CondaTable(Table, frozen=True, kw_only=True):
     depends: Annotated[
         tuple[str, ...],
         Meta(
-            description=(
-                "Dependencies in addition to those derived from `requires`, Python and the platform; one replaces all "
-                "others on the same package."
-            )
+            description="Dependencies in addition to those derived from `requires`, Python and the platform; one replaces all others on the same package."
         ),
     ] = ()
     constrains: Annotated[tuple[str, ...], Meta(description="Constraints on packages that it does not depend on.")] = ()
@@ -76,11 +69,7 @@ class CondaTable(Table, frozen=True, kw_only=True):
     layout: Annotated[
         Layout,
         Meta(
-            description=(
-                "`python`: files go into the site-packages of their Python; `prefix`: to the root of the environment "
-                "(lib, include, share). `auto`: `python` for trees with Python metadata and packages that use axis "
-                "`python`."
-            )
+            description="`python`: files go into the site-packages of their Python; `prefix`: to the root of the environment (lib, include, share). `auto`: `python` for trees with Python metadata and packages that use axis `python`."
         ),
     ] = "auto"
     prefix: Annotated[

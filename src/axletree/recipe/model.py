@@ -25,10 +25,7 @@ class Source(Table, frozen=True, kw_only=True):
     pypi: Annotated[
         str | None,
         Meta(
-            description=(
-                "Project on the package index. Its sdist of the recipe's `version` is used (the first found of "
-                ".tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar); the lock pins its hash."
-            )
+            description="Project on the package index. Its sdist of the recipe's `version` is used (the first found of .tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar); the lock pins its hash."
         ),
     ] = None
     url: Annotated[
@@ -73,11 +70,7 @@ class Environment(Table, frozen=True, kw_only=True):
     provider: Annotated[
         Literal["venv", "conda", "system"],
         Meta(
-            description=(
-                "How it is made. `venv`: a virtual environment of wheels, the only kind that stages and tests can "
-                "use; `conda`: a conda prefix, with match specs in `requires`; `system`: nothing is installed. "
-                "`conda` and `system` are for `axletree env`."
-            )
+            description="How it is made. `venv`: a virtual environment of wheels, the only kind that stages and tests can use; `conda`: a conda prefix, with match specs in `requires`; `system`: nothing is installed. `conda` and `system` are for `axletree env`."
         ),
     ] = "venv"
     channels: Annotated[
@@ -87,10 +80,7 @@ class Environment(Table, frozen=True, kw_only=True):
     toolkit: Annotated[
         str | None,
         Meta(
-            description=(
-                "For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By "
-                "default: a toolkit in the environment, else `ROCM_PATH` or `CUDA_HOME`, else the usual places."
-            )
+            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, else `ROCM_PATH` or `CUDA_HOME`, else the usual places."
         ),
     ] = None
 
@@ -112,13 +102,7 @@ class Stage(Table, frozen=True, kw_only=True):
     action: Annotated[
         Literal["build", "compile", "run", "relocate", "hipify"],
         Meta(
-            description=(
-                "`build`: run a PEP 517 build and install the result as a tree. `compile`: run a CMake build; the "
-                "result is what it installs. `run`: run the recipe's commands, which fill `$AXLETREE_OUT`. "
-                "`relocate`: change the tree of the first input so that it loads on a clean host. `hipify`: convert "
-                "the source's CUDA code to HIP with its own `tools/amd_build/build_amd.py`, for `source-from` in "
-                "other stages."
-            )
+            description="`build`: run a PEP 517 build and install the result as a tree. `compile`: run a CMake build; the result is what it installs. `run`: run the recipe's commands, which fill `$AXLETREE_OUT`. `relocate`: change the tree of the first input so that it loads on a clean host. `hipify`: convert the source's CUDA code to HIP with its own `tools/amd_build/build_amd.py`, for `source-from` in other stages."
         ),
     ]
     axes: Annotated[
@@ -127,10 +111,7 @@ class Stage(Table, frozen=True, kw_only=True):
     when: Annotated[
         Condition,
         Meta(
-            description=(
-                "Only for variants that match: axis -> value or list of values. For other variants, packages made "
-                "from it are left out too, and stages that name it run without it."
-            )
+            description="Only for variants that match: axis -> value or list of values. For other variants, packages made from it are left out too, and stages that name it run without it."
         ),
     ] = {}
     environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
@@ -146,30 +127,21 @@ class Stage(Table, frozen=True, kw_only=True):
     source_from: Annotated[
         str | None,
         Meta(
-            description=(
-                "Stage whose tree replaces the recipe's source, such as a `hipify` stage. Its axes must be a subset "
-                "of this stage's."
-            )
+            description="Stage whose tree replaces the recipe's source, such as a `hipify` stage. Its axes must be a subset of this stage's."
         ),
     ] = None
     directory: Annotated[str, Meta(description="Folder inside the source to work in.")] = "."
     commands: Annotated[
         tuple[str, ...],
         Meta(
-            description=(
-                "Shell lines, run with `bash -euo pipefail`: the work of a `run` stage; for `build` and `compile`, "
-                "changes to the source before it is configured."
-            )
+            description="Shell lines, run with `bash -euo pipefail`: the work of a `run` stage; for `build` and `compile`, changes to the source before it is configured."
         ),
     ] = ()
     config: Annotated[dict[str, str], Meta(description="PEP 517 config settings for `build`.")] = {}
     driver: Annotated[
         Literal["auto", "cmake", "setup.py", "scikit-build-core"],
         Meta(
-            description=(
-                "For `compile`: how the project is configured and built. `cmake`: CMake itself; `setup.py`: PyTorch "
-                "up to 2.13; `scikit-build-core`: PyTorch from 2.14, and others; `auto`: detected from the source."
-            )
+            description="For `compile`: how the project is configured and built. `cmake`: CMake itself; `setup.py`: PyTorch up to 2.13; `scikit-build-core`: PyTorch from 2.14, and others; `auto`: detected from the source."
         ),
     ] = "auto"
     targets: Annotated[
@@ -185,10 +157,7 @@ class Stage(Table, frozen=True, kw_only=True):
     expect: Annotated[
         dict[str, str],
         Meta(
-            description=(
-                "For `compile` and `build`: features that CMake must have enabled after configuring, such as "
-                '`USE_CUDNN = "ON"`; otherwise the stage fails before it compiles.'
-            )
+            description='For `compile` and `build`: features that CMake must have enabled after configuring, such as `USE_CUDNN = "ON"`; otherwise the stage fails before it compiles.'
         ),
     ] = {}
     prefix: Annotated[
@@ -202,10 +171,7 @@ class Stage(Table, frozen=True, kw_only=True):
     continues: Annotated[
         str | None,
         Meta(
-            description=(
-                "For `build` and `compile`: an input whose kept build folder this stage continues in, if it exists "
-                "and has the same source. The result must be the same without it."
-            )
+            description="For `build` and `compile`: an input whose kept build folder this stage continues in, if it exists and has the same source. The result must be the same without it."
         ),
     ] = None
     env: Annotated[dict[str, str], Meta(description="Environment variables to set; part of the stage's key.")] = {}
@@ -224,20 +190,13 @@ class Stage(Table, frozen=True, kw_only=True):
     workspace: Annotated[
         bool | None,
         Meta(
-            description=(
-                "Whether to keep the stage's folder between runs, with `$AXLETREE_WORKSPACE` in it, for incremental "
-                "builds; true by default for `compile`. The result must be the same without it."
-            )
+            description="Whether to keep the stage's folder between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; true by default for `compile`. The result must be the same without it."
         ),
     ] = None
     parallel: Annotated[
         Literal["auto", "jobs", "tokens", "setuptools"],
         Meta(
-            description=(
-                "How the build learns its number of jobs. `tokens`: from a job server; `jobs`: from `MAX_JOBS` and "
-                "`CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: builds extensions in parallel; `auto`: tokens if the "
-                "tools support them, else jobs."
-            )
+            description="How the build learns its number of jobs. `tokens`: from a job server; `jobs`: from `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: builds extensions in parallel; `auto`: tokens if the tools support them, else jobs."
         ),
     ] = "auto"
     resources: Annotated[Resources, Meta(description="Resources that it needs from the machine.")] = Resources()
@@ -259,10 +218,7 @@ class Package(Table, frozen=True, kw_only=True):
         tuple[Literal["wheel", "conda", "zip"], ...],
         Meta(
             min_length=1,
-            description=(
-                "Formats to build. `wheel`; `conda`: a conda package in the index root's channel; `zip`: an archive "
-                "for C++ users, laid out like PyTorch's Libtorch."
-            ),
+            description="Formats to build. `wheel`; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, laid out like PyTorch's Libtorch.",
         ),
     ] = ("wheel",)
     axes: Annotated[
@@ -280,10 +236,7 @@ class Package(Table, frozen=True, kw_only=True):
     local: Annotated[
         str | None,
         Meta(
-            description=(
-                "Local version label, such as `torch.{torch.minor}.{gpu}`. Separate numbers with dots, so that 2.9 "
-                "sorts below 2.13."
-            )
+            description="Local version label, such as `torch.{torch.minor}.{gpu}`. Separate numbers with dots, so that 2.9 sorts below 2.13."
         ),
     ] = None
     build_tag: Annotated[
@@ -292,10 +245,7 @@ class Package(Table, frozen=True, kw_only=True):
     requires: Annotated[
         tuple[str, ...],
         Meta(
-            description=(
-                "Requirements added to the metadata, such as `torch=={torch}`. One replaces the project's own "
-                "requirement on the same distribution and may only narrow it."
-            )
+            description="Requirements added to the metadata, such as `torch=={torch}`. One replaces the project's own requirement on the same distribution and may only narrow it."
         ),
     ] = ()
     requires_python: Annotated[
@@ -304,10 +254,7 @@ class Package(Table, frozen=True, kw_only=True):
     relabel: Annotated[
         bool,
         Meta(
-            description=(
-                "Whether name, version, `requires-python` and `requires` override different values in the built "
-                "metadata; otherwise a difference is an error."
-            )
+            description="Whether name, version, `requires-python` and `requires` override different values in the built metadata; otherwise a difference is an error."
         ),
     ] = False
     index: Annotated[
@@ -339,10 +286,7 @@ class Test(Table, frozen=True, kw_only=True):
         tuple[Literal["pip", "uv", "conda"], ...],
         Meta(
             min_length=1,
-            description=(
-                "Clients to install with, each in a fresh environment. Each uses the packages of its format; `conda` "
-                "is py-rattler."
-            ),
+            description="Clients to install with, each in a fresh environment. Each uses the packages of its format; `conda` is py-rattler.",
         ),
     ] = ("pip", "uv")
     imports: Annotated[tuple[str, ...], Meta(description="Modules that must import.")] = ()
@@ -410,30 +354,19 @@ class Recipe(Table, frozen=True, kw_only=True):
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]],
         Meta(
-            description=(
-                "Axis -> its values. `python`, `platform`, `gpu` and `torch` have a predefined meaning; other names "
-                "are free. The value `none` means absent, and is left out of ids."
-            )
+            description="Axis -> its values. `python`, `platform`, `gpu` and `torch` have a predefined meaning; other names are free. The value `none` means absent, and is left out of ids."
         ),
     ] = {}
     data: Annotated[
         tuple[str, ...],
         Meta(
-            description=(
-                "Files with more `properties` and `presets`, relative to the recipe. They may cover values that it "
-                "does not have."
-            )
+            description="Files with more `properties` and `presets`, relative to the recipe. They may cover values that it does not have."
         ),
     ] = ()
     properties: Annotated[
         Properties,
         Meta(
-            description=(
-                "Properties of axis values, for placeholders: axis -> value -> property -> text. "
-                '`[properties.gpu.cu130] arch-list = "8.0;9.0"` defines `{gpu.arch-list}`. A value may be a pattern, '
-                '`"cu12*"`: an exact value wins over a pattern, a longer pattern over a shorter one, and the recipe '
-                "over data files."
-            )
+            description='Properties of axis values, for placeholders: axis -> value -> property -> text. `[properties.gpu.cu130] arch-list = "8.0;9.0"` defines `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: an exact value wins over a pattern, a longer pattern over a shorter one, and the recipe over data files.'
         ),
     ] = {}
     presets: Annotated[

@@ -32,20 +32,14 @@ class Relocate(Table, frozen=True, kw_only=True):
     place: Annotated[
         dict[str, str],
         Meta(
-            description=(
-                'Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest match wins. `.` is '
-                "the tree itself."
-            )
+            description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest match wins. `.` is the tree itself.'
         ),
     ] = {}
     drop: Annotated[tuple[str, ...], Meta(description="Globs of files to leave out.")] = ()
     single: Annotated[
         tuple[str, ...],
         Meta(
-            description=(
-                "Globs of shared libraries that exist under several versioned names: each is kept once, and libraries "
-                "that need it are changed to that name."
-            )
+            description="Globs of shared libraries that exist under several versioned names: each is kept once, and libraries that need it are changed to that name."
         ),
     ] = ()
     names: Annotated[
@@ -57,10 +51,7 @@ class Relocate(Table, frozen=True, kw_only=True):
     graft: Annotated[
         tuple[str, ...],
         Meta(
-            description=(
-                "Patterns of SONAMEs of this machine's libraries to copy in, such as `libfmt.so*`. Their contents are "
-                "part of the stage's key. A needed library that is found nowhere else and not listed is an error."
-            )
+            description="Patterns of SONAMEs of this machine's libraries to copy in, such as `libfmt.so*`. Their contents are part of the stage's key. A needed library that is found nowhere else and not listed is an error."
         ),
     ] = ()
     graft_to: Annotated[str | None, Meta(description="Folder of the new tree to put them in.")] = None
@@ -70,19 +61,13 @@ class Relocate(Table, frozen=True, kw_only=True):
     elsewhere: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description=(
-                'Folder -> patterns of SONAMEs of libraries that other packages put there, such as `{ "lib" = '
-                '["libmkl_*.so*"] }`: they are not copied, and search paths include the folder.'
-            )
+            description='Folder -> patterns of SONAMEs of libraries that other packages put there, such as `{ "lib" = ["libmkl_*.so*"] }`: they are not copied, and search paths include the folder.'
         ),
     ] = {}
     opens: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description=(
-                "Path, SONAME or file name of a file -> libraries that it opens by name at run time; its search path "
-                "includes their folders."
-            )
+            description="Path, SONAME or file name of a file -> libraries that it opens by name at run time; its search path includes their folders."
         ),
     ] = {}
     edits: Annotated[tuple[TextEdit, ...], Meta(description="Text replacements, applied in order.")] = ()
@@ -92,10 +77,6 @@ class Relocate(Table, frozen=True, kw_only=True):
     private: Annotated[
         tuple[str, ...],
         Meta(
-            description=(
-                "Patterns of CMake targets, libraries and absolute folders of the build machine that exported targets "
-                "name but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be "
-                "listed."
-            )
+            description="Patterns of CMake targets, libraries and absolute folders of the build machine that exported targets name but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be listed."
         ),
     ] = ()

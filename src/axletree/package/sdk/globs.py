@@ -22,10 +22,13 @@ _WORDS = {"*": "[^/]*", "?": "[^/]"}
 def glob_fault(pattern: str) -> str | None:
     """What is wrong with a glob, in words; ``None`` where nothing is."""
     if not is_safe_path(pattern):
-        return "is no glob of paths below the prefix: no '/' at an end, no '..', no empty part, no backslash"
+        return (
+            "is not a glob of paths below the prefix: it cannot start or end with '/', or contain '..', an empty part "
+            "or a backslash"
+        )
     stuck = next((part for part in pattern.split("/") if "**" in part and part != "**"), None)
     if stuck is not None:
-        return f"has '**' inside of {stuck!r}: it stands for whole folders, write '**/' before or '/**' behind"
+        return f"has '**' inside {stuck!r}: '**' matches whole folders, so write '**/' before it or '/**' after it"
     return None
 
 
