@@ -401,7 +401,7 @@ def test_a_store_on_a_full_disk(size: str, small_disk: Callable[[str], Path], tm
     ended = project.build()
     assert ended.code == 3
     assert f"no space left on {disk}" in ended.out + ended.err
-    assert "set AXLETREE_STORE to a larger disk or run `axletree store gc`" in ended.out + ended.err
+    assert "set AXLETREE_STORE to a folder on a larger disk, or run `axletree store gc`" in ended.out + ended.err
     assert "Traceback" not in ended.out + ended.err
     assert not project.out.exists() or project.published() == []
     small_disk("100m")

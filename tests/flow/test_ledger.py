@@ -70,7 +70,9 @@ def test_what_the_index_refuses_failed_and_says_why(project: Project) -> None:
     project.edit("mkdir $AXLETREE_OUT/lib;", "mkdir $AXLETREE_OUT/lib; echo more > $AXLETREE_OUT/lib/more.txt;")
     (project.source / "missing-generic").touch()
     ended = project.build("--keep-going")
-    assert (ended.code, "is in the index with other content" in ended.err) == (2, True), ended.out + ended.err
+    assert (ended.code, "is already in the index with different content" in ended.err) == (2, True), (
+        ended.out + ended.err
+    )
     assert states(project) == {"mkl": "failed", "openblas": "failed", "generic": "failed"}
     causes = {name: entry["outcome"]["cause"] for name, entry in ledger(project).items()}
     assert causes["mkl"].startswith("not published: small-1.0+mkl-")

@@ -161,7 +161,7 @@ def test_what_is_no_wheel(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04 and then nothing")
     (finding,) = audit_wheel(path).findings
     assert (finding.rule, finding.severity, finding.where) == ("archive/refused", "error", path.name)
-    assert "no ZIP archive, or cut off" in finding.message
+    assert "not a ZIP archive, or truncated" in finding.message
 
 
 def test_names_that_would_steer_a_terminal(tmp_path: Path) -> None:

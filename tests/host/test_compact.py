@@ -305,11 +305,11 @@ def test_several_wrappers_of_one_bundle_follow(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "something else than the wrapper": "const void *elsewhere = __hip_fatbin_1;",
-    "a symbol lies within a bundle": (
+    "something other than the wrapper": "const void *elsewhere = __hip_fatbin_1;",
+    "a symbol points inside a bundle": (
         '__asm__(".pushsection .hip_fatbin\\n.globl seen\\n.type seen,@object\\nseen:\\n.popsection");'
     ),
-    "nothing is recorded that points to some bundles": (
+    "no relocation points to some bundles": (
         '__asm__(".pushsection .hip_fatbin,\\"a\\",@progbits\\n.p2align 12\\n.incbin \\"%s\\"\\n.popsection");'
     ),
     "points into .hip_fatbin, but to no bundle": (
@@ -355,7 +355,7 @@ def test_what_a_gpu_needs_and_is_not_there_is_refused(plain: Path) -> None:
             IntegrityError, match=r"none of gfx90a:xnack\+, gfx90a:xnack-, gfx803, gfx1030 runs on gfx942"
         ):
             thin_library(source, name="libdemo.so", gpus=["gfx942"], code=code)
-        with pytest.raises(UsageError, match="is no GPU"):
+        with pytest.raises(UsageError, match="is not a GPU"):
             thin_library(source, name="libdemo.so", gpus=["hopper"], code=code)
         result = thin_library(source, name="libdemo.so", gpus=["gfx942"], allow_missing=True, code=code)
         assert result.compacted

@@ -152,7 +152,7 @@ def test_a_shallow_clone_and_one_without_tags(tree: Tree) -> None:
     assert vendored(facts, "fmt").note == "its clone has no tags, it is shallow"
     assert vendored(facts, "fmt").range is None
     missing = vendored(facts, "sleef")
-    assert missing.note == "not checked out: only its commit is known"
+    assert missing.note == "not checked out; only its commit is known"
     assert missing.text == sleef.git("rev-parse", "HEAD")
     told = "submodules that are not checked out are known by their commits only: third_party/sleef; "
     assert facts.notes == (f"{told}`git submodule update --init --recursive` brings them",)
@@ -391,7 +391,7 @@ def test_upstream_that_contradicts_itself(project: Tree) -> None:
     arguments = (project.root / "engine.toml", "--source", project.main.folder, "--wheel", whl)
     code, output = run(*arguments)
     assert code == 0
-    assert "upstream says of nccl both" in output
+    assert "upstream gives two versions of nccl" in output
     assert run(*arguments, "--fail-on", "contradiction")[0] == 1
 
 

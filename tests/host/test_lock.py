@@ -188,7 +188,7 @@ def test_all_that_cannot_be_locked_is_told_at_once_and_nothing_is_written(projec
         project.lock()
     text = str(caught.value)
     where = f"{project.path}:3: version: the package index has neither an sdist nor a wheel of tiny 1.1"
-    assert f"{where}; it has sdists of 1.0 (the newest)" in text
+    assert f"{where}; sdists exist for 1.0 (the newest)" in text
     assert '3 | version = "1.1"' in text
     assert "environments.shared" in text
     assert "absent" in text
@@ -237,8 +237,8 @@ def test_a_project_of_wheels_alone_and_one_that_is_not_there_are_told(project: P
         ("numpy", "1.19.5", "numpy-1.19.5.zip"),
         ("PyYAML", "5.3", "PyYAML-5.3.tar.gz"),
         ("torch", "2.5.0", "torch 2.5.0 has no sdist on the package index, only 17 wheels; no version"),
-        ("pywin32", "306", "wheels; no version of it has one"),
-        ("cffi", "1.99", "neither an sdist nor a wheel of cffi 1.99; it has sdists of 1.17.1, 2.0.0"),
+        ("pywin32", "306", "wheels; no version has one"),
+        ("cffi", "1.99", "neither an sdist nor a wheel of cffi 1.99; sdists exist for 1.17.1, 2.0.0"),
     ],
 )
 def test_what_real_projects_offer(project: str, version: str, wanted: str) -> None:

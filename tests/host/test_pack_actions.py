@@ -250,7 +250,7 @@ def test_extensions_tell_their_python_where_no_axis_does(store: Store, tmp_path:
     assert f"python_abi {PYTHON}.* *_{TAG}" in facts.index.depends
     stable = tree(store, tmp_path, {"small/x.abi3.so": extension, "small/__init__.py": b""})
     message = conda(store, stable, form=wanted(layout="python"))
-    assert "nothing says which version it was built for" in str(message)
+    assert "does not say which version it was built for" in str(message)
 
 
 def test_a_whole_environment_of_a_python(store: Store, tmp_path: Path) -> None:
@@ -540,12 +540,12 @@ def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lackin
             {"siblings": {"small": Taken(files=("**",)), "other": Taken(files=("lib/**",))}},
             "claimed by small and other: lib/x",
         ),
-        ({"lib/x": "../../y"}, {}, "leads out of the package"),
+        ({"lib/x": "../../y"}, {}, "is outside the package"),
         ({"x": b"", **DIST_INFO}, {"form": wanted(layout="prefix")}, "no place at the root of an environment"),
-        ({"info/x": b""}, {}, "belongs to conda"),
-        ({"lib/x": b""}, {"form": wanted(build="a-b")}, "can't be a conda build"),
+        ({"info/x": b""}, {}, "reserved for conda"),
+        ({"lib/x": b""}, {"form": wanted(build="a-b")}, "is not a valid conda build"),
         ({"lib/x": b""}, {"form": wanted(build="x" * 65)}, "at most 64"),
-        ({"lib/x": b""}, {"package": described(requires=("x @ https://example.org/x.whl",))}, "names a URL"),
+        ({"lib/x": b""}, {"package": described(requires=("x @ https://example.org/x.whl",))}, "is a URL requirement"),
         (
             {"lib/x": b""},
             {"package": described(requires=('x; python_version < "3.12"',))},

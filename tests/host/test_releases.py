@@ -69,7 +69,7 @@ def test_packages_are_called_by_the_release_and_the_source_stays(recipe: Path) -
 @pytest.mark.parametrize(
     ("release", "message"),
     [
-        ("nightly=2026", "is no date"),
+        ("nightly=2026", "is not a date"),
         ("git=1a2b3c4", "version 2.6.0\\+git1a2b3c4 has a local label already"),
         ("2.6.0+cu118", "has a local label already \\('cu118'\\)"),
         ("latest", "is no version"),
@@ -95,7 +95,7 @@ def test_a_gpu_that_no_variant_is_for(recipe: Path) -> None:
         patterns_for_gpu(str(recipe), "rocm7.1", (), ())
     with pytest.raises(UsageError, match="no variant is for cpu"):
         patterns_for_gpu(str(recipe), "cpu", ("cu*",), ())
-    with pytest.raises(UsageError, match="is no DESIRED_CUDA"):
+    with pytest.raises(UsageError, match="is not a valid DESIRED_CUDA"):
         patterns_for_gpu(str(recipe), "cuda", (), ())
 
 
@@ -112,4 +112,4 @@ def test_commands(recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "cu130    cu130" in out
     assert "lib[cu130]" in out
     assert "lib[cpu]" not in out
-    assert err == "error: 'x' is no number: such as rc=2\n"
+    assert err == "error: 'x' is not a number\n"

@@ -138,7 +138,7 @@ def test_only_the_targets_that_are_wanted(tree: Path, tmp_path: Path) -> None:
     both = {e.target: e.size for e in read_artifacts(tree, cache=tmp_path) if e.path == "lib/librand.so"}
     assert both.keys() == {"gfx900", "gfx90a:xnack+"}
     make_artifact(tree, "rand_lib_gfx90a", {"lib/librand.so": b"other"})
-    with pytest.raises(IntegrityError, match="brought by rand_lib_gfx90a and by rand_lib_gfx90a:xnack\\+"):
+    with pytest.raises(IntegrityError, match="in both rand_lib_gfx90a and rand_lib_gfx90a:xnack\\+"):
         read_artifacts(tree, cache=tmp_path)
     shutil.rmtree(tree / "rand_lib_gfx90a")
     paths = {e.target for e in read_artifacts(tree, cache=tmp_path, targets={"gfx90a"})}
@@ -162,7 +162,7 @@ def test_the_same_content_twice_is_noted(tree: Path, tmp_path: Path) -> None:
     entries = read_artifacts(tree, cache=tmp_path, note=notes.append)
     assert next(entry for entry in entries if entry.path == "lib/libx.so.1.2").artifact == "base"
     assert notes == [
-        "base_lib_generic and core-hip_lib_generic both bring lib/libx.so.1.2, with the same content: taken once"
+        "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2, with the same content: used once"
     ]
 
 
@@ -208,12 +208,12 @@ GOOD = ("artifact_manifest.txt", f"{BASE}\n".encode())
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../" * 9)], "leads out of the archive"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../x")], "leads out of the tree"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "m"), (f"{BASE}/l/x", b"")], "no folder, yet others lie in it"),
-        ([GOOD, (f"{BASE}/l/x", b""), special(f"{BASE}/l", tarfile.SYMTYPE, "m")], "is there twice"),
-        ([GOOD, (f"{BASE}/l", b""), (f"{BASE}/l", b"")], "is there twice"),
+        ([GOOD, (f"{BASE}/l/x", b""), special(f"{BASE}/l", tarfile.SYMTYPE, "m")], "occurs twice"),
+        ([GOOD, (f"{BASE}/l", b""), (f"{BASE}/l", b"")], "occurs twice"),
         ([GOOD, special(f"{BASE}/h", tarfile.LNKTYPE, "/etc/passwd")], "which is no file before it"),
         ([GOOD, special(f"{BASE}/h", tarfile.LNKTYPE, f"{BASE}/later"), (f"{BASE}/later", b"")], "no file before it"),
-        ([GOOD, special(f"{BASE}/d", tarfile.CHRTYPE)], "which packages can't hold"),
-        ([GOOD, special(f"{BASE}/d", tarfile.FIFOTYPE)], "which packages can't hold"),
+        ([GOOD, special(f"{BASE}/d", tarfile.CHRTYPE)], "which packages cannot contain"),
+        ([GOOD, special(f"{BASE}/d", tarfile.FIFOTYPE)], "which packages cannot contain"),
         ([GOOD, (f"{BASE}/a\\b", b"")], "no package can hold"),
     ],
 )

@@ -357,9 +357,9 @@ def test_the_platform_can_be_told(tree: Path, tmp_path: Path, monkeypatch: pytes
         ("--platform-tag", "win_amd64", "'win_amd64': is no platform tag of Linux"),
         ("--platform-tag", "manylinux_9", "'manylinux_9': is no platform tag of Linux"),
         ("--platform-tag", "linux_riscv64", "is for riscv64, and the SDK is for "),
-        ("--version", "", "'': is no version that installers order (PEP 440)"),
-        ("--version", "7.1.x", "'7.1.x': is no version that installers order (PEP 440)"),
-        ("--family", "gfx12", "gfx12: stands for no GPU target that was built"),
+        ("--version", "", "'': is not a version that installers order (PEP 440)"),
+        ("--version", "7.1.x", "'7.1.x': is not a version that installers order (PEP 440)"),
+        ("--family", "gfx12", "gfx12: matches no GPU target that was built"),
     ],
 )
 def test_wishes_that_can_t_be_met(

@@ -164,7 +164,7 @@ def test_another_prefix(tmp_path: Path) -> None:
         ([("../../evil", b"")], "leads out of the archive"),
         ([("/etc/evil", b"")], "leads out of the archive"),
         ([special("./usr/l", tarfile.SYMTYPE, "../../../../x")], "leads out of the archive"),
-        ([special("./usr/d", tarfile.BLKTYPE)], "which packages can't hold"),
+        ([special("./usr/d", tarfile.BLKTYPE)], "which packages cannot contain"),
         ([special("./usr/l", tarfile.SYMTYPE, "/etc"), ("./usr/l/x", b"")], "yet others lie in it"),
     ],
 )
@@ -187,7 +187,7 @@ def test_sets_that_do_not_go_together(tmp_path: Path) -> None:
     with pytest.raises(IntegrityError) as caught:
         read_debs(folder, Debs(artifacts={"lib?": "base"}), cache=tmp_path / "cache")
     assert [problem.message for problem in caught.value.problems] == [
-        "package liba is there twice: liba-again.deb and liba_1.0_amd64.deb",
+        "package liba occurs twice: liba-again.deb and liba_1.0_amd64.deb",
         "package other belongs to no artifact",
         "holds packages of several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
     ]
@@ -198,7 +198,7 @@ def test_two_packages_with_one_path(tmp_path: Path) -> None:
     make_deb(tmp_path / "debs", "a", [("./usr/x", b"1")])
     make_deb(tmp_path / "debs", "b", [("./usr/x", b"2")])
     debs = Debs(artifacts={"a": "one", "b": "two"})
-    with pytest.raises(IntegrityError, match="x: is brought by one_run_generic and by two_run_generic"):
+    with pytest.raises(IntegrityError, match="x: is in both one_run_generic and two_run_generic"):
         read_debs(tmp_path / "debs", debs, cache=tmp_path / "cache")
 
 

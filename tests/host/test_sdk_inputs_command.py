@@ -80,7 +80,7 @@ def test_families_together_or_one_at_a_time(folder: Path) -> None:
     make_artifact(folder / "in", "more_lib_gfx900", {"lib/rand.so": b"x"})
     done = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--out", "twice")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "brought by more_lib_gfx900 and by rand_lib_gfx900, with different content" in done.stderr
+    assert "in both more_lib_gfx900 and rand_lib_gfx900, with different content" in done.stderr
 
 
 def test_stage_folders(folder: Path) -> None:
@@ -104,7 +104,7 @@ def test_stage_folders(folder: Path) -> None:
         (
             ("lay-out", "demo.toml", "--artifacts", "in", "--dist-target", "gpu", "--out", "x"),
             2,
-            "'gpu' is no GPU target",
+            "'gpu' is not a GPU target",
         ),
         (
             ("fetch", "--from", "none", "--run-id", "latest", "--artifact-group", "g", "--out", "x"),
@@ -120,7 +120,7 @@ def test_stage_folders(folder: Path) -> None:
         (
             ("fetch", "--from", "in", "--run-id", "7", "--artifact-group", "g", "--target", "dev", "--out", "x"),
             2,
-            "'dev' is no GPU",
+            "'dev' is not a GPU",
         ),
     ],
 )

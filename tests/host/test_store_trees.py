@@ -175,10 +175,10 @@ def test_everything_that_cannot_be_stored_is_named_at_once(store: Store, tmp_pat
             store.ingest(folder, adopt=adopt)
         assert [(Path(str(problem.file)).name, problem.message) for problem in caught.value.problems] == [
             ("absolute", "cannot be stored: the link's target is absolute: '/etc/passwd'"),
-            ("back\\slash", "cannot be stored: its name cannot be kept on every system"),
-            ("no-text-\\xff", "cannot be stored: its name cannot be kept on every system"),
-            ("pipe", "cannot be stored: it is neither a file nor a folder nor a link"),
-            ("socket", "cannot be stored: it is neither a file nor a folder nor a link"),
+            ("back\\slash", "cannot be stored: its name is not allowed on every system"),
+            ("no-text-\\xff", "cannot be stored: its name is not allowed on every system"),
+            ("pipe", "cannot be stored: it is not a file, folder or link"),
+            ("socket", "cannot be stored: it is not a file, folder or link"),
         ]
     assert (folder / "fine").exists()
     assert not any(store.blobs.iterdir())
@@ -267,9 +267,9 @@ def test_a_tree_put_by_hand(store: Store, tmp_path: Path) -> None:
 
 def test_other_formats_and_other_folders_are_refused(store: Store, tmp_path: Path) -> None:
     (store.root / "format").write_text("2\n")
-    with pytest.raises(StoreError, match="has format '2', this version of axletree knows 1"):
+    with pytest.raises(StoreError, match="has format '2', but this version of Axletree uses format 1"):
         Store.open(store.root)
     write_files(tmp_path / "home", {"letters/x": b"x"})
-    with pytest.raises(StoreError, match="is not a store of axletree, and is not empty: it holds letters"):
+    with pytest.raises(StoreError, match="is not an Axletree store, and is not empty: it contains letters"):
         Store.open(tmp_path / "home")
     assert read_files(tmp_path / "home") == {"letters/x": b"x"}

@@ -153,7 +153,7 @@ def test_a_wheel_without_gpu_code_is_a_clear_answer(tmp_path: Path) -> None:
         run(path, "--arch", "90")
     with pytest.raises(UsageError, match="either --arch"):
         run(path)
-    with pytest.raises(UsageError, match="is no GPU architecture"):
+    with pytest.raises(UsageError, match="is not a GPU architecture"):
         run(path, "--arch", "hopper")
 
 
@@ -199,7 +199,7 @@ def test_a_wheel_for_amd_is_smaller_once_installed(tmp_path: Path, hip: Path) ->
     path.write_bytes(wheel_bytes(files, tag=TAG))
     text = run(path, "--arch", "gfx90a", "--out", tmp_path / "out")
     kept, whole = 4 * 2 * 3 * 4096, 4 * 4 * 3 * 4096
-    assert "something else than the wrapper of a bundle points into .hip_fatbin" in text
+    assert "something other than the wrapper of a bundle points into .hip_fatbin" in text
     assert "What is dropped becomes zeros where nothing else is said: the download shrinks" in text
     site = tmp_path / "site"
     (out,) = (tmp_path / "out").glob("*.whl")

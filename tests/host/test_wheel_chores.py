@@ -200,7 +200,7 @@ def test_build_tags(made: Path, tmp_path: Path) -> None:
     done = pack(folder, out=tmp_path / "out", build="7")
     assert done.wheel.path.name == f"{STEM}-7-py3-none-any.whl"
     assert b"Build: 7\n" in contents(done.wheel.path)[f"{INFO}/WHEEL"]
-    with pytest.raises(UsageError, match="'seven' is no build tag"):
+    with pytest.raises(UsageError, match="'seven' is not a valid build tag"):
         pack(folder, out=tmp_path / "out", build="seven")
 
 
@@ -251,7 +251,7 @@ def test_folders_that_are_no_wheels(tmp_path: Path) -> None:
     write_files(folder, {f"{INFO}/METADATA": b"what\n"})
     with pytest.raises(IntegrityError) as error:
         pack(folder, out=tmp_path)
-    assert "METADATA:1: no header field" in str(error.value)
+    assert "METADATA:1: not a header field" in str(error.value)
     assert "WHEEL: is missing" in str(error.value)
     write_files(folder, {"other-1.dist-info/METADATA": b""})
     with pytest.raises(IntegrityError, match="has 2 metadata folders"):

@@ -168,7 +168,7 @@ def test_files_that_can_not_be_mapped(tmp_path: Path) -> None:
     (tmp_path / "empty.whl").touch()
     with pytest.raises(IntegrityError, match="is empty"):
         map_file(tmp_path / "empty.whl")
-    with pytest.raises(HostError, match="can't be read: No such file"):
+    with pytest.raises(HostError, match="cannot be read: No such file"):
         map_file(tmp_path / "none.whl")
 
 

@@ -183,7 +183,7 @@ def test_tests_see_the_release_of_the_gpu_and_take_packages_of_their_format() ->
 def test_sums_tokens_and_pins() -> None:
     assert add_up("2 + 100+200") == 302
     for wrong in ("", "2 +", "two", "-1", "1.5", "1 000"):
-        with pytest.raises(ValueError, match="no build number"):
+        with pytest.raises(ValueError, match="not a valid build number"):
             add_up(wrong)
     assert build_tokens({"python": "py311", "platform": "linux", "gpu": "cu130", "magma": "nomagma", "os": "a-b"}) == (
         "cu130",
@@ -213,7 +213,7 @@ def test_an_index_is_read_back_and_the_same_packages_give_the_same_bytes() -> No
     with pytest.raises(IntegrityError, match="is the index of linux-64, not of noarch"):
         read_repodata(pages["conda/linux-64/repodata.json"], subdir="noarch")
     for damaged in (b"", b"{}", b"[]", b'{"info": {"subdir": 3}}', b"\xff"):
-        with pytest.raises(IntegrityError, match="no index of a conda channel"):
+        with pytest.raises(IntegrityError, match="not an index of a conda channel"):
             read_repodata(damaged, subdir="noarch")
 
 
@@ -221,7 +221,7 @@ def test_channels_merge_unless_a_package_would_change() -> None:
     one, two = line(demo()), line(demo(name="other", subdir="noarch", noarch="generic"))
     assert merge_channel([one], [two, one]) == (one, two)
     assert {subdir: len(files) for subdir, files in by_subdir([one]).items()} == {"linux-64": 1, "noarch": 0}
-    with pytest.raises(PublishError, match="other content"):
+    with pytest.raises(PublishError, match="different content"):
         merge_channel([one], [line(demo(), b"y")])
 
 
@@ -312,7 +312,7 @@ def test_checksums_are_read_back_and_merge() -> None:
     assert data == f"{'2' * 64}  a b.zip\n{'1' * 64}  b.zip\n".encode()
     assert read_checksums(data) == files
     assert merge_checksums(files, {"c": "3" * 64}).keys() == {"a b.zip", "b.zip", "c"}
-    with pytest.raises(PublishError, match="other content"):
+    with pytest.raises(PublishError, match="different content"):
         merge_checksums(files, {"b.zip": "3" * 64})
-    with pytest.raises(IntegrityError, match="no line of SHA256SUMS"):
+    with pytest.raises(IntegrityError, match="not a line of SHA256SUMS"):
         read_checksums(b"junk\n")

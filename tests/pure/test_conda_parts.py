@@ -46,7 +46,7 @@ def test_platform_tags_are_folders_of_a_channel(platform: str, subdir: str | Non
     if subdir is not None:
         assert conda_subdir(platform) == subdir
         return
-    with pytest.raises(IntegrityError, match="is no platform that conda has"):
+    with pytest.raises(IntegrityError, match="is not a conda platform"):
         conda_subdir(platform)
 
 
@@ -148,9 +148,9 @@ def test_parts_that_require_each_other_get_what_can_be_pinned() -> None:
 
 
 def test_a_part_for_another_machine_is_refused() -> None:
-    with pytest.raises(IntegrityError, match="can't become a package of linux-aarch64"):
+    with pytest.raises(IntegrityError, match="cannot become a package of linux-aarch64"):
         planned(LIB, platform="manylinux_2_28_aarch64")
-    with pytest.raises(IntegrityError, match="is no platform that conda has"):
+    with pytest.raises(IntegrityError, match="is not a conda platform"):
         planned(LIB, platform="plan9_x86_64")
 
 
@@ -226,8 +226,8 @@ def test_a_tree_for_one_python_and_one_for_any_machine() -> None:
 
 
 def test_a_tree_that_can_not_be_a_package_is_refused() -> None:
-    with pytest.raises(IntegrityError, match="can't become a package of linux-aarch64"):
+    with pytest.raises(IntegrityError, match="cannot become a package of linux-aarch64"):
         from_tree(subdir="linux-aarch64")
-    with pytest.raises(IntegrityError, match="it names a URL"):
+    with pytest.raises(IntegrityError, match="it is a URL requirement"):
         from_tree(create_metadata(name="x", version="1", requires=["y @ https://example.org/y.whl"]))
     assert check_siblings([scanned(*from_tree())]) == ()

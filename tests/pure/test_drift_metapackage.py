@@ -62,7 +62,7 @@ def test_the_parts_that_were_asked_for_say_what_the_wheel_says() -> None:
     assert {(each.gpus, each.when, each.phase, each.role) for each in brought} == {
         (("cu130",), "cu130; platform_system == 'Linux'".replace("'", '"'), "run", "requires")
     }
-    assert {each.note for each in brought} == {"brought by cuda-toolkit[cublas,cudart]==13.0.3"}
+    assert {each.note for each in brought} == {"provided by cuda-toolkit[cublas,cudart]==13.0.3"}
     kept = [each for each in found if each.file != FILE]
     assert [each for each in guesses if each in kept] == [
         each for each in guesses if each.dependency not in {part.dependency for part in brought}

@@ -346,13 +346,13 @@ def test_versions_in_a_vendored_copy(folder: str, files: dict[str, str], expecte
         ({"described": f"v2.1.0-705-g{C}"}, "2.1.0+", ""),
         ({"described": f"v2.1.0-3-g{C}", "contained": "v2.2.0~3"}, "2.1.0+ (before 2.2.0)", ""),
         ({"described": f"v3.0-3-g{C}", "contained": "v2.2.0~3"}, "3.0+", ""),
-        ({"described": "", "contained": "v9.0~3"}, "(before 9.0)", "no tag leads"),
+        ({"described": "", "contained": "v9.0~3"}, "(before 9.0)", "no tag is an ancestor"),
         ({"described": "", "tags": 0, "shallow": True}, C[:12], "it is shallow"),
         ({"described": "", "here": False, "checked_out": None, "tags": 0}, C[:12], "not checked out"),
         ({"described": f"v1.5-2-g{C}", "annotated": f"v1.0-4-g{C}"}, "1.5+", "`git submodule status` says v1.0, 4"),
         ({"described": f"v1.0-0-g{C}", "url": "https://github.com/someone/fmt"}, "1.0", "a fork"),
         ({"described": f"v1.0-0-g{C}", "checked_out": "f" * 40}, "1.0", "another commit is checked out"),
-        ({"described": f"nightly-0-g{C}"}, C[:12], "names no version"),
+        ({"described": f"nightly-0-g{C}"}, C[:12], "is not a version"),
     ],
 )
 def test_a_vendored_commit(fields: dict[str, object], spec: str, note: str) -> None:

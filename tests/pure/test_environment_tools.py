@@ -253,7 +253,7 @@ def test_pixi_toml() -> None:
     [
         ('provider = "conda"', "needs channels"),
         ('channels = ["x"]', "venv has no channels"),
-        ('provider = "system"\nrequires = ["x"]', "taken as it is"),
+        ('provider = "system"\nrequires = ["x"]', "uses the host as it is"),
         ('provider = "conda"\nchannels = ["x"]\ntoolkit = "{nope}"', "nope"),
         ('provider = "docker"', "provider"),
     ],

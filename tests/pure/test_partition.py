@@ -58,7 +58,7 @@ def test_every_fault_is_told_with_its_paths() -> None:
         partition(PATHS, claims(a="torch/lib/*", b="torch/**/*.so", c="**/*.py"))
     assert [problem.message for problem in caught.value.problems] == [
         "claimed by a and b: torch/lib/libtorch.so, torch/lib/libtorch_cuda.so",
-        "belongs to no package: torch/include/ATen/ATen.h, torch/include/c10/c10.h, README.md",
+        "no package claims torch/include/ATen/ATen.h, torch/include/c10/c10.h, README.md",
     ]
 
 

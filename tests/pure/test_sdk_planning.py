@@ -301,7 +301,7 @@ def test_a_link_that_leads_nowhere_is_an_error(sdk: Sdk, target: str) -> None:
 
 def test_two_files_for_one_place_are_an_error(sdk: Sdk) -> None:
     sdk.file("core", "lib/libgizmo.so.1.2.4", library("libgizmo.so.1"))
-    with pytest.raises(IntegrityError, match=r"libgizmo\.so\.1\.2\.3 and lib/libgizmo\.so\.1\.2\.4 both want to be"):
+    with pytest.raises(IntegrityError, match=r"libgizmo\.so\.1\.2\.3 and lib/libgizmo\.so\.1\.2\.4 would both become"):
         sdk.plan()
 
 
@@ -333,7 +333,7 @@ def test_a_library_of_a_package_that_is_not_required_is_an_error(sdk: Sdk) -> No
     sdk.file("core", "bin/upward", program("libfront.so.0"))
     with pytest.raises(IntegrityError) as caught:
         sdk.plan()
-    assert "needs libfront.so.0, which only package libraries has" in str(caught.value)
+    assert "needs libfront.so.0, which only package libraries provides" in str(caught.value)
     assert 'add "libraries" to requires of [[package]] "core"' in str(caught.value)
 
 
@@ -418,7 +418,7 @@ def test_what_is_named_for_a_gpu_is_somewhere(sdk: Sdk, path: str, dists: set[st
     plan = sdk.plan()
     found = {each.shipped.dist for each in plan.packages if path in {item.path for item in each.items}}
     assert found == dists
-    noted = [f"{path}: for GPUs that get no package, so it is in gizmo-libraries"]
+    noted = [f"{path}: for GPUs without a package of their own, so it is in gizmo-libraries"]
     assert list(plan.notes) == (noted if dists == {"gizmo-libraries"} else [])
 
 
@@ -437,7 +437,9 @@ def test_what_artifacts_bring_for_gpus_without_a_package_is_for_all_once(sdk: Sd
 @pytest.mark.parametrize("package", ["core", "devel"])
 def test_names_that_packages_have_themselves_are_refused(sdk: Sdk, path: str, package: str) -> None:
     sdk.file(package, path)
-    with pytest.raises(IntegrityError, match=r"is a name that the (devel )?package has at its root itself") as caught:
+    with pytest.raises(
+        IntegrityError, match=r"is the name of a file that the (devel )?package itself has at its root"
+    ) as caught:
         sdk.plan()
     assert "[[drop]]" in str(caught.value)
 

@@ -73,30 +73,34 @@ required = "true"
 
 FAULTS = [
     ('name = "demo"\nlabel', 'name = "other"\nlabel', "no package is called 'other'"),
-    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "there is no package 'libdemos'"),
+    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "no package called 'libdemos'"),
     ('requires = ["libdemo"]', 'requires = ["demo"]', "requires itself"),
-    ('requires = ["libdemo"]', "independent = true", "neither meta nor independent"),
-    ('requires = ["libdemo"]', 'takes = ["numpy>=2"]', "is no requirement to look for"),
-    ('name = "libdemo"', 'name = "demo"', "a second package 'demo'"),
-    ('name = "libdemo"', 'name = "lib--demo"', "is not normalised"),
-    ('name = "libdemo"', 'name = "libdemo"\nmeta = true', "that can hold files"),
-    ('name = "libdemo"', 'name = "libdemo"\nmeta = true\ntakes = ["x"]', "requires all others, and nothing else"),
-    ('to = "demo"', "", "needs either to or drop"),
-    ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either to or drop"),
+    ('requires = ["libdemo"]', "independent = true", "cannot be meta or independent"),
+    ('requires = ["libdemo"]', 'takes = ["numpy>=2"]', "is not a valid requirement pattern"),
+    ('name = "libdemo"', 'name = "demo"', "duplicate package 'demo'"),
+    ('name = "libdemo"', 'name = "lib--demo"', "is not normalized"),
+    ('name = "libdemo"', 'name = "libdemo"\nmeta = true', "can contain files"),
+    (
+        'name = "libdemo"',
+        'name = "libdemo"\nmeta = true\ntakes = ["x"]',
+        "requires all other packages and nothing else",
+    ),
+    ('to = "demo"', "", "needs either `to` or `drop`"),
+    ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either `to` or `drop`"),
     ('files = ["**"]', "", "takes nothing"),
     ('files = ["**"]', 'files = ["demo**"]', "'demo**' has '**' in 'demo**'"),
     ('files = ["**"]', 'files = ["**"]\nexclude = ["/x"]', "'/x' starts with '/'"),
     ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has a '['"),
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\nwhen = "x/"\n\n[[rule]]', "'x/' ends with '/'"),
-    ('files = ["**"]', 'modules = ["a-b"]', "no name of a Python module"),
-    ('"libdemo/lib" }', '"/libdemo/lib" }', "no relative folder"),
-    ('"libdemo/lib" }', '"../lib" }', "no relative folder"),
-    ("[[rule]]", '[check]\nfile = "/x.py"\nmarkers = "m"\n\n[[rule]]', "no relative path"),
+    ('files = ["**"]', 'modules = ["a-b"]', "not a valid Python module name"),
+    ('"libdemo/lib" }', '"/libdemo/lib" }', "not a relative folder"),
+    ('"libdemo/lib" }', '"../lib" }', "not a relative folder"),
+    ("[[rule]]", '[check]\nfile = "/x.py"\nmarkers = "m"\n\n[[rule]]', "not a relative path"),
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = ""\nreplace = ""\n\n[[rule]]', "is empty"),
-    ("[[rule]]", '[[edit]]\nfile = "../x.py"\nfind = "a"\nreplace = ""\n\n[[rule]]', "no relative path"),
-    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\ncount = 0\n\n[[rule]]', "1 or more"),
+    ("[[rule]]", '[[edit]]\nfile = "../x.py"\nfind = "a"\nreplace = ""\n\n[[rule]]', "not a relative path"),
+    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\ncount = 0\n\n[[rule]]', "at least 1"),
     ("[[rule]]", '[opens]\n"/liba.so" = ["libb.so"]\n\n[[rule]]', "neither the name nor the relative path"),
-    ("[[rule]]", '[opens]\n"liba.so" = ["lib/libb.so"]\n\n[[rule]]', "is no name of a library"),
+    ("[[rule]]", '[opens]\n"liba.so" = ["lib/libb.so"]\n\n[[rule]]', "is not a library name"),
     ("[[rule]]", '[opens]\n"liba.so" = "libb.so"\n\n[[rule]]', 'write ["libb.so"]'),
 ]
 
@@ -185,9 +189,9 @@ def test_every_gap_and_clash_is_told() -> None:
     with pytest.raises(IntegrityError) as caught:
         assign_files(["a/x", "b/x", "c", "left.py", "over.py"], rules(*given), soname=lambda _: None)
     assert [(problem.key, problem.message) for problem in caught.value.problems] == [
-        (None, "2 files are taken by no rule: left.py, over.py"),
-        ("rule[2]", "is required, but takes no file: nowhere"),
-        ("c/x", "is the place of more than one file"),
+        (None, "2 files are not matched by any rule: left.py, over.py"),
+        ("rule[2]", "is required, but matches no file: nowhere"),
+        ("c/x", "is the destination of more than one file"),
         ("c", "is both a file and a folder of the parts"),
     ]
 

@@ -57,7 +57,7 @@ def command(
     links, prefixes, compiled files. Exit code 1 means that there are findings of severity error.
     """
     if glibc is not None and parse_glibc(glibc) is None:
-        raise UsageError(f"--glibc: {glibc!r} is no version", hint="write it as 2.28")
+        raise UsageError(f"--glibc: {glibc!r} is not a version", hint="write it as 2.28")
     promises = Promises(
         provided_by=_providers(provided_by),
         policy=policy,

@@ -59,7 +59,7 @@ def command(
     if each == bool(archs):
         raise UsageError("give either --arch, for one result, or --arch-each", hint="such as --arch 90")
     if cuda is not None and not _CUDA.fullmatch(cuda):
-        raise UsageError(f"--cuda: {cuda!r} is no version", hint="write it as 13.0")
+        raise UsageError(f"--cuda: {cuda!r} is not a version", hint="write it as 13.0")
     request = ThinRequest(archs=archs, each=each, keep_ptx=keep_ptx, allow_missing=allow_missing, cuda=cuda)
     threads = len(os.sched_getaffinity(0))
     place, epoch = None if dry_run else out, source_date_epoch(os.environ)

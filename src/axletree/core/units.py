@@ -63,7 +63,7 @@ def parse_size(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2] not in _UNITS:
-        raise ValueError(f"{text!r} is no size, such as '1.6 GB' or '512 MiB'")
+        raise ValueError(f"{text!r} is not a size such as '1.6 GB' or '512 MiB'")
     whole, _, part = match[1].partition(".")
     scale: int = 10 ** len(part)
     return int(whole + part) * _UNITS[match[2]] // scale

@@ -63,7 +63,7 @@ def checked(activation: Activation) -> Activation:
     """
     problems = [problem for delta in activation.deltas if (problem := _problem(delta)) is not None]
     if "\0" in activation.folder:
-        problems.append("the folder's name holds a NUL")
+        problems.append("the folder's name contains a NUL")
     if problems:
         raise IntegrityError(*(Problem(file=activation.folder, message=problem) for problem in problems))
     return activation
@@ -71,11 +71,11 @@ def checked(activation: Activation) -> Activation:
 
 def _problem(delta: Delta) -> str | None:
     if NAME.fullmatch(delta.variable) is None:
-        return f"{delta.variable!r} is no name of an environment variable"
+        return f"{delta.variable!r} is not a valid environment variable name"
     if RESERVED.fullmatch(delta.variable):
-        return f"{delta.variable} is where an activation remembers what was; call it something else"
+        return f"{delta.variable} is reserved for activation; choose another name"
     if "\0" in delta.value:
-        return f"the value of {delta.variable} holds a NUL"
+        return f"the value of {delta.variable} contains a NUL"
     return None
 
 

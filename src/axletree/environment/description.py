@@ -72,10 +72,10 @@ def decode_description(data: bytes, folder: PurePath) -> Description:
     try:
         description = msgspec.json.decode(data, type=Description)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        hint = "make it again: axletree env create"
-        raise IntegrityError(Problem(file=file, message=f"is no environment: {error}", hint=hint)) from error
+        hint = "create it again: axletree env create"
+        raise IntegrityError(Problem(file=file, message=f"is not an environment: {error}", hint=hint)) from error
     if description.folder != str(folder):
-        message = f"was made at {description.folder}, and paths in it say so"
-        hint = f"make it again here: axletree env create {description.recipe} -v {description.variant} {folder}"
+        message = f"was created at {description.folder}, and contains paths to that folder"
+        hint = f"create it again here: axletree env create {description.recipe} -v {description.variant} {folder}"
         raise IntegrityError(Problem(file=str(folder), message=message, hint=hint))
     return description

@@ -49,9 +49,11 @@ def partition(paths: Iterable[str], claims: Mapping[str, Claim]) -> dict[str, tu
             orphans.append(path)
     problems = [f"claimed by {' and '.join(owners)}: {some_of(found)}" for owners, found in disputed.items()]
     if orphans:
-        problems.append(f"belongs to no package: {some_of(orphans)}")
+        problems.append(f"no package claims {some_of(orphans)}")
     if problems:
-        raise IntegrityError(*problems, hint="change files and exclude of the packages so that each file has one place")
+        raise IntegrityError(
+            *problems, hint="change files and exclude of the packages so that each file belongs to one package"
+        )
     return {name: tuple(found) for name, found in parts.items()}
 
 

@@ -55,7 +55,7 @@ def parse_conda_lock(text: str, *, file: str) -> CondaLock:
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
         hint = "remove it and run `axletree env create` again"
         raise RecipeError(
-            Problem(file=file, message=f"is no lock of a conda environment: {error}", hint=hint)
+            Problem(file=file, message=f"is not a lock of a conda environment: {error}", hint=hint)
         ) from error
 
 

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 class Part(Table, frozen=True, kw_only=True):
     """Variants that agree on some axes, of those that match."""
 
-    axes: Annotated[tuple[AxisName, ...], Meta(description="Variants that agree on these axes are one.")] = ()
+    axes: Annotated[
+        tuple[AxisName, ...], Meta(description="Variants that agree on these axes are merged into one.")
+    ] = ()
     when: Annotated[Condition, Meta(description="Only variants that match: axis -> value or list of values.")] = {}
-    exclude: Annotated[tuple[Condition, ...], Meta(description="Variants that are left out.")] = ()
+    exclude: Annotated[tuple[Condition, ...], Meta(description="Variants to leave out.")] = ()
 
 
 class PresetPackage(Part, frozen=True, kw_only=True):
@@ -35,16 +37,16 @@ class PresetPackage(Part, frozen=True, kw_only=True):
 class Preset(Table, frozen=True, kw_only=True):
     """The matrix of somebody else: axes, what is left out, how it is cut into jobs, and what each makes."""
 
-    summary: Annotated[str, Meta(description="Whose matrix it is, and of when.")]
+    summary: Annotated[str, Meta(description="Owner and date of the matrix.")]
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]], Meta(description="Axis -> its values.")
     ]
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
     configurations: Annotated[
         tuple[Part, ...],
-        Meta(description="How variants are cut into jobs; default is a job for each variant."),
+        Meta(description="How variants are divided into jobs; one job for each variant by default."),
     ] = ()
-    packages: Annotated[tuple[PresetPackage, ...], Meta(description="What the jobs make.")] = ()
+    packages: Annotated[tuple[PresetPackage, ...], Meta(description="What the jobs build.")] = ()
 
 
 class ConfigurationRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,12 +20,12 @@ def recipe_schema() -> dict[str, Any]:
 
     It holds the structure only; what a recipe means is checked by :func:`~axletree.recipe.parse.parse_recipe`.
     """
-    return toml_schema(Recipe, "Axletree recipe", "What to build, and for what.")
+    return toml_schema(Recipe, "Axletree recipe", "What to build, and for which variants.")
 
 
 def data_schema() -> dict[str, Any]:
     """Schema of a recipe's data file."""
-    return toml_schema(DataTables, "Axletree data", "What is known of axis values.")
+    return toml_schema(DataTables, "Axletree data", "Properties of axis values.")
 
 
 def event_schema() -> dict[str, Any]:

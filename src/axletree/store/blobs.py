@@ -250,7 +250,7 @@ def set_aside(layout: Layout, digest: Digest) -> None:
 
 def lost_blobs(layout: Layout, digests: Sequence[Digest]) -> CorruptBlob:
     """The error for blobs that are missing or were set aside; not raised here."""
-    hint = "run the same command again: what made it will run again"
+    hint = "run the same command again: it rebuilds the missing content"
     problems: list[Problem] = []
     for digest in digests:
         kept = sorted(layout.quarantine.glob(f"{digest}.*"))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files: ulimit -n 65536")
 _HINTS |= {
-    errno.EIO: "the disk reports an error: see what the kernel says of it (dmesg)",
-    errno.EROFS: "the disk can only be read; after an error the kernel makes it so: see what it says (dmesg)",
+    errno.EIO: "the disk reports an error: see the kernel log (dmesg)",
+    errno.EROFS: "the disk is read-only, possibly because of an error: see the kernel log (dmesg)",
 }
 """Advice where rights are not what is wrong."""
 
@@ -54,19 +54,21 @@ def disk_errors(
 def _explain(layout: Layout, error: OSError, target: Path, needs: int | None) -> AxletreeError:
     reason = error.strerror or str(error)
     if error.errno in FULL:
-        room = "" if needs is None else f": needs {format_bytes(needs)}, free {format_bytes(_free(target))}"
+        room = "" if needs is None else f": needs {format_bytes(needs)}, has {format_bytes(_free(target))} free"
         message = f"no space left on {mount_point(target)}{room}"
         if target.is_relative_to(layout.root):
-            return StoreError(message, hint=f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`")
-        return HostError(message, hint="make room there or choose another folder")
+            return StoreError(
+                message, hint=f"set {STORE_VARIABLE} to a folder on a larger disk, or run `axletree store gc`"
+            )
+        return HostError(message, hint="free some space there, or choose another folder")
     hint = _HINTS.get(error.errno or 0)
     path = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(target)
     if Path(path).is_relative_to(layout.root):
         return StoreError(
             f"cannot use the store: {reason}: {path}",
-            hint=hint or f"make it yours and writable, or set {STORE_VARIABLE} to a folder that is",
+            hint=hint or f"make it your own and writable, or set {STORE_VARIABLE} to a folder that is",
         )
-    return HostError(f"{reason}: {path}", hint=hint or "check that it exists and who may read and write it")
+    return HostError(f"{reason}: {path}", hint=hint or "check that it exists, and its permissions")
 
 
 def mount_point(path: Path) -> Path:

@@ -112,7 +112,7 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
             if excluded(path):
                 continue
             if not is_safe_path(path):
-                found.problems.append(_refused(child, "its name cannot be kept on every system"))
+                found.problems.append(_refused(child, "its name is not allowed on every system"))
             elif child.is_dir(follow_symlinks=False):
                 folders.append((path + "/", child.path))
             elif child.is_file(follow_symlinks=False):
@@ -128,7 +128,7 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
 def _note_special(found: _Found, child: os.DirEntry[str], path: str) -> None:
     """A link becomes an entry; a socket, a pipe or a device becomes a problem."""
     if not child.is_symlink():
-        found.problems.append(_refused(child, "it is neither a file nor a folder nor a link"))
+        found.problems.append(_refused(child, "it is not a file, folder or link"))
         return
     target = os.readlink(child.path)  # noqa: PTH115 (a Path would drop the "./" of a target)
     if is_safe_link(target):

@@ -56,7 +56,7 @@ class Store(Layout, frozen=True):
         if not os.access(store.blobs, os.W_OK | os.X_OK):
             raise StoreError(
                 f"the store is not writable: {store.root}",
-                hint=f"make it yours and writable, or set {STORE_VARIABLE} to a folder that is",
+                hint=f"make it your own and writable, or set {STORE_VARIABLE} to a folder that is",
             )
         return store
 
@@ -149,8 +149,8 @@ def _refuse_unfit(root: Path) -> None:
     """
     if re.search(r"[\s:]", str(root)):
         raise StoreError(
-            f"a store cannot lie at {str(root)!r}: compilers and make take white space and colons for ends of a path",
-            hint=f"set {STORE_VARIABLE} to a folder without",
+            f"a store cannot be at {str(root)!r}: compilers and make split paths at white space and colons",
+            hint=f"set {STORE_VARIABLE} to a folder without them",
         )
 
 
@@ -168,8 +168,11 @@ def _read_format(store: Layout) -> bool:
             return False
     if text != str(STORE_FORMAT):
         raise StoreError(
-            f"the store {store.root} has format {text[:20]!r}, this version of axletree knows {STORE_FORMAT}",
-            hint=f"use the version of axletree that made it, or set {STORE_VARIABLE} to another folder",
+            (
+                f"the store {store.root} has format {text[:20]!r}, but this version of Axletree uses format "
+                f"{STORE_FORMAT}"
+            ),
+            hint=f"use the version of Axletree that created it, or set {STORE_VARIABLE} to another folder",
         )
     return True
 
@@ -183,6 +186,6 @@ def _refuse_foreign(store: Layout) -> None:
     foreign = sorted(path.name for path in store.root.iterdir() if path.name not in {"format", *FOLDERS})
     if foreign:
         raise StoreError(
-            f"{store.root} is not a store of axletree, and is not empty: it holds {', '.join(foreign[:3])}",
+            f"{store.root} is not an Axletree store, and is not empty: it contains {', '.join(foreign[:3])}",
             hint=f"set {STORE_VARIABLE} to a new folder",
         )

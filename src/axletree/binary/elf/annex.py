@@ -132,7 +132,7 @@ def plan_annex(
     if len(entries) >= slots:
         if image.machine == EM_MIPS:
             # DT_MIPS_RLD_MAP_REL counts from the place of its own entry.
-            raise refused(image.name, "has no unused entry in its dynamic section, which can't be moved on MIPS")
+            raise refused(image.name, "has no unused entry in its dynamic section, which cannot be moved on MIPS")
         size = slots * image.entry_size
         slots = len(entries) + SPARE_ENTRIES
         data = bytes(slots * image.entry_size)

@@ -117,7 +117,7 @@ def read_string(reader: Reader, dynamic: Dynamic, offset: int) -> str:
     strings = dynamic.strings
     end = strings.find(b"\0", offset, offset + _MAX_STRING)
     if offset >= len(strings) or end < 0:
-        raise reader.error(f"a name lies outside its string table, or is longer than {_MAX_STRING} bytes")
+        raise reader.error(f"a name is outside its string table, or longer than {_MAX_STRING} bytes")
     reader.spend(1 + (end - offset) // 64)
     return strings[offset:end].decode("utf-8", "backslashreplace")
 

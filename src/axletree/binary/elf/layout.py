@@ -138,7 +138,7 @@ class Image(NamedTuple):
         for load in self.loads:
             if load.vaddr <= address < load.vaddr + load.filesz:
                 return load.offset + address - load.vaddr
-        raise self.reader.error(f"nothing of the file is loaded at address {address:#x}, which a table of it names")
+        raise self.reader.error(f"a table refers to address {address:#x}, where no part of the file is loaded")
 
     def string(self, offset: int) -> bytes:
         """A string of the dynamic string table, without reading the rest of it.
@@ -148,7 +148,7 @@ class Image(NamedTuple):
         """
         table, size = self.first(DT_STRTAB), self.first(DT_STRSZ)
         if table is None or size is None or not 0 <= offset < size:
-            raise self.reader.error("a name lies outside its string table")
+            raise self.reader.error("a name is outside its string table")
         limit = min(MAX_STRING, size - offset)
         start = self.offset_of(table) + offset
         for length in (256, limit):
@@ -224,7 +224,7 @@ def _read_dynamic(
 ) -> tuple[tuple[tuple[int, int], ...], int, int]:
     segment = next((program for program in programs if program.type == PT_DYNAMIC), None)
     if segment is None:
-        raise refused(name, "has no dynamic section: no loader looks for its libraries")
+        raise refused(name, "has no dynamic section: the loader does not search libraries for it")
     form = "qQ" if wide else "iI"
     size = reader.structure(form).size
     slots = segment.filesz // size

@@ -113,7 +113,7 @@ def _misalignments(layout: Layout, size: int) -> Iterator[str]:
     for index, load in loads:
         where = f"LOAD segment {index}"
         if load.align > 1 and load.align & (load.align - 1):
-            yield f"{where}: its alignment {load.align:#x} is no power of two"
+            yield f"{where}: its alignment {load.align:#x} is not a power of two"
         elif load.align > 1 and (load.offset - load.vaddr) % load.align:
             place = f"offset {load.offset:#x} and address {load.vaddr:#x}"
             yield f"{where}: {place} differ modulo its alignment {load.align:#x}"
@@ -122,10 +122,10 @@ def _misalignments(layout: Layout, size: int) -> Iterator[str]:
         if load.filesz > load.memsz:
             yield f"{where}: it has more bytes in the file ({load.filesz:#x}) than in memory ({load.memsz:#x})"
         if load.offset + load.filesz > size:
-            yield f"{where}: it ends at {load.offset + load.filesz:#x}, beyond the end of the file ({size:#x})"
+            yield f"{where}: it ends at {load.offset + load.filesz:#x}, past the end of the file ({size:#x})"
     for (before, low), (index, high) in itertools.pairwise(loads):
         if high.vaddr < low.vaddr:
-            yield f"LOAD segment {index}: its address {high.vaddr:#x} lies before that of segment {before}"
+            yield f"LOAD segment {index}: its address {high.vaddr:#x} is below that of segment {before}"
         elif high.vaddr < low.vaddr + low.memsz:
             yield f"LOAD segment {index}: it overlaps segment {before} in memory"
     parts = sorted((load.offset, load.offset + load.filesz, index) for index, load in loads if load.filesz)

@@ -80,13 +80,13 @@ def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
     head_end = image.phoff + (len(image.programs) + (split and not unused)) * image.program_size
     blocks = evict(image, head_end, ()) if split and not unused else []
     if blocks is None:
-        return "there is no room for another program header"
+        return "it has no room for another program header"
     moved = _place(blocks, section.offset + size, load.vaddr - load.offset)
     last = moved[-1].offset + len(moved[-1].block.data) if moved else section.offset + size
     page = page_of(image)
     shift = (begin - last) // page * page
     if shift <= 0:
-        return f"less than a page of {page} bytes would go"
+        return f"it would save less than a page of {page} bytes"
     tables = tuple((block.offset, block.end, offset) for block, offset, _ in moved)
     new = Shrunk(image.reader.size - shift, section.file_end, shift, (), (), tables)
     first = load._replace(filesz=last - load.offset, memsz=last - load.offset)
@@ -107,9 +107,9 @@ def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
 def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     section = image.sections[index]
     if not image.wide or image.reader.order != "<":
-        yield "it is no 64-bit little-endian file"
+        yield "it is not a 64-bit little-endian file"
     if load.flags & PF_W or load.filesz != load.memsz:
-        yield "its segment can be written to"
+        yield "its segment is writable"
     if section.file_end > load.file_end or section.addr - load.vaddr != section.offset - load.offset:
         yield "the section and its segment contradict each other"
     tables = [(image.phoff, len(image.programs) * image.program_size)]
@@ -121,7 +121,7 @@ def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     ]
     tables += [(program.offset, program.filesz) for program in image.programs if program != load]
     if any(size and start < section.file_end and section.offset < start + size for start, size in tables):
-        yield "something else lies in the section"
+        yield "the section contains something else"
 
 
 def _begins(image: Image, low: int, high: int) -> Iterator[int]:

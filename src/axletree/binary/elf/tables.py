@@ -99,7 +99,7 @@ class Layout(NamedTuple):
         offset = self.find_offset(address)
         if offset is not None:
             return offset
-        raise reader.error(f"nothing of the file is loaded at address {address:#x}, which its dynamic section names")
+        raise reader.error(f"its dynamic section refers to address {address:#x}, where no part of the file is loaded")
 
 
 @lru_cache(maxsize=64)
@@ -136,7 +136,7 @@ class Reader:
         """
         self._steps -= steps
         if self._steps < 0:
-            raise self.error("its tables are longer than those of any real file")
+            raise self.error("its tables are larger than in any real file")
 
     @property
     def passing(self) -> bool:
@@ -164,7 +164,7 @@ class Reader:
             IntegrityError: they are not all there.
         """
         if offset < 0 or size < 0 or offset + size > self.size:
-            raise self.error(f"its {what} reaches beyond its end ({offset + size} of {self.size} bytes)")
+            raise self.error(f"its {what} extends past the end of the file ({offset + size} of {self.size} bytes)")
         return self.read(offset, size)
 
     def structure(self, fields: str) -> struct.Struct:
@@ -180,7 +180,7 @@ class Reader:
         """``count`` structures, each ``entry`` bytes after the one before."""
         form = self.structure(fields)
         if count and entry < form.size:
-            raise self.error(f"an entry of its {what} has {entry} bytes, less than the {form.size} needed")
+            raise self.error(f"an entry of its {what} has {entry} bytes, expected at least {form.size}")
         if entry * count > _MAX_TABLE:
             raise self.error(f"its {what} claims {count} entries")
         data = self.take(offset, entry * count, what)

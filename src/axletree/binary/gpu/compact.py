@@ -82,7 +82,7 @@ def plan_compaction(source: Source, code: Registered, kept: Mapping[int, Collect
             bundles.append(bundle)
             end = start + bundle.size
             if end > section.file_end:
-                return "its bundles can't be packed as well as they are"
+                return "its bundles cannot be compressed as well as they are now"
         shrunk = plan_shrink(code.image, code.number, end - section.offset)
     except IntegrityError as error:
         return error.problems[0].message

@@ -89,14 +89,14 @@ def read_bundle(offset: int, budget: Budget) -> Reading:
         data = yield Need(position, _ROW.size)
         start, size, length = _ROW.unpack(data) if len(data) == _ROW.size else (0, 0, 0)
         if not 0 < length <= _MAX_ID:
-            damaged = f"no line of an offload bundle's table at offset {position}"
+            damaged = f"not a line of an offload bundle's table at offset {position}"
             break
         name = (yield Need(position + _ROW.size, length)).decode("latin-1")
         if not budget.spend():
             damaged = TOO_MANY
             break
         if len(name) < length or not _ID.fullmatch(name):
-            damaged = f"no line of an offload bundle's table at offset {position}"
+            damaged = f"not a line of an offload bundle's table at offset {position}"
             break
         entries.append(Entry(offset + start, size, arch_of(name), "binary", "none", size, name))
         position += _ROW.size + length

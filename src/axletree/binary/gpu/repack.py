@@ -91,7 +91,7 @@ def repack_bundle(source: Source, container: Container, kept: Collection[int], f
     told = int.from_bytes(digest.digest()[:8], "little")
     sizes = (layout.size,) if version == 1 else (total, layout.size)
     if version < 3 and max(sizes) >> 32:
-        raise _damaged(container, "has more bytes than its version can tell")
+        raise _damaged(container, "has more bytes than its version can record")
     return form.pack(hip.PACKED_MAGIC, version, method, *sizes, told) + body
 
 
@@ -122,7 +122,7 @@ def _open(source: Source, container: Container, following: int) -> tuple[int, in
     version, method = struct.unpack("<2H", magic[4:8]) if len(magic) == 8 else (0, 0)
     form = _HEADS.get(version)
     if form is None or not magic.startswith(hip.PACKED_MAGIC):
-        raise _damaged(container, "is none of a known version")
+        raise _damaged(container, "has an unknown version")
     *_, unpacked, _ = form.unpack(source.read(container.offset, form.size))
     end = container.end if version > 1 else following
     if unpacked > _LARGEST:

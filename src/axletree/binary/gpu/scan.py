@@ -269,7 +269,7 @@ def _check(section: Section, containers: Sequence[Container], budget: Budget) ->
     for container in containers:
         damaged = _gap(position, container.offset, loose=loose)
         if damaged is None and container.end > end:
-            damaged = f"the container at offset {container.offset} reaches beyond its section"
+            damaged = f"the container at offset {container.offset} extends past its section"
         damaged = damaged or container.damaged
         if damaged is not None:
             break
@@ -284,7 +284,7 @@ def _check(section: Section, containers: Sequence[Container], budget: Budget) ->
 
 def _gap(position: int, following: int, *, loose: bool) -> str | None:
     if loose and following - position >= _PADDING:
-        return f"{following - position} bytes at offset {position} are no container"
+        return f"{following - position} bytes at offset {position} are not in any container"
     return None
 
 

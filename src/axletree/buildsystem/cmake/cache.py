@@ -143,15 +143,15 @@ def parse_cache(text: str, *, file: str) -> Cache:
 def _damage(problems: Sequence[Problem], *, is_cache: bool) -> Iterator[Problem]:
     """What to say of the lines that are wrong: another file would fill the screen with them."""
     if not is_cache:
-        first = msgspec.structs.replace(problems[0], message="no CMake cache: no line is an entry KEY:TYPE=VALUE")
-        yield msgspec.structs.replace(first, hint=f"name a {CACHE_FILE}, or the folder that CMake configured")
+        first = msgspec.structs.replace(problems[0], message="not a CMake cache: no line has the form KEY:TYPE=VALUE")
+        yield msgspec.structs.replace(first, hint=f"give a {CACHE_FILE}, or the folder that CMake configured")
         return
     yield from some_problems(problems, _TOLD, what="damaged line")
 
 
 def _malformed(kind: str | None, content: str, file: str, number: int) -> Problem:
     if kind is None:
-        what, hint = "no entry KEY:TYPE=VALUE", "the file is damaged: configure the tree anew"
+        what, hint = "not an entry of the form KEY:TYPE=VALUE", "the file is damaged: configure the build folder again"
     else:
         what, hint = f"unknown type {kind[:_SHOWN]!r}", f"types: {', '.join(sorted(_TYPES))}"
     return Problem(message=what, file=file, line=number, excerpt=content[:_SHOWN], hint=hint)
@@ -218,20 +218,20 @@ def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None)
 
 def _refusals(cache: Cache, name: str, change: Entry | None) -> Iterator[Problem]:
     if name != name.strip() or not name or any(mark in name for mark in '=\n\r"') or name.startswith("#"):
-        yield Problem(message=f"{name!r} is no name of a cache entry", key=name)
+        yield Problem(message=f"{name!r} is not a valid cache entry name", key=name)
         return
     if name in FIXED and (change is None or change.value != cache.get(name)):
         yield Problem(
-            message="can't be changed in a configured tree",
+            message="cannot be changed in a configured build folder",
             key=name,
-            hint="CMake would start from nothing: remove the build folder and configure it anew",
+            hint="CMake would start from scratch: remove the build folder and configure it again",
         )
     if change is None:
         return
     if "\n" in change.value or "\r" in change.value:
-        yield Problem(message="a value is one line", key=name, hint="lists are separated by ';'")
+        yield Problem(message="a value must be a single line", key=name, hint="separate list items with ';'")
     if change.type == "BOOL" and change.value.upper() not in _TRUE | _FALSE - {""} and not is_missing(change.value):
-        yield Problem(message=f"{change.value!r} is no BOOL", key=name, hint="ON or OFF")
+        yield Problem(message=f"{change.value!r} is not a valid BOOL", key=name, hint="use ON or OFF")
 
 
 def _lines_of(name: str, lines: list[str]) -> set[int]:

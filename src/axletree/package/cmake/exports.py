@@ -79,7 +79,7 @@ def adapt_exports(files: Mapping[str, str], tree: CMakeTree, *, beside: Iterable
             nobody defines. Names all, with their lines.
     """
     parsed = {path: parse_cmake(text, file=path) for path, text in sorted(files.items())}
-    others = [parse_cmake(text, file="CMake file of a sibling") for text in beside]
+    others = [parse_cmake(text, file="CMake file of a sibling tree") for text in beside]
     known = _Known(parsed, others)
     texts: dict[str, str] = {}
     problems: list[Problem] = []
@@ -201,7 +201,7 @@ class _Adapter:
             return None
         if name.startswith(("/", "-L/", "-I/")):
             hint = f'list it under private if users do not need it: "{name}"'
-            self.fault(argument, f"{target}: {key or 'a list'} names {name} of the build machine", hint)
+            self.fault(argument, f"{target}: {key or 'a list'} names {name} on the build machine", hint)
         elif linked and _TARGET.fullmatch(name) and not self.known.defines(name):
             hint = f'list it under private if users do not need it: "{name}"'
             self.fault(
@@ -221,8 +221,8 @@ class _Adapter:
         new = self.tree.moved.get(path, self.tree.folders.get(path))
         if new is None:
             gone = path in self.tree.dropped
-            what = f"names {path}, which drop leaves out" if gone else f"names {path}, which is not in the tree"
-            self.fault(argument, what, "drop what exports it as well, or keep the file" if gone else None)
+            what = f"names {path}, which `drop` removes" if gone else f"names {path}, which is not in the tree"
+            self.fault(argument, what, "also drop the file that exports it, or keep this one" if gone else None)
             return item
         relative = posixpath.relpath(f"/{new}", f"/{self.now}")
         return _PREFIX if relative == "." else f"{_PREFIX}/{relative}"

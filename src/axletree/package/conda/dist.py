@@ -160,9 +160,7 @@ def describe(metadata: Metadata) -> About:
 
 def _layout(target: Target, problems: list[Problem]) -> _Layout:
     if target.subdir.startswith("win-"):
-        message = (
-            "packages for Windows have another layout, with programs in place of scripts; that is not written here"
-        )
+        message = "packages for Windows are not supported: their layout differs, with programs instead of scripts"
         problems.append(Problem(key=target.subdir, message=message))
     if target.python is None:
         return _Layout("site-packages", "python-scripts", None, "3")
@@ -178,12 +176,14 @@ def _platform_problems(info: WheelInfo, target: Target) -> list[Problem]:
     """Whether tags fit the Python, and ``noarch`` has no machine code."""
     problems: list[Problem] = []
     if target.subdir == "noarch" and any(platform != "any" for platform in _platforms(info)):
-        message = f"a wheel of {info.tags[0]} holds machine code and can't be a package of the subdir noarch"
+        message = f"a wheel with tag {info.tags[0]} contains machine code and cannot become a package of subdir noarch"
         problems.append(Problem(key="subdir", message=message))
     interpreters = {(tag.interpreter, tag.abi) for text in info.tags for tag in parse_tag(text)}
     if not any(_runs(interpreter, abi, target.python) for interpreter, abi in interpreters):
         wanted = f"Python {target.python}" if target.python else "every Python"
-        problems.append(Problem(key="python", message=f"a wheel of {', '.join(info.tags[:3])} is not for {wanted}"))
+        problems.append(
+            Problem(key="python", message=f"a wheel with tag {', '.join(info.tags[:3])} is not for {wanted}")
+        )
     return problems
 
 
@@ -227,7 +227,9 @@ def _placed(
         elif scheme in roots:
             yield _file(member, f"{roots[scheme]}/{rest}".removeprefix("/"))
         else:
-            message = "has no place in a package for every Python" if scheme == "headers" else "no scheme of a wheel"
+            message = (
+                "cannot be in a package for every Python" if scheme == "headers" else "not an install scheme of a wheel"
+            )
             problems.append(Problem(key=member.path, message=message))
 
 
@@ -303,14 +305,16 @@ def _entry_points(members: Iterable[Member], folder: str, problems: list[Problem
     try:
         parser.read_string(b"".join(content_chunks(_file(found, found.path))).decode())
     except (configparser.Error, UnicodeDecodeError) as error:
-        problems.append(Problem(key=found.path, message=f"can't be read: {str(error).splitlines()[0]}"))
+        problems.append(Problem(key=found.path, message=f"cannot be read: {str(error).splitlines()[0]}"))
         return []
     points: list[str] = []
     for group in ("console_scripts", "gui_scripts"):
         for name, value in parser.items(group) if parser.has_section(group) else ():
             shown = value.partition("[")[0].strip()
             if re.fullmatch(r"[\w.]+\s*:\s*[\w.]+", shown) is None or "/" in name:
-                problems.append(Problem(key=found.path, message=f"{name} = {value[:80]!r} is no script to be made"))
+                problems.append(
+                    Problem(key=found.path, message=f"{name} = {value[:80]!r} is not a valid script entry point")
+                )
                 continue
             function = re.sub(r"\s", "", shown)
             points.append(f"{name.strip()} = {function}")

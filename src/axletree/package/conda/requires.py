@@ -77,7 +77,7 @@ def parse_names(data: bytes, *, file: str) -> Names:
     try:
         table = msgspec.convert(tomllib.loads(data.decode("utf-8")), _NamesFile)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no table of names: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a table of names: {error}")) from error
     return {name: (name,) for name in table.same} | table.names
 
 
@@ -116,7 +116,7 @@ def convert_requires(metadata: Metadata, target: Target, names: Names | None = N
             UndefinedEnvironmentName,
             ValueError,
         ) as error:
-            message = f"can't be said as a conda dependency: {error}"
+            message = f"cannot be expressed as a conda dependency: {error}"
             problems.append(Problem(file=f"{metadata.name} METADATA", key=text[:200], message=message))
             continue
         if kind == "always":
@@ -174,7 +174,7 @@ def platform_depends(platforms: Iterable[str], subdir: str) -> tuple[str, ...]:
         own = "osx" if tag.startswith("macosx") else "win" if tag.startswith("win") else "linux"
         fits = found and own == system and (found["machine"] in {wanted, "universal2"} or tag in {"win32", "linux"})
         if found is None or found["musl"] or not fits:
-            problems.append(Problem(key=tag, message=f"a wheel of this platform can't become a package of {subdir}"))
+            problems.append(Problem(key=tag, message=f"a wheel for this platform cannot become a package of {subdir}"))
             continue
         glibc = _OLD_GLIBC.get(found["old"] or "") or (found["glibc"] or "").replace("_", ".")
         floor = (
@@ -224,13 +224,13 @@ def _environment(target: Target, marker: str) -> dict[str, str]:
     missing = [name for name in names if name not in known and re.search(rf"\b{name}\b", marker)]
     if missing:
         where = "for any Python" if target.python is None else "for any platform"
-        raise ValueError(f"its marker asks for {', '.join(missing)}, but the package is {where}")
+        raise ValueError(f"its marker depends on {', '.join(missing)}, but the package is {where}")
     return known
 
 
 def _specs(requirement: Requirement, names: Names, guessed: list[str]) -> Iterator[str]:
     if requirement.url:
-        raise ValueError("it names a URL")
+        raise ValueError("it is a URL requirement")
     project = canonicalize_name(requirement.name)
     plain = project if project in names else re.sub(r"-cu\d+$", "", project)  # nvidia-cublas-cu12 and its like
     keys = [f"{plain}[{canonicalize_name(extra)}]" for extra in sorted(requirement.extras)]

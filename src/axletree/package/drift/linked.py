@@ -77,5 +77,5 @@ def _of_soname(soname: str, path: str, file: str, table: Table, gpus: tuple[str,
         spec=own or soname,
         range=found,
         gpus=gpus,
-        note="" if own is not None else "its SONAME tells no version",
+        note="" if own is not None else "its SONAME has no version",
     )

@@ -56,7 +56,7 @@ def fan_out(
         origin = Origin(
             column="wheel", role="requires", file=file, phase="run", gpus=whole.gpus, pythons=pythons, when=whole.when
         )
-        note = f"brought by {whole.text.split(';')[0]}"
+        note = f"provided by {whole.text.split(';')[0]}"
         parts = of_metadata(metadata, origin, table=table)
         asked = (part for part in parts if canonicalize_name(part.optional) in extras)
         brought += [msgspec.structs.replace(part, optional="", note=note) for part in asked]

@@ -92,7 +92,7 @@ def parse_table(data: bytes, *, file: str, conda: Names) -> Table:
             ]:
                 re.compile(pattern)
     except (ValueError, msgspec.ValidationError, re.error) as error:
-        raise IntegrityError(Problem(file=file, message=f"no table of dependencies: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a table of dependencies: {error}")) from error
     aliases: dict[str, str] = {}
     for name, dependency in table.dependencies.items():
         for alias in map(_plain, dependency.names):

@@ -97,7 +97,7 @@ def of_requirement(text: str, origin: Origin, *, table: Table, line: int | None 
 def _part(whole: Evidence, name: str, project: str) -> Evidence:
     """A part that a metapackage's extra brings, in the version that the metapackage decides."""
     return msgspec.structs.replace(
-        whole, dependency=name, spec="*", range=None, note=f"in the version that {project} {whole.spec} brings"
+        whole, dependency=name, spec="*", range=None, note=f"in the version that {project} {whole.spec} provides"
     )
 
 

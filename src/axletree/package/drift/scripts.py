@@ -135,6 +135,6 @@ def of_pin_file(text: str, *, file: str, table: Table) -> tuple[Evidence, ...]:
             spec=own or pinned,
             range=None if own is None else ranges.of_own(own),
             gpus=() if gpu is None else (gpu[1],),
-            note="" if own is not None else "a commit; it names no version",
+            note="" if own is not None else "a commit, which has no version",
         ),
     )

@@ -137,21 +137,21 @@ def _later_by(described: Described) -> str:
 
 def _trouble(module: Submodule, described: Described | None, table: Table, name: str) -> Iterator[str]:
     if not module.here:
-        yield "not checked out: only its commit is known"
+        yield "not checked out; only its commit is known"
     elif module.checked_out not in {None, module.commit}:
         yield f"another commit is checked out: {str(module.checked_out)[:_SHOWN]}"
     if module.here and not module.tags:
         yield "its clone has no tags" + (", it is shallow" if module.shallow else "")
     elif module.here and described is None:
-        yield "no tag leads to the commit" + (": the clone is shallow" if module.shallow else "")
+        yield "no tag is an ancestor of the commit" + (": the clone is shallow" if module.shallow else "")
     elif module.shallow:
         yield "its clone is shallow: there may be later tags"
     if described is not None and tag_version(described.tag) is None:
-        yield f"tag {described.tag} names no version"
+        yield f"tag {described.tag} is not a version"
     annotated = parse_describe(module.annotated)
     if annotated is not None and described is not None and annotated.tag != described.tag:
         status = f"{annotated.tag}, {_later_by(annotated)}"
-        yield f"`git submodule status` says {status}: it hides lightweight tags"
+        yield f"`git submodule status` says {status}, as it ignores lightweight tags"
     if module.url and _is_fork(module.url, name, table):
         yield f"a fork ({_repository(module.url)}): its tags may be its own"
 

@@ -130,7 +130,7 @@ def _judgements(
     inherits: bool,
 ) -> Iterator[Judgement]:
     if asked and not upstream:
-        yield Judgement(verdict="only in recipe", why=f"upstream does not speak of it; {_places(asked)}")
+        yield Judgement(verdict="only in recipe", why=f"upstream does not mention it; {_places(asked)}")
     elif asked and not any(_binds(one, other) for one in asked for other in upstream):
         yield _unbound(asked, upstream)
     for one in asked:
@@ -153,8 +153,8 @@ def _binds(one: Evidence, other: Evidence) -> bool:
 def _unbound(asked: Sequence[Evidence], upstream: Sequence[Evidence]) -> Judgement:
     mentions = [each for each in upstream if each.role == "mention"]
     if mentions:
-        return Judgement(verdict="same", why=f"upstream takes any version: {_places(mentions)}")
-    why = f"upstream speaks of it for other builds or purposes: {_places(upstream)}; the recipe: {_places(asked)}"
+        return Judgement(verdict="same", why=f"upstream accepts any version: {_places(mentions)}")
+    why = f"upstream mentions it for other builds or purposes: {_places(upstream)}; the recipe: {_places(asked)}"
     return Judgement(verdict="unknown", why=why)
 
 
@@ -165,7 +165,7 @@ def _against_upstream(one: Evidence, upstream: Sequence[Evidence]) -> Iterator[J
         first = others[0]
         if one.range is None or not known:
             note = f": {first.note}" if first.note else ""
-            yield Judgement(verdict="unknown", why=f"{_said(one)} can't be compared with {_said(first)}{note}")
+            yield Judgement(verdict="unknown", why=f"{_said(one)} cannot be compared with {_said(first)}{note}")
             continue
         union = _union(known)
         yield from _compare(one, one.range, known, union)
@@ -203,9 +203,7 @@ def _compare(
         named = _pinned(one)
         same = others[0].role == "pin" or (named is not None and named in map(_pinned, others))  # 12.0.61 in 12.0.61.*
         if not same:
-            yield Judgement(
-                verdict="recipe tighter", why=f"{_said(one)} leaves out some of {theirs}", optional=optional
-            )
+            yield Judgement(verdict="recipe tighter", why=f"{_said(one)} excludes part of {theirs}", optional=optional)
         else:
             yield Judgement(verdict="same", why=f"{_said(one)} is within {theirs}")
     elif relation == "disjoint":
@@ -237,7 +235,9 @@ def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Offer) ->
     newest, shown = offer.versions[-1]
     having = [(version, text) for version, text in offer.versions if version in one.range]
     if not having:
-        yield Judgement(verdict="conflict", why=f"{_said(one)}; {offer.file} has none such, its newest is {shown}")
+        yield Judgement(
+            verdict="conflict", why=f"{_said(one)}; {offer.file} has no such version, its newest is {shown}"
+        )
         return
     chosen, text = having[-1]
     if chosen < newest and (one.range & ranges.between(newest, None)).is_empty:
@@ -280,7 +280,7 @@ def _missing(
         if copies:
             yield Judgement(verdict="same", why=f"built from upstream's own copy: {_said(copies[0])}")
         else:
-            yield Judgement(verdict="unknown", why=f"nothing says that packages need it: {_places(upstream)}")
+            yield Judgement(verdict="unknown", why=f"no package is known to need it: {_places(upstream)}")
 
 
 def _union(evidence: Iterable[Evidence]) -> VersionRange:
@@ -334,8 +334,8 @@ def contradictions(evidence: Iterable[Evidence]) -> tuple[Finding, ...]:
                     rule="drift/contradiction",
                     severity="warning",
                     where=place(one),
-                    message=f"upstream says of {name} both {_said(one)} and {_said(other)}",
-                    fix="find out which one the build uses; the other may be stale",
+                    message=f"upstream gives two versions of {name}: {_said(one)} and {_said(other)}",
+                    fix="check which one the build uses; the other may be stale",
                     evidence=lines[:_MOST_PLACES],
                 )
             )

@@ -230,7 +230,7 @@ def _missing(closure: _Closure) -> Iterator[Problem]:
             file=files[0],
             key=soname,
             message="needs a library that is neither in the wheel nor on this machine",
-            hint="repair where the wheel was built, or name the library's folder with --library-path",
+            hint="repair the wheel where it was built, or add the library's folder with --library-path",
         )
 
 
@@ -242,9 +242,11 @@ def _too_large(grafts: Iterable[Graft], closure: _Closure, limit: int) -> Iterat
             yield Problem(
                 file=user,
                 key=library.soname,
-                message=f"would take in {library.origin}, {format_bytes(library.size)}, more than the limit of "
-                f"{format_bytes(limit)} for one library",
-                hint="require the distribution that brings it, or raise --max-graft",
+                message=(
+                    f"would copy in {library.origin}, {format_bytes(library.size)}, more than the limit of "
+                    f"{format_bytes(limit)} for one library"
+                ),
+                hint="require the distribution that provides it, or raise --max-graft",
             )
 
 
@@ -255,9 +257,11 @@ def _placeless(elfs: Mapping[str, ElfFacts], grafts: Mapping[str, Graft]) -> Ite
             yield Problem(
                 file=path,
                 key=wanted,
-                message="needs a library from the wheel, but scripts are installed outside of site-packages, in a "
-                "place that is not known yet",
-                hint="put the program into the package and start it through an entry point",
+                message=(
+                    "needs a library from the wheel, but scripts are installed outside site-packages, at a path that "
+                    "is not known yet"
+                ),
+                hint="move the program into the package and start it through an entry point",
             )
 
 

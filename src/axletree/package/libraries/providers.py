@@ -74,10 +74,10 @@ def parse_providers(data: bytes, *, file: str) -> tuple[Provider, ...]:
     try:
         table = tomllib.loads(data.decode("utf-8"))
         if table.keys() != {"provider"}:
-            raise IntegrityError(Problem(file=file, message="holds other keys than 'provider'"))
+            raise IntegrityError(Problem(file=file, message="contains keys other than 'provider'"))
         return msgspec.convert(table["provider"], tuple[Provider, ...])
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no list of providers: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a list of providers: {error}")) from error
 
 
 LIBRARY_PROVIDERS = shipped_list("providers-*.toml", parse_providers)

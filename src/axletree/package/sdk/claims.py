@@ -305,5 +305,5 @@ def _count(paths: Sequence[str]) -> str:
 
 _ORPHAN = "add a claim to a package, or a [[drop]] that says why"
 _TESTS = 'add a package of kind "tests" that claims component "test", or a [[drop]] that says why'
-_DISPUTE = "narrow one of the claims, with files or exclude"
-_CLASH = "keep it in one of the two, where the SDK was built"
+_DISPUTE = "narrow one of the claims with files or exclude"
+_CLASH = "keep it in only one of the two when the SDK is built"

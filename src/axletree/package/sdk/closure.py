@@ -148,11 +148,14 @@ def _problem(missing: Unreached, folder: Folder, beside: Sequence[Folder], other
     owner = next((each for each in others if missing.soname in _names(each)), None)
     if owner is not None:
         hint = f'add "{owner.package}" to requires of [[package]] "{folder.package}", or move the library'
-        message = f"needs {missing.soname}{more}, which only package {owner.package} has"
+        message = f"needs {missing.soname}{more}, which only package {owner.package} provides"
         return Problem(file=user, key=missing.soname, message=message, hint=hint)
     searched = ", ".join(dict.fromkeys([folder.name, *(each.name for each in beside)]))
-    message = f"needs {missing.soname}{more}, which no package has that is installed with it ({searched})"
+    message = f"needs {missing.soname}{more}, which no package installed with it provides ({searched})"
     if missing.lookalikes:
         message += f"; {missing.lookalikes[0]} has that SONAME under another name"
-    hint = f'add the files that bring it, or say under [system] who does: "{missing.soname}" = "package of the host"'
+    hint = (
+        f'add the files that provide it, or name its provider under [system]: "{missing.soname}" = "package of the '
+        'host"'
+    )
     return Problem(file=user, key=missing.soname, message=message, hint=hint)

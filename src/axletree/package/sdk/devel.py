@@ -72,7 +72,7 @@ class _Devel:
         folders = folders_of(self.found)
         self.check(folders)
         if self.problems:
-            raise IntegrityError(*self.problems, hint="change the claims, or [[drop]] what is not wanted")
+            raise IntegrityError(*self.problems, hint="change the claims, or [[drop]] the files you do not want")
         empty = {folder: DevelItem(path=folder, kind="folder") for folder in folders}
         return tuple(item for _, item in sorted({**empty, **self.found}.items()))
 
@@ -85,11 +85,11 @@ class _Devel:
     def add(self, item: DevelItem) -> None:
         if item.path in RESERVED:
             self.problems.append(
-                Problem(file=item.path, message="is a name that the devel package has at its root itself")
+                Problem(file=item.path, message="is the name of a file that the devel package itself has at its root")
             )
         other = self.found.setdefault(item.path, item)
         if other != item:
-            self.problems.append(Problem(file=item.path, message="is wanted twice in the devel package"))
+            self.problems.append(Problem(file=item.path, message="occurs twice in the devel package"))
 
     def add_own(self, entry: Entry) -> None:
         """A file or folder that only the devel package has."""
@@ -120,7 +120,7 @@ class _Devel:
         """Whether all members can be where they are, and all links lead to members."""
         for path in sorted(folders & self.found.keys()):
             if self.found[path].kind != "folder":
-                self.problems.append(Problem(file=path, message="is a file or link, and a folder of others"))
+                self.problems.append(Problem(file=path, message="is both a file or link and a folder"))
         links = {item.path: item.link for item in self.inside}
         reached = SdkTree(
             Entry(
@@ -135,7 +135,7 @@ class _Devel:
         )
         for path, target in links.items():
             if reached.real(path) is None:
-                message = f"is a link to {target}, which is dropped, or in no package that this one mirrors"
+                message = f"is a link to {target}, which is dropped, or not in any package that this one mirrors"
                 self.problems.append(Problem(file=path, message=message))
 
 

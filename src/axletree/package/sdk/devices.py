@@ -106,10 +106,10 @@ def split_devices(
             )
         )
     if problems:
-        hint = "files of one path make no package for a family: ask for none of these GPUs, or drop the file"
+        hint = "a package for a family cannot contain two files with one path: leave out these GPUs, or drop the file"
         raise IntegrityError(*problems, hint=hint)
     told = some_of(sorted(strangers), _SHOWN)
-    notes = (f"{told}: for GPUs that get no package, so it is in {package.dist}",) if strangers else ()
+    notes = (f"{told}: for GPUs without a package of their own, so it is in {package.dist}",) if strangers else ()
     return Split(neutral=neutral, devices=tuple(each for each in devices if each.items), notes=notes)
 
 

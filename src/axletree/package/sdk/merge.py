@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from axletree.package.sdk.entries import Entry
 
 _SHOWN = 3
-_HINT = "leave one of the two inputs out"
+_HINT = "remove one of the two inputs"
 
 
 def merge_entries(
@@ -55,7 +55,7 @@ def merge_entries(
     if problems:
         raise IntegrityError(*some_problems(problems), hint=_HINT)
     for (one, other), twice in sorted(merging.twice.items()):
-        note(f"{one} and {other} both bring {some_of(sorted(twice), _SHOWN)}, with the same content: taken once")
+        note(f"{one} and {other} both contain {some_of(sorted(twice), _SHOWN)}, with the same content: used once")
     return tuple(
         entry for path in paths if path not in above for entry in sorted(found[path], key=lambda entry: entry.target)
     )
@@ -82,7 +82,7 @@ class _Merging:
             if entry.target == GENERIC:
                 there[:] = [msgspec.structs.replace(first, target=GENERIC)]
         else:
-            message = f"is brought by {origin(first)} and by {origin(entry)}, with different content"
+            message = f"is in both {origin(first)} and {origin(entry)}, with different content"
             self.problems.append(Problem(file=entry.path, message=message))
 
     def unite(self) -> None:
@@ -130,7 +130,7 @@ def origin(entry: Entry) -> str:
 def path_fault(path: str, link: str = "") -> str | None:
     """What is wrong with a path below a prefix, or with what a link there says; ``None`` where nothing is."""
     if not is_safe_path(path):
-        return "has a name that no package can hold, or that leads out of the tree"
+        return "has a name that packages cannot contain, or that leads out of the tree"
     return "is a link that leads out of the tree" if link and leaves_tree(path, link) else None
 
 

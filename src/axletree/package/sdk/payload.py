@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from axletree.package.sdk.links import SdkTree
 
 
-_DANGLING = "a link that leads nowhere is broken for users: add what it leads to, or a [[drop]] that names it"
+_DANGLING = "the link would be broken for users: add its target, or add a [[drop]] for it"
 _TWICE = "keep one of the two: exclude the other from the claim, or name it in a [[drop]]"
 RESERVED = frozenset({"__init__.py", FILE})
 """What is at the root of a platform folder, and of the expanded devel package, beside the SDK's files."""
@@ -159,11 +159,11 @@ class _Folder:
         for entry in sorted(entries, key=lambda entry: entry.path):
             for item in self.items(entry):
                 if item.path in RESERVED:
-                    message = "is a name that the package has at its root itself"
+                    message = "is the name of a file that the package itself has at its root"
                     self.problems.append(Problem(file=item.path, key=item.entry.artifact, message=message, hint=_TWICE))
                 other = items.setdefault(item.path, item)
                 if other is not item:
-                    message = f"{other.entry.path} and {item.entry.path} both want to be {item.path}"
+                    message = f"{other.entry.path} and {item.entry.path} would both become {item.path}"
                     self.problems.append(Problem(file=self.package, message=message, hint=_TWICE))
         return Payload(items=tuple(items[path] for path in sorted(items)), notes=tuple(self.notes))
 
@@ -195,4 +195,6 @@ class _Folder:
             way = relative(f"{folder}/{place}", beside=f"{self.folder}/{entry.path}")
             yield Item(path=entry.path, entry=target, role="launcher", launches=way)
         else:
-            self.notes.append(f"{entry.path} leads to a program that only the devel package has: it is only there")
+            self.notes.append(
+                f"{entry.path} links to a program that is only in the devel package, so the link is only there too"
+            )

@@ -107,13 +107,13 @@ def _target(path: str, rule: Rule) -> str:
 def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[Rule | None]) -> Iterator[Problem]:
     orphans = [path for path, number in zip(paths, taken, strict=True) if number is None]
     if orphans:
-        hint = "add a rule that takes them, for a package or with drop"
+        hint = "add a rule for them, for a package or with drop"
         count = f"{len(orphans)} files are" if len(orphans) > 1 else "a file is"
-        yield Problem(message=f"{count} taken by no rule: {some_of(orphans)}", hint=hint)
+        yield Problem(message=f"{count} not matched by any rule: {some_of(orphans)}", hint=hint)
     used = set(taken)
     for number, rule in enumerate(active):
         if rule is not None and rule.required and number not in used:
-            yield Problem(key=f"rule[{number}]", message=f"is required, but takes no file: {describe_rule(rule)}")
+            yield Problem(key=f"rule[{number}]", message=f"is required, but matches no file: {describe_rule(rule)}")
 
 
 def _clashes(places: Iterable[Place]) -> Iterator[Problem]:
@@ -123,7 +123,7 @@ def _clashes(places: Iterable[Place]) -> Iterator[Problem]:
     for path, _, _, target in places:
         if targets.setdefault(target, path) != path:
             twice[target] += 1
-    yield from (Problem(key=target, message="is the place of more than one file") for target in twice)
+    yield from (Problem(key=target, message="is the destination of more than one file") for target in twice)
     folders: set[str] = set()
     for target in targets:
         folder = target.rpartition("/")[0]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from axletree.package.split.rules import SplitRules, TextEdit
     from axletree.package.split.source import SplitSource
 
-_HINT = "the file is not the one that these rules were made for: look at what it does now, and adapt them"
+_HINT = "the file changed since these rules were written: check what it does now, and adapt them"
 
 
 class Changed(NamedTuple):
@@ -50,7 +50,7 @@ def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) 
         for problem in _edit(source, number, edit, texts, owners)
     ]
     if rules.check is not None and owners.get(rules.check.file) != rules.name:
-        message = f"is where the check at import goes, but no file of {rules.name}"
+        message = f"is where the import check goes, but it is not a file of {rules.name}"
         problems.append(Problem(key=rules.check.file, message=message))
     if problems:
         raise IntegrityError(*problems)
@@ -74,13 +74,13 @@ def _edit(
     """Apply one edit to the texts read so far."""
     key = f"edit[{number}]"
     if edit.file not in owners:
-        yield Problem(file=edit.file, key=key, message="there is no such file to edit", hint=_HINT)
+        yield Problem(file=edit.file, key=key, message="the file to edit does not exist", hint=_HINT)
         return
     if edit.file not in texts:
         texts[edit.file] = _text(source, edit.file)
     count = texts[edit.file].count(edit.find)
     if count != edit.count:
-        message = f"its text is there {'once' if count == 1 else f'{count} times'}, not {edit.count}"
+        message = f"its text occurs {'once' if count == 1 else f'{count} times'}, not {edit.count}"
         yield Problem(file=edit.file, key=key, message=message, excerpt=edit.find.strip()[:120], hint=_HINT)
     texts[edit.file] = texts[edit.file].replace(edit.find, edit.replace)
 
@@ -89,7 +89,7 @@ def _text(source: SplitSource, path: str) -> str:
     try:
         return source.read(path).decode()
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=path, message=f"is no UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=path, message=f"is not UTF-8 text: {error.reason}")) from error
 
 
 def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> Iterator[tuple[str, Changed]]:

@@ -30,14 +30,16 @@ Name = Annotated[
     str,
     Meta(
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
-        extra={"expects": "a normalised name: small letters, digits and '-', a letter or digit at both ends"},
+        extra={"expects": "a normalized name: lowercase letters, digits and '-', with a letter or digit at both ends"},
     ),
 ]
 Label = Annotated[
     str,
     Meta(
         pattern=r"^[a-z][a-z0-9]*(\.(0|[1-9][0-9]*|[a-z][a-z0-9]*))*$",
-        extra={"expects": "a local version label such as split.1: parts with '.' between them, numbers without zeros"},
+        extra={
+            "expects": "a local version label such as split.1: parts separated by '.', numbers without leading zeros"
+        },
     ),
 ]
 Globs = tuple[str, ...]
@@ -167,13 +169,13 @@ def _package_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, package in enumerate(rules.package):
         path: Path = ("package", number)
         if canonicalize_name(package.name) != package.name:
-            yield Fault(path=(*path, "name"), message=f"{package.name!r} is not normalised")
+            yield Fault(path=(*path, "name"), message=f"{package.name!r} is not normalized")
         if package.name in names[:number]:
-            yield Fault(path=(*path, "name"), message=f"a second package {package.name!r}")
+            yield Fault(path=(*path, "name"), message=f"duplicate package {package.name!r}")
         if package.name == rules.name and (package.meta or package.independent):
-            yield Fault(path=path, message="keeps the original's files and tags: neither meta nor independent")
+            yield Fault(path=path, message="keeps the original's files and tags, so it cannot be meta or independent")
         if package.meta and (package.requires or package.takes):
-            yield Fault(path=path, message="a meta package requires all others, and nothing else")
+            yield Fault(path=path, message="a meta package requires all other packages and nothing else")
         for place, name in enumerate(package.requires):
             if name == package.name:
                 yield Fault(path=(*path, "requires", place), message="requires itself")
@@ -181,7 +183,7 @@ def _package_faults(rules: SplitRules) -> Iterator[Fault]:
                 yield from _known(name, names, (*path, "requires", place))
         for place, text in enumerate(package.takes):
             if not _TAKES.fullmatch(text):
-                message = f"{text!r} is no requirement to look for"
+                message = f"{text!r} is not a valid requirement pattern"
                 yield Fault(path=(*path, "takes", place), message=message, hint="write NAME, NAME-* or NAME[extra,...]")
 
 
@@ -190,21 +192,21 @@ def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, rule in enumerate(rules.rule):
         path: Path = ("rule", number)
         if (rule.to is None) == (rule.drop is None):
-            yield Fault(path=path, message="needs either to or drop", hint='to = "PACKAGE", or drop = "REASON"')
+            yield Fault(path=path, message="needs either `to` or `drop`", hint='to = "PACKAGE", or drop = "REASON"')
         if rule.to is not None:
             yield from _known(rule.to, names, (*path, "to"))
         if not (rule.files or rule.modules or rule.soname):
             yield Fault(path=path, message="takes nothing", hint="give files, modules or soname")
         for place, module in enumerate(rule.modules):
             if not _MODULE.fullmatch(module):
-                yield Fault(path=(*path, "modules", place), message=f"{module!r} is no name of a Python module")
+                yield Fault(path=(*path, "modules", place), message=f"{module!r} is not a valid Python module name")
         yield from glob_faults(rule.files, (*path, "files"))
         yield from glob_faults(rule.exclude, (*path, "exclude"))
         yield from _when_faults(rule, path)
         for folder, target in rule.place.items():
             if not (is_safe_path(folder) and is_safe_path(target)):
-                hint = 'write both without slashes at their ends: "torch/lib" = "libtorch/lib"'
-                yield Fault(path=(*path, "place", folder), message="no relative folder", hint=hint)
+                hint = 'write both without leading or trailing slashes: "torch/lib" = "libtorch/lib"'
+                yield Fault(path=(*path, "place", folder), message="not a relative folder", hint=hint)
 
 
 def _when_faults(table: Rule | TextEdit, path: Path) -> Iterator[Fault]:
@@ -219,11 +221,11 @@ def _edit_faults(rules: SplitRules) -> Iterator[Fault]:
         if not edit.find:
             yield Fault(path=("edit", number, "find"), message="is empty")
         if not is_safe_path(edit.file):
-            yield Fault(path=("edit", number, "file"), message="no relative path")
+            yield Fault(path=("edit", number, "file"), message="not a relative path")
     if rules.check is not None:
         for key, value in (("file", rules.check.file), ("markers", rules.check.markers)):
             if not is_safe_path(value):
-                yield Fault(path=("check", key), message="no relative path")
+                yield Fault(path=("check", key), message="not a relative path")
 
 
 def _opens_faults(rules: SplitRules) -> Iterator[Fault]:
@@ -232,11 +234,11 @@ def _opens_faults(rules: SplitRules) -> Iterator[Fault]:
             yield Fault(path=("opens", user), message="is neither the name nor the relative path of a file")
         for place, name in enumerate(names):
             if not name or "/" in name:
-                hint = "write the name that is given to dlopen; what is opened by path needs no search path"
-                yield Fault(path=("opens", user, place), message=f"{name!r} is no name of a library", hint=hint)
+                hint = "write the name passed to dlopen; a library opened by path needs no search path"
+                yield Fault(path=("opens", user, place), message=f"{name!r} is not a library name", hint=hint)
 
 
 def _known(name: str, names: Iterable[str], path: Path) -> Iterator[Fault]:
     if name not in names:
         hint = suggestion(name, names, "packages of this file")
-        yield Fault(path=path, message=f"there is no package {name!r} that can hold files", hint=hint)
+        yield Fault(path=path, message=f"no package called {name!r} can contain files", hint=hint)

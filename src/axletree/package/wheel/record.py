@@ -88,9 +88,11 @@ def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...
                 entries.append(RecordEntry(path=row[0], hash=row[1], size=size))
             elif row:
                 line = ",".join(row)[:100]
-                problems.append(Problem(file=file, line=number, message="no line of path, hash and size", excerpt=line))
+                problems.append(
+                    Problem(file=file, line=number, message="not a line with path, hash and size", excerpt=line)
+                )
     except (UnicodeDecodeError, csv.Error) as error:
-        raise IntegrityError(Problem(file=file, message=f"no CSV in UTF-8: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not UTF-8 CSV: {error}")) from error
     if problems:
         raise IntegrityError(*problems[:20])
     return tuple(entries)
@@ -168,7 +170,7 @@ def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
         if not found:
             yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed with {algorithm} only")
         elif entry.hash == f"sha256={content.sha256}":
-            detail = "is listed with its hash in hexadecimal, where base64 must stand"
+            detail = "is listed with a hexadecimal hash, but base64 is required"
             yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
         elif entry.hash.rstrip("=") != found:
             detail = f"has {found}, but {entry.hash[:120]} is listed"
@@ -186,7 +188,7 @@ def _hash_trouble(entry: RecordEntry, algorithm: str) -> str:
         return "is listed without a hash"
     if algorithm in FORBIDDEN_HASHES:
         return f"is listed with {algorithm}, which wheels must not use"
-    return f"is listed with {algorithm[:40]!r}, which is no hash that wheels use"
+    return f"is listed with {algorithm[:40]!r}, which is not a supported hash"
 
 
 def content_of(data: bytes) -> Content:

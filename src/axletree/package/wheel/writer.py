@@ -205,14 +205,16 @@ def _check(members: Sequence[Member], folder: str) -> None:
     ):
         problems += _path_problems(paths, reserved)
     problems += (
-        Problem(key=member.path, message="comes in chunks and needs a size")
+        Problem(key=member.path, message="is given in chunks, so it needs a size")
         for member in members
         if member.size is None and not isinstance(member.data, bytes | Packed)
     )
     both = "is both a file and a folder in the wheel"
     problems += (Problem(key=path, message=both) for path in paths_above_others(seen))
     others = {top for path in seen if (top := path.partition("/")[0]).endswith(".dist-info")} - {folder}
-    problems += (Problem(key=top, message=f"is a second metadata folder beside {folder}") for top in sorted(others))
+    problems += (
+        Problem(key=top, message=f"is a second metadata folder in addition to {folder}") for top in sorted(others)
+    )
     if problems:
         raise IntegrityError(*dict.fromkeys(problems))
 
@@ -221,12 +223,12 @@ def _path_problems(paths: Iterable[str], reserved: set[str]) -> Iterator[Problem
     seen: set[str] = set()
     for path in paths:
         if not is_safe_path(path) or len(path.encode()) > _MAX_PATH:
-            yield Problem(key=path[:200], message="no path for a member of a wheel")
+            yield Problem(key=path[:200], message="not a valid path in a wheel")
         if path in seen:
-            yield Problem(key=path, message="is in the wheel twice")
+            yield Problem(key=path, message="occurs twice in the wheel")
         seen.add(path)
         if path in reserved:
-            yield Problem(key=path, message="only the writer makes RECORD, and nobody signs it")
+            yield Problem(key=path, message="only the writer creates RECORD, and signatures are not supported")
 
 
 def _items(members: Iterable[Member]) -> Iterator[_Piece | _Copy]:
@@ -385,7 +387,7 @@ class _Archive:
     @staticmethod
     def _check_size(piece: _Piece, written: Written) -> None:
         if piece.digest.size != written.size:
-            message = f"was announced with {written.size} bytes, but has {piece.digest.size}"
+            message = f"was declared with {written.size} bytes, but has {piece.digest.size}"
             raise IntegrityError(Problem(key=written.path, message=message))
 
     def _append(self, data: bytes | memoryview) -> None:
