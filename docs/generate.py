@@ -24,9 +24,9 @@ from axletree.app.rules import RULES
 from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.kind import Stage
 from axletree.check.document import render_rules
-from axletree.cli.main import COMMANDS
+from axletree.cli.main import COMMANDS, cli
 from axletree.core import events
-from axletree.core.findings import Finding
+from axletree.core.findings import Finding, LogLine
 from axletree.core.globs import EXAMPLES
 from axletree.core.records import Metrics
 from axletree.host.shipped_data import read_shipped
@@ -215,10 +215,13 @@ def command_parts(name: str, command: click.Command, level: int) -> Iterator[str
 
 def cli_page() -> str:
     """Every command with its options."""
+    shared = (each for each in cli.params if isinstance(each, click.Option) and each.name != "version")
     parts = [
         "# Command line",
         NOTE,
-        "Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks a thing.",
+        "Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks a thing. "
+        "These options stand before the command: `axletree --quiet build ...`; see [output](output.md).",
+        table(("option", "default", "meaning"), map(option_row, shared)),
     ]
     for name, (module, _) in sorted(COMMANDS.items()):
         if importlib.util.find_spec(f"axletree.cli.{module}") is not None:
@@ -252,7 +255,7 @@ def events_page() -> str:
         f"This is version {events.EVENT_SCHEMA} of the schema. Within a version fields may be added, never renamed. "
         "[events.schema.json](events.schema.json) is the JSON schema of a line (`axletree schema events` prints it).",
     ]
-    shown = (*get_args(events.Event), events.StagePlanned, Metrics, Finding)
+    shown = (*get_args(events.Event), events.StagePlanned, Metrics, Finding, LogLine)
     _, components = msgspec.json.schema_components(shown)
     for structure in shown:
         docs = field_docs(structure)

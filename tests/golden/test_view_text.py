@@ -35,7 +35,6 @@ def plain(run: Iterable[Event]) -> list[str]:
     with PlainView(lines.append) as view:
         for event in run:
             view.handle(event, 0.0)
-            view.tick(0.0)
     return lines
 
 

@@ -278,3 +278,9 @@ def test_the_official_cuda_build_of_torch_has_nothing_wrong() -> None:
     assert owners["libcuda.so.1"] == ("driver", "NVIDIA driver")
     assert owners["libgomp.so.1"] == ("wheel", "torch/lib/libgomp.so.1")
     assert not {"nobody", "undeclared", "optional", "sibling"} & {need.owner for need in report.needs}
+
+
+def test_it_says_which_file_it_is_at(wheel: Path) -> None:
+    said: list[str] = []
+    for number, _ in enumerate(audit_paths([wheel, wheel.parent], at_work=said.append), 1):
+        assert said == [wheel.name] * number

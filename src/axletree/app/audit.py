@@ -24,7 +24,7 @@ from axletree.package.wheel.tree import scan_tree
 from axletree.registry import driver_libraries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from axletree.package.libraries.torch_symbols import TorchExports
 
@@ -50,12 +50,15 @@ class AuditedFiles(msgspec.Struct, frozen=True):
     files: tuple[AuditReport, ...]
 
 
-def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iterator[AuditReport]:
+def audit_paths(
+    paths: Iterable[Path], promises: Promises | None = None, *, at_work: Callable[[str], None] = lambda _: None
+) -> Iterator[AuditReport]:
     """Audit wheels and conda packages, each in one pass and without unpacking it, and unpacked trees.
 
     Args:
         paths: wheels, conda packages; folders that hold some, all of which are audited; folders that hold machine code.
         promises: what wheels and trees are held to beside their tags.
+        at_work: told what is audited next.
 
     An archive that is damaged or unsafe is not opened; its report says so, as a finding that names the member at fault.
 
@@ -69,6 +72,7 @@ def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iter
     for path in paths:
         archives = sorted([*path.glob("*.whl"), *path.glob("*.conda")]) if path.is_dir() else [path]
         for archive in archives:
+            at_work(archive.name)
             yield _audit_archive(archive, promises, torch)
         if not archives:
             yield _audit_folder(path, promises)

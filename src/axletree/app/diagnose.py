@@ -15,7 +15,7 @@ from axletree.host.shipped_data import read_shipped
 from axletree.report.diagnosis import DiagnosedLogs, LogReport
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from axletree.check.diagnosis.engine import Diagnosis
@@ -24,13 +24,20 @@ if TYPE_CHECKING:
 _EMPTY = "tools print errors to the other stream: `BUILD 2>&1 | axletree diagnose -`"
 
 
-def diagnose_logs(paths: Sequence[Path], *, stdin: IO[bytes], facts: HostFacts | None = None) -> DiagnosedLogs:
+def diagnose_logs(
+    paths: Sequence[Path],
+    *,
+    stdin: IO[bytes],
+    facts: HostFacts | None = None,
+    at_work: Callable[[str], None] = lambda _: None,
+) -> DiagnosedLogs:
     """Read logs, each once, in memory that does not grow with them.
 
     Args:
         paths: Files; ``-`` is the standard input.
         stdin: The standard input.
         facts: Of the host that they come from. Nothing of this one is looked at: a log often comes from another.
+        at_work: Told which log is read next.
 
     Raises:
         HostError: the table of what goes together can't be read.
@@ -40,6 +47,7 @@ def diagnose_logs(paths: Sequence[Path], *, stdin: IO[bytes], facts: HostFacts |
     problems = []
     for path in paths:
         name = str(path)
+        at_work("standard input" if name == "-" else name)
         try:
             if name == "-":
                 diagnosis = engine().diagnose(read_chunks(stdin), name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app.audit import AuditedFiles, Promises, audit_paths
+from axletree.cli.notes import at_work, print_line
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import UsageError
 from axletree.package.libraries.policy import parse_glibc
@@ -66,9 +67,9 @@ def command(
         hashes="all" if hashes else "small",
     )
     reports: list[AuditReport] = []
-    for report in audit_paths(paths, promises):
+    for report in audit_paths(paths, promises, at_work=at_work):
         if not wants_json():  # as soon as it is there: an audit of many wheels takes its time
-            click.echo("\n".join([*([""] if reports else []), *render_audit(report, click.style)]))
+            print_line("\n".join([*([""] if reports else []), *render_audit(report, click.style)]))
         reports.append(report)
     return Reported(AuditedFiles(tuple(reports)), lambda: (), int(any(report.failed for report in reports)))
 

@@ -16,7 +16,7 @@ from axletree.app.planning import SOURCE_VARIABLE
 from axletree.app.publish import OUT
 from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
 from axletree.cli.ledger import build_command
-from axletree.cli.notes import say_aside
+from axletree.cli.notes import at_work, hush, is_quiet, print_line, say_aside
 from axletree.core.units import plural
 from axletree.host.machine import memory
 from axletree.recipe.axes import exactly
@@ -24,7 +24,7 @@ from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
 from axletree.view.ledger import remaining_lines
-from axletree.view.plain import PlainView
+from axletree.view.plain import PlainView, running_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -142,17 +142,16 @@ def _with_options(
 
 def _view(*, as_json: bool) -> tuple[EventView, Callable[[], None]]:
     """The view, and what tells it that time has passed."""
-    view: EventView
-    kind = choose_view(os.environ, is_terminal=sys.stdout.isatty(), json=as_json)
-    if kind == "live":
+    color = click.get_current_context().color
+    kind = choose_view(os.environ, is_terminal=sys.stdout.isatty(), json=as_json, color=color)
+    if kind == "live" and not is_quiet():
         return _live_view()
     if kind == "json":
         from axletree.view.jsonl import JsonView  # noqa: PLC0415
 
-        view = JsonView(click.echo)
-    else:
-        view = PlainView(click.echo, click.style)
-    return view, lambda: view.tick(time.time())
+        return JsonView(print_line), lambda: None
+    view = PlainView((lambda _: None) if is_quiet() else print_line, click.style)
+    return view, lambda: at_work(running_text(view.state))
 
 
 def _live_view() -> tuple[EventView, Callable[[], None]]:
@@ -160,7 +159,8 @@ def _live_view() -> tuple[EventView, Callable[[], None]]:
 
     from axletree.view.live import LiveView, Machine  # noqa: PLC0415
 
-    view = LiveView(Console(highlight=False))
+    hush()
+    view = LiveView(Console(highlight=False, no_color=False))
 
     def tick() -> None:
         used, total = memory()

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from axletree.app.dev import dev, rebuild
+from axletree.cli.notes import say_aside
 from axletree.core.errors import UsageError
 from axletree.core.units import format_duration, plural
 from axletree.store.layout import default_root
@@ -48,7 +49,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Make or rebuild; exit 0 when the tree is up to date, else as what failed."""
-    view = PlainView(lambda line: click.echo(line, err=True))
+    view = PlainView(say_aside)
     store = Store.open(default_root(os.environ))
 
     def emit(event: Event) -> None:
@@ -91,7 +92,7 @@ class _Steps:
             return
         self._last = step
         text = message if done is None else f"[{done}/{total}] {message}"
-        click.echo(printable(text.partition("\n")[0]), err=True)
+        say_aside(text.partition("\n")[0])
 
 
 def _lines(done: Developed) -> Iterator[str]:

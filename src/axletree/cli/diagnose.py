@@ -10,6 +10,7 @@ import click
 
 from axletree.app.diagnose import diagnose_logs
 from axletree.app.facts import read_facts
+from axletree.cli.notes import at_work
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.report.diagnosis import DiagnosedLogs
 from axletree.view.diagnosis import diagnosis_text
@@ -32,6 +33,6 @@ def command(logs: tuple[Path, ...], *, facts: Path | None) -> Reported:
     input. Exit code 1: something failed.
     """
     host = None if facts is None else read_facts(facts)
-    report = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host)
+    report = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host, at_work=at_work)
     width = shutil.get_terminal_size().columns
     return Reported(report, lambda: diagnosis_text(report.logs, width=width, style=click.style), int(report.failed))

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from axletree.app.lock import LockedFile, Surroundings, lock_recipe
+from axletree.cli.notes import say_aside
 from axletree.core.units import format_bytes, plural
 from axletree.host.indexes import Layer
 from axletree.store.layout import Layout, default_root
@@ -47,7 +48,7 @@ def command(
         skip=skip,
         upgrade=upgrade,
         given=Layer(index_url=index_url, find_links=find_links),
-        note=lambda text: click.echo(text, err=True),
+        note=say_aside,
     )
     if as_json:
         click.echo(msgspec.json.encode({"schema": JSON_SCHEMA, "files": files}))

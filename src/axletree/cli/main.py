@@ -19,7 +19,7 @@ from axletree import __version__
 from axletree.core.errors import AxletreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code."),
@@ -62,6 +62,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command -> module in ``axletree.cli``, one-line help."""
 
+_COLOR, _WORDS = "axletree.color", "axletree.words"
+_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
+_WITHOUT_NOTES = frozenset({"run-stage", "shell"})
+"""Commands that are somebody else's terminal, or that fork."""
 _READER_GONE = 128 + 13  # SIGPIPE
 _REFUSALS = frozenset(
     {errno.EACCES, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENAMETOOLONG, errno.ENOSPC, errno.EPERM, errno.EROFS}
@@ -74,6 +78,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command. Where the reader of its output is gone it ends with 141, as shells have it."""
+        ctx.meta[_WORDS] = tuple(ctx.args)
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # of which click would make exit code 1: the answer is no
@@ -114,23 +119,52 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", prog_name="axletree")
-def cli() -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and the result.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours on stdout and stderr; auto is on terminals.",
+)
+@click.pass_context
+def cli(ctx: click.Context, *, quiet: bool, color: str) -> None:
     """Take a native Python project from source to packages that are audited, indexed, installed and tested.
 
     Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks something.
     """
+    ctx.color = wants_color(color, os.environ)
+    if ctx.obj is not None:
+        ctx.obj[_COLOR] = ctx.color
+    if ctx.invoked_subcommand not in _WITHOUT_NOTES:
+        from axletree.cli.notes import speaking  # noqa: PLC0415 (--help says nothing: start-up time)
+
+        # A path is fit to be told; other words may be secret.
+        what = next((word for word in ctx.meta.get(_WORDS, ()) if os.path.exists(word)), "")  # noqa: PTH110
+        ctx.with_resource(speaking(ctx.invoked_subcommand or "", quiet=quiet, what=what))
+
+
+def wants_color(choice: str, environ: Mapping[str, str]) -> bool | None:
+    """Whether there are to be colours; ``None`` leaves it to what each stream is.
+
+    What is asked for by ``--color`` counts, then ``NO_COLOR`` (see no-color.org), then ``FORCE_COLOR`` and
+    ``CLICOLOR_FORCE``.
+    """
+    if choice != "auto":
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    return True if any(environ.get(name, "0") not in ("", "0") for name in _FORCING) else None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: run the command line and exit with the code that design names for the outcome."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cancelled is cancelled, whoever asks for it
+    chosen: dict[str, bool | None] = {}
     try:
-        code = cli.main(args=argv, prog_name="axletree", standalone_mode=False)
+        code = cli.main(args=argv, prog_name="axletree", standalone_mode=False, obj=chosen)
     except AxletreeError as error:
-        from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
-
-        click.secho("error: ", fg="red", nl=False, err=True)
-        click.echo(printable(str(error)), err=True)
+        _tell(str(error), chosen)
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
         click.echo("cancelled", err=True)
@@ -141,13 +175,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.errno not in _REFUSALS:
             raise
-        from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
-
         place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        click.secho("error: ", fg="red", nl=False, err=True)
-        click.echo(printable(f"{place}{error.strerror}"), err=True)
+        _tell(f"{place}{error.strerror}", chosen)
         sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell(error: str, chosen: Mapping[str, bool | None]) -> None:
+    from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
+
+    head = click.style("error:", fg="red", bold=True)
+    click.echo(f"{head} {printable(error)}", err=True, color=chosen.get(_COLOR))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import click
 from axletree.app.epoch import source_date_epoch
 from axletree.app.pack import pack
 from axletree.binary.zip.deflate import LEVEL
+from axletree.cli.notes import say_aside
 from axletree.core.units import format_bytes
 from axletree.view.tables import printable
 
@@ -47,8 +48,8 @@ def command(folder: Path, out: Path, build: str | None, level: int, threads: int
     done = pack(folder, out=out, build=build, level=level, threads=threads, older=older, epoch=epoch)
     click.echo(done.wheel.path)
     reused = f", {done.reused} of them copied from {older}" if older is not None else ""
-    click.echo(f"  {done.files} files{reused}, {format_bytes(done.wheel.size)}", err=True)
+    say_aside(f"  {done.files} files{reused}, {format_bytes(done.wheel.size)}")
     if done.left_out:
         names = printable(", ".join(done.left_out))
-        click.echo(f"  note: left out, since it tells of another wheel: {names}", err=True)
+        say_aside(f"  note: left out, since it tells of another wheel: {names}")
     return 0

@@ -9,6 +9,7 @@ import click
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.retag import retag
+from axletree.cli.notes import say_aside
 from axletree.core.errors import UsageError
 from axletree.package.wheel.retag import Wishes
 
@@ -49,5 +50,5 @@ def command(
         done = retag(path, wishes, out=out, epoch=epoch, threads=threads)
         click.echo(done.wheel.path)
         if done.unsigned:
-            click.echo("  note: the old wheel's signature is left out; it does not hold for this one", err=True)
+            say_aside("  note: the old wheel's signature is left out; it does not hold for this one")
     return 0

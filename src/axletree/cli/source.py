@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from axletree.app.source_sync import sync_sources
+from axletree.cli.notes import say_aside
 from axletree.core.errors import render_problem
 from axletree.core.units import plural
 from axletree.recipe.addresses import COMMIT
@@ -49,7 +50,7 @@ def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry
     """
 
     def say(name: str) -> None:
-        click.echo(f"{name} ...", err=True)
+        say_aside(f"{name} ...")
 
     reports = tuple(
         sync_sources(

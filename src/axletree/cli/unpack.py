@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from axletree.app.unpack import unpack
+from axletree.cli.notes import say_aside
 from axletree.core.units import format_bytes
 from axletree.view.tables import printable
 
@@ -34,9 +35,9 @@ def command(wheels: tuple[Path, ...], out: Path) -> int:
     for path in wheels:
         done = unpack(path, out=out)
         click.echo(done.folder)
-        click.echo(f"  {done.files} files, {format_bytes(done.size)}", err=True)
+        say_aside(f"  {done.files} files, {format_bytes(done.size)}")
         if done.unchecked:
             count = len(done.unchecked)
             name = printable(done.unchecked[0])
-            click.echo(f"  note: RECORD has no SHA-256 for {count} of them, such as {name}", err=True)
+            say_aside(f"  note: RECORD has no SHA-256 for {count} of them, such as {name}")
     return 0

@@ -45,9 +45,8 @@ def finding_lines(
     head = style(finding.severity, fg=COLOURS[finding.severity], bold=True)
     yield f"{head} {printable(f'{finding.where}: {finding.message}')} [{finding.rule}]"
     if not brief:
-        yield from (
-            f"{_INDENT}{printable(line)}".rstrip() for line in _details(finding, width and width - len(_INDENT))
-        )
+        details = _details(finding, width and width - len(_INDENT))
+        yield from (f"{_INDENT}{printable(line)}".rstrip() for line in details)
 
 
 def indented(lines: Iterable[str], by: str = "  ") -> Iterator[str]:
@@ -88,12 +87,9 @@ def wrapped(text: str, width: int | None) -> list[str]:
 
 def counted(findings: Sequence[Finding]) -> str:
     """``2 errors, 1 warning``; empty where there is nothing."""
-    counts = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
-    return ", ".join(
-        f"{count} info" if severity == "info" else plural(count, severity)
-        for severity, count in counts.items()
-        if count
-    )
+    counts = [(severity, sum(finding.severity == severity for finding in findings)) for severity in SEVERITIES]
+    said = (f"{count} info" if severity == "info" else plural(count, severity) for severity, count in counts if count)
+    return ", ".join(said)
 
 
 class FindingGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -40,6 +40,3 @@ class JsonView:
         """Write the event."""
         del now
         self._write(encode(event))
-
-    def tick(self, now: float) -> None:
-        """Time alone is no event."""

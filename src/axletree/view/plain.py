@@ -41,6 +41,15 @@ def step_text(stage: StageView) -> str:
     return f"[{stage.done}{'' if stage.total is None else f'/{stage.total}'}] {words}".rstrip()
 
 
+def running_text(view: RunView) -> str:
+    """What a run is at: the stage that has been at work longest, and how many others are."""
+    running = sorted(view.having("running"), key=lambda stage: stage.started or 0.0)
+    if not running:
+        return ""
+    more = f" and {len(running) - 1} more" if len(running) > 1 else ""
+    return f"{running[0].stage} {step_text(running[0])}".rstrip() + more
+
+
 def outcome_text(stage: StageView) -> str:
     """How a finished stage ended, without its name: ``done in 42 s``, ``FAILED after 3.0 s: no such file``."""
     took = format_duration(stage.elapsed(0.0))
@@ -175,6 +184,3 @@ class PlainView:
         before, self.state = self.state, apply(self.state, event)
         for line in plain_lines(before, event, self.state, self._style):
             self._write(line)
-
-    def tick(self, now: float) -> None:
-        """Plain lines do not depend on the time."""
