@@ -22,7 +22,7 @@ from axletree.view.doctor import doctor_document, render_doctor
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Examine another host, by the facts that `axletree facts` wrote there.",
+    help="Examine another host, by the facts that `axletree facts --json` wrote there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None, as_json: bool) -> int:
