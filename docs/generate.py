@@ -1,4 +1,4 @@
-"""Write the reference pages that the code already knows: recipe keys, commands, events, rules, schemas.
+"""Write the reference pages that the code already knows: recipe keys, commands, events, reports, rules, schemas.
 
 ``python docs/generate.py`` writes them into docs/reference; with ``--check`` nothing is written, and the exit code is 1
 when a page is not what the code says.
@@ -25,6 +25,7 @@ from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.kind import Stage
 from axletree.check.document import render_rules
 from axletree.cli.main import COMMANDS, cli
+from axletree.cli.reporting import report_types
 from axletree.core import events
 from axletree.core.findings import Finding, LogLine
 from axletree.core.globs import EXAMPLES
@@ -32,6 +33,8 @@ from axletree.core.records import Metrics
 from axletree.host.shipped_data import read_shipped
 from axletree.package.sdk.schema import sdk_manifest_schema
 from axletree.recipe.schema import event_schema, recipe_schema
+from axletree.report.envelope import SCHEMA, Envelope
+from axletree.report.schema import reports_schema, structs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -254,6 +257,8 @@ def events_page() -> str:
         "the epoch.",
         f"This is version {events.EVENT_SCHEMA} of the schema. Within a version fields may be added, never renamed. "
         "[events.schema.json](events.schema.json) is the JSON schema of a line (`axletree schema events` prints it).",
+        "The last line is no event: it is the [report](reports.md#build) of the build, which has `command` and no "
+        "`event`. It is there too when the build fails, is cancelled or breaks off, and when there was nothing to do.",
     ]
     shown = (*get_args(events.Event), events.StagePlanned, Metrics, Finding, LogLine)
     _, components = msgspec.json.schema_components(shown)
@@ -268,6 +273,53 @@ def events_page() -> str:
         title = code(tag) if isinstance(tag, str) else structure.__name__
         parts += [f"## {title}", inspect.getdoc(structure) or "", table(("field", "type", "meaning"), rows)]
     return "\n\n".join(parts).replace("``", "`") + "\n"
+
+
+# Reports
+
+
+def prose(text: str) -> str:
+    """A docstring as Markdown: names of Python things lose their role and path."""
+    return re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text).replace("``", "`")
+
+
+def structure_table(name: str, structure: type[msgspec.Struct], definitions: dict[str, Any]) -> str:
+    """The fields of a structure, with what stands below them in the source."""
+    lineage = [each for each in structure.mro() if issubclass(each, msgspec.Struct) and each.__struct_fields__]
+    docs = {field: text for each in reversed(lineage) for field, text in field_docs(each).items()}
+    rows = (
+        (code(field), type_name(schema), docs.get(field, schema.get("description", "")))
+        for field, schema in definitions[name]["properties"].items()
+    )
+    return table(("field", "type", "meaning"), rows)
+
+
+def reports_page() -> str:
+    """What each command prints with `--json`, and the structures inside."""
+    reports = report_types(cli)
+    definitions = reports_schema(reports)["$defs"]
+    structures = structs_of(reports.values())
+    names = {structure: name for name, structure in structures.items()}
+    parts = [
+        "# Reports",
+        NOTE,
+        "With `--json` a command prints its report on one line of standard output, and what it says while it works on "
+        "standard error. The report is the `result` of an envelope, which is the same for all commands:",
+        table(("field", "meaning"), ((code(field), text) for field, text in field_docs(Envelope).items())),
+        f"This is version {SCHEMA} of the schema. Within a version fields may be added, never renamed or removed. "
+        "[reports.schema.json](reports.schema.json) is the JSON schema of all reports (`axletree schema reports` "
+        'prints it, `axletree schema "env create"` that of one command). A command that fails with nothing to report '
+        "prints its error on standard error, and no report. `build` and `run-stage` print [events](events.md) before "
+        "their report, one a line.",
+    ]
+    for command, report in reports.items():
+        parts += [f"## `{command}`", inspect.getdoc(report) or "", structure_table(names[report], report, definitions)]
+    parts.append("## Structures")
+    for name, structure in sorted(structures.items()):
+        if structure not in reports.values():
+            fields = structure_table(name, structure, definitions)
+            parts += [f"### {name}", inspect.getdoc(structure) or "", fields]
+    return prose("\n\n".join(parts)) + "\n"
 
 
 def schema_text(schema: dict[str, Any]) -> str:
@@ -301,6 +353,8 @@ def pages() -> dict[str, str]:
         "cli.md": cli_page(),
         "events.md": events_page(),
         "events.schema.json": schema_text(event_schema()),
+        "reports.md": reports_page(),
+        "reports.schema.json": schema_text(reports_schema(report_types(cli))),
         "rules.md": render_rules(RULES),
         "failures.md": failures_page(),
         "sdk-manifest.md": sdk_manifest_page(),

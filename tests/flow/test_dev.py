@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from support.envelopes import result_of
 from support.repositories import git
 from support.tiny import need_pythons
 from support.tug import make_tug
@@ -82,7 +82,7 @@ class Tree:
     def _json(self, *args: str) -> dict[str, Any]:
         done = self.tug.call(*args)
         assert done.returncode == 0, done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout)
+        answer: dict[str, Any] = result_of(done.stdout)
         return answer
 
     def answer(self, venv: str | Path | None = None) -> int:

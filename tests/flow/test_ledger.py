@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.envelopes import result_of
 from support.faulty import Project, make_project
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def states(project: Project) -> dict[str, str]:
     """Variant -> state, as the command says."""
     ended = project.run("ledger", "small.toml", "--out", "dist", "--json")
     assert ended.out, ended.err
-    return {each["variant"]: each["state"] for each in json.loads(ended.out)["variants"]}
+    return {each["variant"]: each["state"] for each in result_of(ended.out)["variants"]}
 
 
 def test_what_the_index_refuses_failed_and_says_why(project: Project) -> None:
@@ -175,9 +176,7 @@ SHARED = SHARED.replace("missing-{blas}", "missing").replace("{blas}.h", "x.h").
 
 def test_what_is_built_for_each_value_and_is_the_same_is_published_once(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", SHARED)
-    plans = [
-        json.loads(project.run("plan", "small.toml", "--json", *more).out) for more in ((), ("--no-share", "blas"))
-    ]
+    plans = [result_of(project.run("plan", "small.toml", "--json", *more).out) for more in ((), ("--no-share", "blas"))]
     counts = [sum(row["stage"].startswith("lib") for row in plan["stages"]) for plan in plans]
     assert counts == [1, 3]
     assert plans[0]["sharing"] is None

@@ -6,7 +6,6 @@ find what did not change. What is asserted holds for both.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -22,6 +21,7 @@ from axletree.host.indexes import read_settings
 from axletree.host.interpreters import find_interpreter
 from axletree.host.simple_api import find_file
 from axletree.recipe.locks import parse_lock
+from support.envelopes import events_of, result_of
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "recipes" / "torch-scatter.toml"
@@ -63,7 +63,7 @@ def built(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     out = tmp_path_factory.mktemp("torch-scatter") / "dist"
     done = _axletree("build", RECIPE, "--out", out, "--json", environ=environ)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return out, [json.loads(line) for line in done.stdout.splitlines()]
+    return out, events_of(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_report_tells_the_story(built: Built) -> None:
 
 
 def test_tests_of_the_recipe_ran_with_both_clients(built: Built, environ: dict[str, str]) -> None:
-    plan = json.loads(_axletree("plan", RECIPE, "--json", environ=environ).stdout)
+    plan = result_of(_axletree("plan", RECIPE, "--json", environ=environ).stdout)
     assert all(stage["status"] == "cached" for stage in plan["stages"])
     tested = [event for event in built[1] if event.get("stage", "").startswith("test:operators")]
     assert {event["stage"].split("[")[0] for event in tested} == {"test:operators:pip", "test:operators:uv"}

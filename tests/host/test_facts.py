@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import platform
 import re
@@ -27,6 +26,7 @@ from axletree.host.facts.access import Answer, this_host
 from axletree.host.facts.gather import gather_facts
 from axletree.host.facts.privacy import scrubbed, scrubber, without_credentials
 from axletree.host.facts.variables import group_of, variable_facts
+from support.envelopes import result_of
 from support.fake_host import FakeHost
 
 if TYPE_CHECKING:
@@ -187,10 +187,14 @@ def test_the_command_prints_them_without_what_is_private(tmp_path: Path) -> None
     }
     environ = {**os.environ, **secrets, "HOME": str(home)}
     done = subprocess.run(
-        [sys.executable, "-m", "axletree", "facts"], capture_output=True, text=True, check=True, env=environ, cwd=home
+        [sys.executable, "-m", "axletree", "facts", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environ,
+        cwd=home,
     )
-    told = json.loads(done.stdout)
-    assert told["schema"] == 1
+    told = result_of(done.stdout)
     assert not re.search(r"hunter2|grace.hopper", done.stdout)
     values = {variable["name"]: variable["value"] for variable in told["variables"]}
     assert values["CPATH"] == "~/include:/scratch/<user>/include"

@@ -209,7 +209,7 @@ def test_commands_that_are_a_terminal_of_their_own_have_no_heartbeat(told: list[
 def test_a_quiet_build_shows_no_events(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (True, False):
         with click.Context(build_command), speaking("build", quiet=quiet):
-            view, tick = _view(as_json=False)
+            view, tick = _view()
             with view:
                 for event in events.failing_run():
                     view.handle(event, event.time)

@@ -22,6 +22,7 @@ from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.metadata import create_metadata
 from axletree.package.wheel.names import WheelName
 from axletree.package.wheel.writer import Member
+from support.envelopes import result_of
 
 TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
 MODULE = """
@@ -275,6 +276,9 @@ def test_the_command_tells_what_it_did(libraries: Path, broken: Path, tmp_path: 
     assert "took in" in done.output
     assert "demo.libs/libone-" in done.output
     done = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
-    assert {graft["soname"] for graft in json.loads(done.output)["grafts"]} == {"libone.so.1", "libtwo.so.2"}
+    assert {graft["soname"] for graft in result_of(done.output)["wheels"][0]["grafts"]} == {
+        "libone.so.1",
+        "libtwo.so.2",
+    }
     with pytest.raises(UsageError, match="no size"):
         CliRunner().invoke(cli, [*arguments, "--max-graft", "big"], catch_exceptions=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from axletree.cli.main import main as command_line
 from axletree.cli.source import command
 from axletree.core.errors import HostError, UsageError
 from axletree.host.checkout import sync_lock
+from support.envelopes import result_of
 from support.repositories import Origin, Project, git
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ def test_the_command(project: Project, into: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as ended:
         command_line(arguments)
     assert ended.value.code == 1
-    content = json.loads(capsys.readouterr().out)
+    content = result_of(capsys.readouterr().out)
     assert [entry["state"] for entry in content["repositories"]] == ["refused", "failed"]
     assert content["repositories"][1]["pin"] == "ci/vision.txt"
 

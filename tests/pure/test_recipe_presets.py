@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from axletree.core.errors import Problem, RecipeError, UsageError
 from axletree.recipe.base import Matrix
 from axletree.recipe.parse import parse_recipe
-from axletree.recipe.presets import Part, Preset, PresetPackage, PresetReport, count_preset
+from axletree.recipe.presets import Part, Preset, PresetPackage, PresetReport, PresetTotals, count_preset
 from axletree.recipe.properties import DataFile
-from axletree.view.presets import preset_document, preset_text
+from axletree.view.presets import preset_text
 from support.recipes import SMALL
 
 MEGABUILD = """
@@ -201,9 +201,7 @@ def test_text_and_document_tell_the_same_totals() -> None:
     text = preset_text(report(), width=80)
     assert "mega: 5 configurations, 9 variants, 12 packages" in text.splitlines()
     assert "  variants: combinations of one value on each axis, without those that are excluded" in text.splitlines()
-    document = preset_document(report(), "small")
-    assert document["totals"] == {"configurations": 5, "variants": 9, "packages": 12}
-    assert set(document["definitions"]) == set(document["totals"])
+    assert report().totals == PresetTotals(configurations=5, variants=9, packages=12)
 
 
 def test_a_preset_without_packages_has_one_table() -> None:

@@ -6,6 +6,7 @@ import shutil
 import sysconfig
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -33,7 +34,6 @@ from axletree.view.state import Folding, RunView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from axletree.core.records import StageRecord
     from axletree.host.folder_lock import Note
@@ -57,6 +57,23 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     """How the run's variants stand in the ledger of the output folder."""
     untouched: bool
     """Nothing ran and nothing was published: all was there."""
+
+
+class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a build ended: report of ``build``, behind its events."""
+
+    status: Literal["done", "failed", "cancelled"]
+    exit_code: int
+    out: Path
+    """The output folder."""
+    variants: tuple[Standing, ...] = ()
+    """How the run's variants stand in the ledger of the output folder; none where it broke off."""
+    install: tuple[InstallCommand, ...] = ()
+    """Commands that install what was built."""
+    page: Path | None = None
+    """The report for people, as HTML."""
+    problems: tuple[Problem, ...] = ()
+    """What it broke off of; failures of stages are in their events."""
 
 
 def build(

@@ -37,6 +37,12 @@ class CleanReport(msgspec.Struct, frozen=True, kw_only=True):
     """File that holds the changes which were taken back, to be applied in the folder with `git apply`."""
 
 
+class CleanedTrees(msgspec.Struct, frozen=True, kw_only=True):
+    """Each tree that is meant: report of ``clean``."""
+
+    trees: tuple[CleanReport, ...]
+
+
 def find_trees(recipe_or_folder: str, *, here: Path) -> tuple[Path, ...]:
     """The folders that are meant: one that is named, or a recipe's source folder and its checkouts in ``here``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from axletree.buildsystem.cmake.cache import (
     CACHE_FILE,
     Cache,
     Change,
+    Entry,
     EntryType,
     diff_caches,
     edit_cache,
@@ -24,16 +26,19 @@ from axletree.host.files import replace_file
 from axletree.host.pythons import python_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _BACKUP = "~"
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A cache as it is now, or would be."""
+    """A cache as it is now, or would be: report of ``cmake-cache``."""
 
     file: str
-    cache: Cache
+    entries: tuple[Entry, ...]
+    """Those that were asked for, by name; all but CMake's internal ones where none were named."""
+    unknown: tuple[str, ...]
+    """Names and patterns that no entry has."""
     changes: tuple[Change, ...]
     expected: int
     """How many entries were compared with what is expected."""
@@ -49,6 +54,7 @@ def work_on_cache(
     place: Path,
     changes: Mapping[str, str | tuple[EntryType, str] | None],
     *,
+    names: Sequence[str] = (),
     python: Path | None = None,
     expected: Mapping[str, str] | None = None,
     log: Path | None = None,
@@ -59,6 +65,7 @@ def work_on_cache(
     Args:
         place: the cache, or the build folder that it lies in.
         changes: as for :func:`~axletree.buildsystem.cmake.cache.edit_cache`.
+        names: of the entries to report, or patterns of them; without any, all but CMake's internal ones.
         python: interpreter that the tree is pointed at.
         expected: CMake variable -> value that it must have.
         log: what the last configure printed: summaries and messages in there count for expectations.
@@ -87,13 +94,23 @@ def work_on_cache(
         _write(path, render_cache(cache), like=path)
     return CacheReport(
         file=str(path),
-        cache=cache,
+        entries=_entries(cache, names),
+        unknown=tuple(name for name in names if not _entries(cache, (name,))),
         changes=differences,
         expected=len(expected or {}),
         mismatches=check_features(expected or {}, cache, lines),
         logged=log is not None,
         written=written,
         backup=str(backup) if written else None,
+    )
+
+
+def _entries(cache: Cache, names: Sequence[str]) -> tuple[Entry, ...]:
+    return tuple(
+        entry
+        for name, entry in sorted(cache.entries.items())
+        if any(fnmatch.fnmatchcase(name, each) for each in names)
+        or (not names and entry.type not in {"INTERNAL", "STATIC"})
     )
 
 

@@ -45,7 +45,7 @@ _SHOWN = 3
 
 
 class Developed(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an editable tree."""
+    """What became of an editable tree: report of ``dev``."""
 
     tree: str
     variant: str

@@ -31,12 +31,12 @@ from axletree.recipe.axes import expand
 from axletree.recipe.faults import suggestion
 from axletree.recipe.target import resolve
 from axletree.report.environment import Expected, VerifiedEnvironment
+from axletree.report.environments import CreatedEnvironment, Deactivation, ExportedEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
-    from axletree.environment.apply import Change
     from axletree.environment.export import Format
     from axletree.environment.layers import Layer, World
     from axletree.recipe.target import Target, TargetEnvironment
@@ -69,7 +69,7 @@ def create(
     toolkit: str | None = None,
     upgrade: bool = False,
     say: Callable[[str], None] = lambda _: None,
-) -> Description:
+) -> CreatedEnvironment:
     """Make an environment: install what its recipe asks for, find the GPU toolkit, compose the search orders.
 
     Args:
@@ -115,7 +115,7 @@ def create(
             notes=notes,
         )
         replace_file(place / FILE, msgspec.json.format(msgspec.json.encode(description), indent=1))
-        return description
+        return CreatedEnvironment(file=str(place / FILE), description=description)
 
 
 def _layers(environment: TargetEnvironment, prefix: Path, place: Path) -> tuple[Layer, ...]:
@@ -338,7 +338,7 @@ def read(folder: Path) -> Description:
     return decode_description(data, folder)
 
 
-def deactivate(environ: Mapping[str, str]) -> tuple[Change, ...]:
+def deactivate(environ: Mapping[str, str]) -> Deactivation:
     """What undoes the last activation.
 
     Raises:
@@ -346,7 +346,7 @@ def deactivate(environ: Mapping[str, str]) -> tuple[Change, ...]:
     """
     if not level_of(environ):
         raise UsageError("no environment of Axletree is active in this shell")
-    return undoing(environ)
+    return Deactivation(changes=undoing(environ))
 
 
 def variables(description: Description, environ: Mapping[str, str]) -> dict[str, str]:
@@ -384,6 +384,7 @@ def verify(
     )
 
 
-def export(description: Description, form: Format, *, locked: bool) -> str:
+def export(description: Description, form: Format, *, locked: bool) -> ExportedEnvironment:
     """The environment as a file of another tool."""
-    return exported(description, form, platform=interpreter_platform(), locked=locked)
+    text = exported(description, form, platform=interpreter_platform(), locked=locked)
+    return ExportedEnvironment(format=form, text=text)

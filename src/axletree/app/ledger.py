@@ -227,6 +227,12 @@ def read_ledger(out: Path) -> Ledger:
         raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
 
 
+class Standings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a recipe's variants stand: report of ``ledger``."""
+
+    variants: tuple[Standing, ...]
+
+
 def standings(
     recipe: str,
     store: Store,

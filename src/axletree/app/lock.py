@@ -55,6 +55,12 @@ class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
     """What it pins: the source's file or commit, or the environment's name."""
 
 
+class LockedRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """All locks of a recipe: report of ``lock``."""
+
+    files: tuple[LockedFile, ...]
+
+
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What locking needs of this machine."""
 

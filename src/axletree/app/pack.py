@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from axletree.binary.zip.deflate import BLOCK, LEVEL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
-from axletree.host.archive import WheelFile, write_wheel_file
+from axletree.host.archive import write_wheel_file
 from axletree.host.folders import hash_file, list_folder, read_chunks
 from axletree.host.wheels import open_wheel
 from axletree.package.gpu.variant import VARIANT_FILE, parse_variants
@@ -22,7 +23,6 @@ from axletree.package.wheel.writer import Member, Packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from axletree.host.folders import FolderFile
     from axletree.package.wheel.info import WheelInfo
@@ -32,9 +32,11 @@ T = TypeVar("T")
 
 
 class PackedFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that a folder was packed into."""
+    """A wheel that a folder was packed into: report of ``pack``."""
 
-    wheel: WheelFile
+    wheel: Path
+    size: int
+    """Bytes of it."""
     files: int
     """Files of the wheel."""
     reused: int
@@ -95,7 +97,8 @@ def pack(
         verify=verify,
     )
     return PackedFolder(
-        wheel=written,
+        wheel=written.path,
+        size=written.size,
         files=len(written.written.record),
         reused=sum(isinstance(member.data, Packed) for member in members),
         left_out=_left_out(files, source, target),

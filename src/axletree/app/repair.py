@@ -74,7 +74,10 @@ class GraftedLibrary(msgspec.Struct, frozen=True, kw_only=True):
 class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
     """What a repair did."""
 
+    wheel: str
+    """File name of the wheel that was repaired."""
     path: Path
+    """The wheel that was written."""
     size: int
     platform: str
     """Its platform tag now."""
@@ -85,6 +88,12 @@ class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
     """Files of the wheel itself whose names or search path changed."""
     left: tuple[Left, ...]
     """Libraries that stay with whoever brings them."""
+
+
+class RepairedWheels(msgspec.Struct, frozen=True, kw_only=True):
+    """Wheels that were repaired: report of ``repair``."""
+
+    wheels: tuple[RepairedWheel, ...]
 
 
 class _Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +148,7 @@ def repair_wheel(
     platform = _platform(whole, policies, target, machine)
     target_path, size = _write(given, out, grafting, platform, epoch=epoch, threads=threads)
     return RepairedWheel(
+        wheel=path.name,
         path=target_path,
         size=size,
         platform=platform,

@@ -11,6 +11,7 @@ import msgspec
 
 from axletree import registry
 from axletree.core.events import StageFinished
+from axletree.core.values import Key, StageId
 from axletree.execute.stage import run_stage
 from axletree.host.sandbox import Isolation, run_isolated
 from axletree.store.layout import default_root
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from axletree.core.events import Event
-    from axletree.core.values import Key
     from axletree.execute.context import ActionContext, Outcome
 
 _PRINTING = threading.Lock()
+
+
+class StageRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a stage ended: report of ``run-stage``."""
+
+    stage: StageId
+    key: Key
+    exit_code: int
+    """0 done, 1 failed; 128 + n when signal n ended it."""
 
 
 def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[str, str]) -> int:

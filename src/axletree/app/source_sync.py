@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -19,7 +20,6 @@ from axletree.recipe.faults import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
 State = Literal["cloned", "updated", "current", "would clone", "would update", "unknown", "refused", "failed"]
@@ -48,6 +48,14 @@ class RepositoryReport(msgspec.Struct, frozen=True, kw_only=True):
     def good(self) -> bool:
         """Whether it is, or would be, as the recipe asks."""
         return self.state not in {"refused", "failed"}
+
+
+class SyncedSources(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe's repositories: report of ``source sync``."""
+
+    into: Path
+    """Folder that holds the checkouts."""
+    repositories: tuple[RepositoryReport, ...]
 
 
 def sync_sources(

@@ -43,14 +43,29 @@ _LARGEST_RULES = 1 << 20
 """Bytes of a rules file."""
 
 
-class SplitOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a split did."""
+class WrittenPackage(msgspec.Struct, frozen=True, kw_only=True):
+    """A package on disk."""
 
-    report: SplitReport
-    files: tuple[Path, ...] = ()
-    """What was written; empty for a dry run."""
+    path: Path
+    size: int
+    """Bytes of it."""
+
+
+class SplitOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a split did, or would do: report of ``split``."""
+
+    split: SplitReport
+    out: Path
+    """Index root of what was written."""
+    written: tuple[WrittenPackage, ...] = ()
+    """Empty for a dry run."""
     install: tuple[str, ...] = ()
     """Commands of pip that install the wheels, for each Python; none where no wheels were written."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Where the packages are that were written."""
+        return tuple(each.path for each in self.written)
 
 
 def split_wheel(
@@ -85,7 +100,7 @@ def split_wheel(
     source = read_split_source(map_file(path), filename=path.name)
     plan = plan_split(source, rules, providers=read_shipped(LIBRARY_PROVIDERS), epoch=epoch)
     if dry_run:
-        return SplitOutcome(report=plan.report)
+        return SplitOutcome(split=plan.report, out=out)
     with staging(out) as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         # Most of the work is the kernel's and the libraries' that hash and inflate: it runs beside Python.
         wanted = plan.parts if verify or "wheel" in formats else ()  # the proof reads wheels
@@ -102,7 +117,12 @@ def split_wheel(
             report = msgspec.structs.replace(report, conda=conda.report, notes=(*report.notes, *conda.notes))
         paths = add_to_roots([out], lambda: [Addition(out=out, staged=staged)], durable=verify, note=note)
     wheels = [path for path in paths if path.suffix == ".whl"]
-    return SplitOutcome(report=report, files=paths, install=_install(out, wheels) if wheels else ())
+    return SplitOutcome(
+        split=report,
+        out=out,
+        written=tuple(WrittenPackage(path=path, size=path.stat().st_size) for path in paths),
+        install=_install(out, wheels) if wheels else (),
+    )
 
 
 def _install(out: Path, wheels: Sequence[Path]) -> tuple[str, ...]:

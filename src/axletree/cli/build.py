@@ -6,17 +6,19 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from axletree.app.build import Built, build
+from axletree.app.build import BuildReport, build
 from axletree.app.ledger import LEDGER, chosen, standings
 from axletree.app.planning import SOURCE_VARIABLE
 from axletree.app.publish import OUT
 from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
 from axletree.cli.ledger import build_command
 from axletree.cli.notes import at_work, hush, is_quiet, print_line, say_aside
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
+from axletree.core.errors import AxletreeError, HostError, Problem
 from axletree.core.units import plural
 from axletree.host.machine import memory
 from axletree.recipe.axes import exactly
@@ -27,14 +29,16 @@ from axletree.view.ledger import remaining_lines
 from axletree.view.plain import PlainView, running_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from axletree.core.events import Event
+    from axletree.app.build import Built
+    from axletree.plan.ledger import Standing
+    from axletree.view.state import RunView
 
 _CANCELLED = 130
 
 
-@click.command(help="Build, audit, index, install and test a recipe's variants.")
+@click.command(cls=ReportCommand, report=BuildReport, help="Build, audit, index, install and test a recipe's variants.")
 @click.argument("recipe")
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
@@ -55,7 +59,6 @@ _CANCELLED = 130
 @click.option("--offline", is_flag=True, help="Use no network: what is missing is an error.")
 @click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels to look in first.")
 @click.option("--index-url", metavar="URL", help="Package index instead of the configured one.")
-@click.option("--json", "as_json", is_flag=True, help="Print the run's events, one JSON object a line.")
 def command(
     *,
     recipe: str,
@@ -72,39 +75,12 @@ def command(
     offline: bool,
     find_links: tuple[str, ...],
     index_url: str | None,
-    as_json: bool,
-) -> None:
-    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
+) -> Reported:
+    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3.
+
+    With --json, its events come first, one a line.
+    """
     environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source, release=release)
-    store = Store.open(default_root(environ))
-    picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
-    if remaining or only_failed:
-        found = standings(recipe, store, out=out, environ=environ, patterns=picked, skip=skip, no_share=no_share)
-        ids = chosen(found, only_failed=not remaining)
-        if not ids:
-            state = "remains" if remaining else "failed"
-            click.echo(f"nothing {state}: {plural(len(found), 'variant')} in {out / LEDGER}", err=as_json)
-            return
-        picked = tuple(map(exactly, ids))
-    view, tick = _view(as_json=as_json)
-
-    def emit(event: Event) -> None:
-        view.handle(event, time.time())
-
-    with view:
-        built = build(
-            recipe,
-            store,
-            out=out,
-            patterns=picked,
-            skip=skip,
-            no_share=no_share,
-            keep_going=keep_going,
-            environ=environ,
-            emit=emit,
-            tick=tick,
-            note=say_aside,
-        )
     again = build_command(
         recipe,
         out,
@@ -113,7 +89,33 @@ def command(
         no_share=no_share,
         options=_given({"--gpu": gpu, "--source": source, "--release": release}, keep_going=keep_going),
     )
-    _close(built, out, as_json=as_json, again=again)
+    try:
+        store = Store.open(default_root(environ))
+        picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
+        if remaining or only_failed:
+            found = standings(recipe, store, out=out, environ=environ, patterns=picked, skip=skip, no_share=no_share)
+            ids = chosen(found, only_failed=not remaining)
+            if not ids:
+                return _nothing(found, out, state="remains" if remaining else "failed")
+            picked = tuple(map(exactly, ids))
+        view, tick = _view()
+        with view:
+            built = build(
+                recipe,
+                store,
+                out=out,
+                patterns=picked,
+                skip=skip,
+                no_share=no_share,
+                keep_going=keep_going,
+                environ=environ,
+                emit=lambda event: view.handle(event, time.time()),
+                tick=tick,
+                note=say_aside,
+            )
+        return _ended(built, out, again=again)
+    except (AxletreeError, OSError, KeyboardInterrupt) as error:
+        return _broken_off(error, out)
 
 
 def _given(options: Mapping[str, object | None], *, keep_going: bool) -> tuple[str, ...]:
@@ -140,10 +142,11 @@ def _with_options(
     return environ
 
 
-def _view(*, as_json: bool) -> tuple[EventView, Callable[[], None]]:
+def _view() -> tuple[EventView, Callable[[], None]]:
     """The view, and what tells it that time has passed."""
+    view: EventView
     color = click.get_current_context().color
-    kind = choose_view(os.environ, is_terminal=sys.stdout.isatty(), json=as_json, color=color)
+    kind = choose_view(os.environ, is_terminal=sys.stdout.isatty(), json=wants_json(), color=color)
     if kind == "live" and not is_quiet():
         return _live_view()
     if kind == "json":
@@ -169,19 +172,51 @@ def _live_view() -> tuple[EventView, Callable[[], None]]:
     return view, tick
 
 
-def _close(built: Built, out: Path, *, as_json: bool, again: str) -> None:
-    """Write the report, say how it ended and what remains, and exit."""
-    report = out / "report.html"
-    if not (built.untouched and report.exists()):
+def _nothing(found: Sequence[Standing], out: Path, *, state: str) -> Reported:
+    report = BuildReport(status="done", exit_code=0, out=out, variants=tuple(found))
+    return Reported(report, lambda: f"nothing {state}: {plural(len(found), 'variant')} in {out / LEDGER}")
+
+
+def _broken_off(error: AxletreeError | OSError | KeyboardInterrupt, out: Path) -> Reported:
+    """What a program that reads the stream is told; people read the message of the error."""
+    problems: tuple[Problem, ...] = ()
+    code = HostError.exit_code
+    if isinstance(error, AxletreeError):
+        problems, code = error.problems, error.exit_code
+    elif isinstance(error, OSError):
+        file = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else None
+        problems = (Problem(file=file, message=error.strerror or str(error)),)
+    else:
+        code = _CANCELLED
+    status: Literal["failed", "cancelled"] = "cancelled" if code == _CANCELLED else "failed"
+    return Reported(
+        BuildReport(status=status, exit_code=code, out=out, problems=problems), lambda: (), code, error=error
+    )
+
+
+def _ended(built: Built, out: Path, *, again: str) -> Reported:
+    """Write the page for people, and report how it ended and what remains."""
+    page = out / "report.html"
+    if not (built.untouched and page.exists()):
         from axletree.app.report import write_report  # noqa: PLC0415 (a run that does nothing needs no templates)
 
-        report = write_report(built, out, note=say_aside)
-    if not as_json:
-        from axletree.view.summary import summary_lines  # noqa: PLC0415
+        page = write_report(built, out, note=say_aside)
+    status = built.result.status
+    report = BuildReport(
+        status=status,
+        exit_code=_CANCELLED if status == "cancelled" else built.result.exit_code,
+        out=out,
+        variants=built.standings,
+        install=built.install,
+        page=page,
+    )
+    return Reported(report, lambda: _lines(report, built.view, again=again), report.exit_code)
 
-        install = [item.command for item in built.install if item.tool in {"pip", "conda"}]
-        for line in summary_lines(built.view, out=str(out), install=install, report=str(report), style=click.style):
-            click.echo(line)
-        for line in remaining_lines(built.standings, command=again):
-            click.echo(line)
-    sys.exit(_CANCELLED if built.result.status == "cancelled" else built.result.exit_code)
+
+def _lines(report: BuildReport, view: RunView, *, again: str) -> Iterator[str]:
+    from axletree.view.summary import summary_lines  # noqa: PLC0415 (start-up time)
+
+    install = [item.command for item in report.install if item.tool in {"pip", "conda"}]
+    page = str(report.page)
+    yield from summary_lines(view, out=str(report.out), install=install, report=page, style=click.style)
+    yield from remaining_lines(report.variants, command=again)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.dev import dev, rebuild
+from axletree.app.dev import Developed, dev, rebuild
 from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import UsageError
 from axletree.core.units import format_duration, plural
 from axletree.store.layout import default_root
@@ -23,21 +23,23 @@ from axletree.view.tables import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.app.dev import Developed
     from axletree.core.events import Event
 
 _PARTS = 10
 """Lines for the steps of a build, at most."""
 
 
-@click.command(help="Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR].")
+@click.command(
+    cls=ReportCommand,
+    report=Developed,
+    help="Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR].",
+)
 @click.argument("recipe", metavar="RECIPE|rebuild")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one.")
 @click.option("--source", type=click.Path(path_type=Path), help="The tree; default is the recipe's source folder.")
 @click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; default is in the tree.")
 @click.option("--stage", metavar="NAME", help="Stage that is built in the tree, where the recipe has several.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     *,
     recipe: str,
@@ -46,17 +48,16 @@ def command(
     source: Path | None,
     venv: Path | None,
     stage: str | None,
-    as_json: bool,
-) -> None:
+) -> Reported:
     """Make or rebuild; exit 0 when the tree is up to date, else as what failed."""
     view = PlainView(say_aside)
     store = Store.open(default_root(os.environ))
 
     def emit(event: Event) -> None:
-        if not as_json:
+        if not wants_json():
             view.handle(event, time.time())
 
-    progress = _Steps(quiet=as_json)
+    progress = _Steps(quiet=wants_json())
     if recipe == "rebuild":
         given = {"--variant": variant, "--source": source, "--venv": venv, "--stage": stage}
         if wrong := [name for name, value in given.items() if value is not None]:
@@ -76,7 +77,7 @@ def command(
             emit=emit,
             progress=progress,
         )
-    click.echo(_json(done) if as_json else "\n".join(_lines(done)))
+    return Reported(done, lambda: _lines(done))
 
 
 class _Steps:
@@ -114,7 +115,3 @@ def _lines(done: Developed) -> Iterator[str]:
 def _from_here(path: Path) -> Path:
     """A path as one would type it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _json(done: Developed) -> str:
-    return msgspec.json.format(msgspec.json.encode({"schema": 1, **msgspec.structs.asdict(done)}), indent=1).decode()

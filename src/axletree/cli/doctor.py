@@ -24,7 +24,7 @@ from axletree.view.doctor import render_doctor
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Examine another host, by the facts that `axletree facts` wrote there.",
+    help="Examine another host, by the facts that `axletree facts --json` wrote there.",
 )
 def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None) -> Reported:
     """Examine this host: can it build and run a recipe's variants, and what is to be changed?

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from axletree.app.edit_elf import rename_in_elf
+from axletree.app.edit_elf import RenamedElf, rename_in_elf
 from axletree.binary.elf.edit import ElfChange
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import Problem, UsageError
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from axletree.app.edit_elf import Renamed
-    from axletree.binary.elf.facts import ElfFacts
+    from axletree.app.edit_elf import ElfNames
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=RenamedElf)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--rpath", metavar="ENTRY:...", help="Search path, as DT_RPATH: for the file and what it loads.")
 @click.option("--runpath", metavar="ENTRY:...", help="Search path, as DT_RUNPATH: for what the file itself needs.")
@@ -38,7 +38,7 @@ def command(
     remove_needed: tuple[str, ...],
     *,
     no_rpath: bool,
-) -> int:
+) -> Reported:
     """Change search path, SONAME and needed libraries of an ELF file.
 
     The file is changed in place where the new names fit, and grows by a segment where they don't. Nothing is written
@@ -57,8 +57,7 @@ def command(
     if problems:
         raise UsageError(*problems)
     done = rename_in_elf(file, change)
-    click.echo("\n".join([printable(str(file)), *_render(done)]))
-    return 0
+    return Reported(done, lambda: _lines(done))
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -84,11 +83,12 @@ def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[s
         yield Problem(message=f"{name} is to be removed, and to be added or replaced")
 
 
-def _render(done: Renamed | None) -> Iterator[str]:
-    if done is None:
+def _lines(done: RenamedElf) -> Iterator[str]:
+    yield printable(str(done.file))
+    if not done.written:
         yield "  nothing to change: it is as asked"
         return
-    before, after = done
+    before, after = done.before, done.after
     if _path(before) != _path(after):
         yield printable(f"  search path: {_path(before)} -> {_path(after)}")
     if before.soname != after.soname:
@@ -96,7 +96,7 @@ def _render(done: Renamed | None) -> Iterator[str]:
     for now, names in (("no longer", _left(before.needed, after.needed)), ("now", _left(after.needed, before.needed))):
         if names:
             yield printable(f"  needs {now}: {', '.join(names)}")
-    old, new = (tuple(need.file for need in facts.versions_needed) for facts in done)
+    old, new = before.versions_of, after.versions_of
     if old != new:
         yield printable(f"  symbol versions: of {', '.join(_left(old, new))} -> of {', '.join(_left(new, old))}")
 
@@ -106,6 +106,6 @@ def _left(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in set(others))
 
 
-def _path(facts: ElfFacts) -> str:
+def _path(facts: ElfNames) -> str:
     tag = "DT_RUNPATH" if facts.runpath else "DT_RPATH"
     return f"{tag} {':'.join(facts.runpath or facts.rpath)}" if facts.runpath or facts.rpath else "none"

@@ -16,9 +16,11 @@ from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.findings import worst
 from axletree.environment.apply import ENV
+from axletree.environment.delta import Activation
 from axletree.environment.export import FORMATS
 from axletree.environment.shells import SHELLS, activation_text, undoing_text
 from axletree.report.environment import VerifiedEnvironment
+from axletree.report.environments import CreatedEnvironment, Deactivation, ExportedEnvironment
 from axletree.store.layout import default_root
 from axletree.store.store import Store
 from axletree.view.environment import created_text, verified_lines
@@ -58,7 +60,7 @@ def command() -> None:
     """Make, activate, run, verify and export environments."""
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=CreatedEnvironment)
 @click.argument("recipe")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @_choosing
@@ -73,12 +75,12 @@ def create(
     environment: str | None,
     toolkit: str | None,
     upgrade: bool,
-) -> None:
+) -> Reported:
     """Make an environment of a recipe's variant; what was there of it is made anew.
 
     DIR is .axletree/env/NAME-VARIANT if it is not named.
     """
-    description = environments.create(
+    created = environments.create(
         Wanted(recipe=recipe, variant=variant, stage=stage, environment=environment),
         folder,
         store=Store.open(default_root(os.environ)),
@@ -87,30 +89,31 @@ def create(
         upgrade=upgrade,
         say=say_aside,
     )
-    click.echo(created_text(description))
+    return Reported(created, lambda: created_text(created.description))
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=Activation)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
 @_shell_option
 def activate(
     *, place: str | None, variant: str | None, stage: str | None, environment: str | None, shell: str | None
-) -> None:
+) -> Reported:
     """Print what activates an environment: eval "$(axletree env activate ...)".
 
     In fish: axletree env activate ... --shell fish | source
     """
     environ = {name: value for name, value in os.environ.items() if name != ENV}
-    description = _find(place, variant, stage, environment, environ=environ)
-    _write(activation_text(description.activation, _shell(shell)))
+    activation = _find(place, variant, stage, environment, environ=environ).activation
+    return Reported(activation, lambda: os.fsencode(activation_text(activation, _shell(shell))))
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=Deactivation)
 @_shell_option
-def deactivate(*, shell: str | None) -> None:
+def deactivate(*, shell: str | None) -> Reported:
     """Print what undoes the last activation: eval "$(axletree env deactivate)"."""
-    _write(undoing_text(environments.deactivate(os.environ), _shell(shell)))
+    undone = environments.deactivate(os.environ)
+    return Reported(undone, lambda: os.fsencode(undoing_text(undone.changes, _shell(shell))))
 
 
 class _Behind(click.Command):
@@ -197,7 +200,7 @@ def verify(
     )
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=ExportedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
 @click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
@@ -210,10 +213,11 @@ def export(
     environment: str | None,
     form: str,
     unlocked: bool,
-) -> None:
+) -> Reported:
     """Print the environment as a file of conda or pixi."""
     description = _find(place, variant, stage, environment)
-    click.echo(environments.export(description, cast("Format", form), locked=not unlocked), nl=False)
+    exported = environments.export(description, cast("Format", form), locked=not unlocked)
+    return Reported(exported, lambda: os.fsencode(exported.text))
 
 
 def _find(
@@ -235,10 +239,3 @@ def _shell(given: str | None) -> Shell:
     if name not in SHELLS:
         raise UsageError(f"which shell? {name or 'SHELL is not set'}", hint=f"--shell {', '.join(SHELLS)}")
     return name
-
-
-def _write(text: str) -> None:
-    """Print bytes as they are: values need be no UTF-8."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(os.fsencode(text))
-    sys.stdout.buffer.flush()

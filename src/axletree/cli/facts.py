@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import click
-import msgspec
 
 from axletree.app.facts import take_facts
+from axletree.check.host.facts import HostFacts
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.view.facts import facts_lines
 
 
-@click.command()
-def command() -> None:
-    """Print all facts of this host that builds depend on, as JSON.
+@click.command(cls=ReportCommand, report=HostFacts)
+def command() -> Reported:
+    """Print all facts of this host that builds depend on.
 
     Each comes with its source, or with why it is not known. What can be tried is tried: compilers compile, links are
     made, job servers hand out tokens; in temporary folders, which are removed. The home folder becomes ~; names of the
-    user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` judges such a file.
+    user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` judges what
+    `axletree facts --json` wrote to a file.
     """
     facts = take_facts(os.environ)
-    click.echo(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+    return Reported(facts, lambda: facts_lines(facts, width=shutil.get_terminal_size((120, 24)).columns))

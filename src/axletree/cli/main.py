@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "drift": ("drift", "Compare a recipe's dependencies with upstream's, and with what can be had."),
     "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),
     "env": ("env", "Make environments with the search order that a variant needs, activate them, and prove the order."),
-    "facts": ("facts", "Print all facts of this host that builds depend on, as JSON."),
+    "facts": ("facts", "Print all facts of this host that builds depend on."),
     "ledger": (
         "ledger",
         "Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.",
@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run-stage": ("run_stage", "Run one stage from its request in the store."),
     "schema": (
         "schema",
-        "Print the JSON schema of recipes, of their data files, of SDK manifests or of the event stream.",
+        "Print the JSON schema of recipes, of data files, of SDK manifests, of events or of reports.",
     ),
     "sdk": ("sdk", "Make Python packages of an SDK's install tree, such as ROCm's."),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.pack import pack
+from axletree.app.pack import PackedFolder, pack
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.notes import say_aside
-from axletree.core.units import format_bytes
-from axletree.view.tables import printable
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.core.units import format_bytes, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=PackedFolder)
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path(), help="Folder for the wheel; else the present one."
@@ -38,7 +42,7 @@ from axletree.view.tables import printable
     metavar="WHEEL",
     help="Take what did not change from this wheel, compressed as it is there.",
 )
-def command(folder: Path, out: Path, build: str | None, level: int, threads: int, older: Path | None) -> int:
+def command(folder: Path, out: Path, build: str | None, level: int, threads: int, older: Path | None) -> Reported:
     """Pack a folder, such as unpack makes it, into a wheel.
 
     METADATA and WHEEL in its *.dist-info say how the wheel is called; RECORD is made anew. The same content gives the
@@ -46,10 +50,13 @@ def command(folder: Path, out: Path, build: str | None, level: int, threads: int
     """
     epoch = source_date_epoch(os.environ)
     done = pack(folder, out=out, build=build, level=level, threads=threads, older=older, epoch=epoch)
-    click.echo(done.wheel.path)
+    return Reported(done, lambda: _lines(done, older))
+
+
+def _lines(done: PackedFolder, older: Path | None) -> Iterator[str]:
+    yield str(done.wheel)
     reused = f", {done.reused} of them copied from {older}" if older is not None else ""
-    say_aside(f"  {done.files} files{reused}, {format_bytes(done.wheel.size)}")
+    say_aside(f"  {plural(done.files, 'file')}{reused}, {format_bytes(done.size)}")
     if done.left_out:
-        names = printable(", ".join(done.left_out))
+        names = ", ".join(done.left_out)
         say_aside(f"  note: left out, since it tells of another wheel: {names}")
-    return 0

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.repair import repair_wheel
+from axletree.app.repair import RepairedWheels, repair_wheel
+from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes, parse_size, plural
 from axletree.view.tables import printable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from axletree.app.repair import RepairedWheel
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=RepairedWheels)
 @click.argument(
     "wheels",
     nargs=-1,
@@ -44,16 +44,13 @@ if TYPE_CHECKING:
 @click.option(
     "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library that may be taken in."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each wheel, one a line.")
 def command(
     wheels: tuple[Path, ...],
     out: Path,
     policy: str | None,
     library_path: tuple[Path, ...],
     max_graft: str,
-    *,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Take missing libraries into wheels, leave what others bring, retag them.
 
     Libraries of torch, NVIDIA, ROCm and of drivers are never copied: they stay with the distribution that owns them.
@@ -61,12 +58,14 @@ def command(
     """
     limit = _limit(max_graft)
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
-    for path in wheels:
-        result = repair_wheel(
+
+    def repair(path: Path) -> RepairedWheel:
+        return repair_wheel(
             path, out, policy=policy, library_path=library_path, max_graft=limit, epoch=epoch, threads=threads
         )
-        click.echo(msgspec.json.encode(result, enc_hook=str).decode() if as_json else "\n".join(_render(path, result)))
-    return 0
+
+    done, error = until_error(wheels, repair)
+    return Reported(RepairedWheels(wheels=done), lambda: (line for each in done for line in _lines(each)), error=error)
 
 
 def _limit(text: str) -> int:
@@ -76,8 +75,8 @@ def _limit(text: str) -> int:
         raise UsageError(f"--max-graft: {error}") from error
 
 
-def _render(path: Path, result: RepairedWheel) -> Iterator[str]:
-    yield click.style(path.name, bold=True)
+def _lines(result: RepairedWheel) -> Iterator[str]:
+    yield click.style(result.wheel, bold=True)
     for library in result.grafts:
         source = f" ({library.package} {library.version})" if library.package else ""
         yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {printable(library.path)}"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.retag import retag
+from axletree.app.retag import RetaggedWheels, retag
 from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.errors import UsageError
 from axletree.package.wheel.retag import Wishes
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-@click.command()
+
+@click.command(cls=ReportCommand, report=RetaggedWheels)
 @click.argument(
     "wheels",
     nargs=-1,
@@ -36,7 +41,7 @@ def command(
     build: str | None,
     local: str | None,
     out: Path | None,
-) -> int:
+) -> Reported:
     """Give wheels other tags, another build tag or another local version.
 
     TAGS replace what is there; with + before them they are added, with - removed (--abi=-none). The content is copied
@@ -46,9 +51,13 @@ def command(
     if wishes == Wishes():
         raise UsageError("nothing to change", hint="give at least one of --python --abi --platform --build --local")
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
-    for path in wheels:
-        done = retag(path, wishes, out=out, epoch=epoch, threads=threads)
-        click.echo(done.wheel.path)
+    done, error = until_error(wheels, lambda path: retag(path, wishes, out=out, epoch=epoch, threads=threads))
+    report = RetaggedWheels(wheels=done)
+    return Reported(report, lambda: _lines(report), error=error)
+
+
+def _lines(report: RetaggedWheels) -> Iterator[str]:
+    for done in report.wheels:
+        yield str(done.wheel)
         if done.unsigned:
             say_aside("  note: the old wheel's signature is left out; it does not hold for this one")
-    return 0

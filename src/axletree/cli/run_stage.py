@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
-from axletree.app.run_stage import print_event, run_requested
+from axletree.app.run_stage import StageRun, print_event, run_requested
 from axletree.app.shell import find_request
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.events import Event, StageFinished
 from axletree.core.trees import is_digest
 from axletree.core.values import Key
@@ -18,12 +18,15 @@ from axletree.view.jsonl import encode
 
 
 @click.command(
-    help="Run one stage from its request in the store.\n\nDrivers give its key; its id stands for the latest."
+    cls=ReportCommand,
+    report=StageRun,
+    help="Run one stage from its request in the store.\n\nDrivers give its key; its id stands for the latest. With "
+    "--json its events come first, one a line.",
 )
 @click.argument("key", metavar="KEY|STAGE")
-@click.option("--json", "as_json", is_flag=True, help="Print the stage's events, one JSON object a line.")
-def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flags by name)
+def command(key: str) -> Reported:
     """Run a stage; exit 0 when it is done, 1 when it failed."""
+    as_json = wants_json()
 
     def emit(event: Event) -> None:
         if as_json:
@@ -31,5 +34,7 @@ def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flag
         elif isinstance(event, StageFinished):
             click.echo(f"{event.stage}: {event.status}{f': {event.message}' if event.message else ''}")
 
-    wanted = Key(key) if is_digest(key) else find_request(Store.open(default_root(os.environ)), key).key
-    sys.exit(run_requested(wanted, emit=emit, environ=dict(os.environ)))
+    store = Store.open(default_root(os.environ))
+    request = store.get_request(Key(key)) if is_digest(key) else find_request(store, key)
+    code = run_requested(request.key, emit=emit, environ=dict(os.environ))
+    return Reported(StageRun(stage=request.stage, key=request.key, exit_code=code), lambda: (), code)

@@ -7,25 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.split import load_split_rules, split_wheel
+from axletree.app.split import SplitOutcome, load_split_rules, split_wheel
 from axletree.cli.notes import say_aside
-from axletree.core.errors import HostError, Problem
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes, plural
-from axletree.host.files import replace_file
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.app.split import Format, SplitOutcome
+    from axletree.app.split import Format
 
 _NOTES = 10
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=SplitOutcome)
 @click.argument("wheel", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--rules", metavar="FILE|NAME", help="Rules to split by; else those that ship for the wheel's project.")
 @click.option(
@@ -40,7 +38,6 @@ _NOTES = 10
     show_default=True,
     help="What to make. Repeatable.",
 )
-@click.option("--report", type=click.Path(path_type=Path), help="Write each file, its package and rule, as JSON.")
 @click.option("--no-verify", is_flag=True, help="Don't read the parts back. Proves nothing, and costs a third.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go where.")
 def command(
@@ -48,11 +45,10 @@ def command(
     rules: str | None,
     out: Path,
     formats: tuple[Format, ...],
-    report: Path | None,
     *,
     no_verify: bool,
     dry_run: bool,
-) -> int:
+) -> Reported:
     """Split a wheel into several distributions that install together.
 
     Each file goes to exactly one package, or is dropped for a reason that the rules name. Nothing appears in the output
@@ -68,19 +64,13 @@ def command(
         epoch=source_date_epoch(os.environ),
         note=say_aside,
     )
-    if report is not None:
-        try:
-            replace_file(report, msgspec.json.encode(outcome.report) + b"\n")
-        except OSError as error:
-            raise HostError(Problem(file=str(report), message=f"can't be written: {error.strerror}")) from error
-    click.echo("\n".join(_render(outcome, out)))
-    return 0
+    return Reported(outcome, lambda: _render(outcome))
 
 
-def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
-    report = outcome.report
+def _render(outcome: SplitOutcome) -> Iterator[str]:
+    report = outcome.split
     yield click.style(report.wheel, bold=True)
-    sizes = {path.name: format_bytes(path.stat().st_size) for path in outcome.files}
+    sizes = {each.path.name: format_bytes(each.size) for each in outcome.written}
     width = max(len(package.name) for package in report.packages)
     for package in report.packages:
         written = f", a wheel of {sizes[package.filename]}" if package.filename in sizes else ""
@@ -101,8 +91,8 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
         if not rule.files:
             first, *more = rule.takes.split(", ")
             yield printable(f"  took nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
-    if outcome.files:
-        yield f"  wrote {plural(len(outcome.files), 'package')} of version {report.version} to {out}"
+    if outcome.written:
+        yield f"  wrote {plural(len(outcome.written), 'package')} of version {report.version} to {outcome.out}"
     yield from (f"  install them with: {command}" for command in outcome.install)
     if report.conda:
-        yield f"  conda channel: {(out.absolute() / 'conda').as_uri()}"
+        yield f"  conda channel: {(outcome.out.absolute() / 'conda').as_uri()}"

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, measure_store, sweep_store, verify_store
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes
-from axletree.core.values import canonical_json
-
-if TYPE_CHECKING:
-    from axletree.store import DuReport, GcReport, VerifyReport
+from axletree.store import DuReport, GcReport, VerifyReport
 
 _SHOWN = 10
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the report as one line of JSON.")
 
 
 @click.group(name="store")
@@ -24,19 +19,17 @@ def command() -> None:
     """Look after the store: verify, gc, du."""
 
 
-@command.command(name="verify")
-@json_option
-def verify_command(*, as_json: bool) -> int:
+@command.command(name="verify", cls=ReportCommand, report=VerifyReport)
+def verify_command() -> Reported:
     """Read everything in the store again; exit 1 when something was damaged.
 
     Damaged content goes into quarantine, and results that lack something are removed: the next build makes them again.
     """
     report = verify_store(os.environ)
-    click.echo(canonical_json(report).decode() if as_json else _verify_text(report))
-    return 0 if report.sound else 1
+    return Reported(report, lambda: _verify_text(report), 0 if report.sound else 1)
 
 
-@command.command(name="gc")
+@command.command(name="gc", cls=ReportCommand, report=GcReport)
 @click.option(
     "--keep",
     "keep_days",
@@ -63,19 +56,17 @@ def verify_command(*, as_json: bool) -> int:
     help="Keep what this recipe's last run needed, whenever that was; may be repeated.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@json_option
-def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool) -> Reported:
     """Remove what was not used lately. What running builds use stays."""
     report = sweep_store(os.environ, keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
-    click.echo(canonical_json(report).decode() if as_json else _gc_text(report))
+    return Reported(report, lambda: _gc_text(report))
 
 
-@command.command(name="du")
-@json_option
-def du_command(*, as_json: bool) -> None:
+@command.command(name="du", cls=ReportCommand, report=DuReport)
+def du_command() -> Reported:
     """Show what takes the room, and the largest results."""
     report = measure_store(os.environ)
-    click.echo(canonical_json(report).decode() if as_json else _du_text(report))
+    return Reported(report, lambda: _du_text(report))
 
 
 def _verify_text(report: VerifyReport) -> str:

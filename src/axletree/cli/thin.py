@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.thin import ThinRequest, thin
+from axletree.app.thin import ThinReport, ThinRequest, thin
 from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes
 from axletree.view.tables import printable, render_table
@@ -20,13 +20,13 @@ from axletree.view.tables import printable, render_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.app.thin import LibrarySaving, ThinReport, ThinResult
+    from axletree.app.thin import LibrarySaving, ThinResult
 
 _WIDTH = 120
 _CUDA = re.compile(r"\d{2}\.\d")
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=ThinReport)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="WHEEL|LIBRARY")
 @click.option("--arch", "archs", multiple=True, help="GPU that it must run on: 90, gfx90a:xnack-. Repeatable.")
 @click.option("--arch-each", "each", is_flag=True, help="One result for each GPU that it was compiled for.")
@@ -37,7 +37,6 @@ _CUDA = re.compile(r"\d{2}\.\d")
     "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Folder for the results."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved, by library and architecture.")
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON object.")
 def command(
     file: Path,
     archs: tuple[str, ...],
@@ -48,8 +47,7 @@ def command(
     keep_ptx: bool,
     allow_missing: bool,
     dry_run: bool,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Drop the code of GPUs that are not wanted from a wheel's libraries.
 
     Each fat binary keeps the entries that the wanted GPU's driver may pick; one that would become empty is an error.
@@ -64,8 +62,7 @@ def command(
     threads = len(os.sched_getaffinity(0))
     place, epoch = None if dry_run else out, source_date_epoch(os.environ)
     report = thin(file, request, out=place, epoch=epoch, threads=threads, note=say_aside)
-    click.echo(msgspec.json.encode(report) if as_json else "\n".join(_render(report, detailed=dry_run)))
-    return 0
+    return Reported(report, lambda: _render(report, detailed=dry_run))
 
 
 def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:

@@ -16,6 +16,7 @@ import msgspec
 from axletree.core.errors import StageError
 from axletree.core.events import Event, MemorySampled, StageFinished, StageProgress
 from axletree.execute.process import redact, secrets_of
+from axletree.report.envelope import is_report
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -73,6 +74,8 @@ class LocalExecutor:
         finished: StageFinished | None = None
         async for line in _lines(process.stdout):
             event = _event(line)
+            if event is None and is_report(line):
+                continue  # it says no more than the events and the exit code
             if event is None:
                 noise.append(line[:_NOISE_WIDTH].rstrip() + b"\n")
             elif isinstance(event, StageFinished):

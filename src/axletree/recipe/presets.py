@@ -70,12 +70,24 @@ class PackageRow(msgspec.Struct, frozen=True, kw_only=True):
     """What they differ by."""
 
 
+class PresetTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What is counted of a preset."""
+
+    configurations: int
+    """Jobs; the variants that one of them builds together agree on its values."""
+    variants: int
+    """Combinations of one value on each axis, without those that are excluded."""
+    packages: int
+    """Package files; of one name there is one for each combination of values of its axes."""
+
+
 class PresetReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a preset comes to."""
 
     name: str
     summary: str
     axes: dict[str, tuple[str, ...]]
+    totals: PresetTotals
     variants: tuple[Variant, ...]
     configurations: tuple[ConfigurationRow, ...]
     packages: tuple[PackageRow, ...]
@@ -101,21 +113,28 @@ def count_preset(name: str, preset: Preset, patterns: Sequence[str] = (), skip: 
         job = variant_id(of_job, preset.axes) or ANY
         jobs.setdefault(job, []).append(variant)
         values[job] = of_job
+    configurations = tuple(
+        ConfigurationRow(
+            id=job,
+            values=values[job],
+            variants=tuple(variant.id for variant in mine),
+            packages=sum(len(_made(part, mine)) for part in preset.packages),
+        )
+        for job, mine in jobs.items()
+    )
+    packages = tuple(_package_rows(preset, variants))
     return PresetReport(
         name=name,
         summary=preset.summary,
         axes=preset.axes,
-        variants=variants,
-        configurations=tuple(
-            ConfigurationRow(
-                id=job,
-                values=values[job],
-                variants=tuple(variant.id for variant in mine),
-                packages=sum(len(_made(part, mine)) for part in preset.packages),
-            )
-            for job, mine in jobs.items()
+        totals=PresetTotals(
+            configurations=len(configurations),
+            variants=len(variants),
+            packages=sum(row.count for row in packages),
         ),
-        packages=tuple(_package_rows(preset, variants)),
+        variants=variants,
+        configurations=configurations,
+        packages=packages,
     )
 
 

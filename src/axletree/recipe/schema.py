@@ -30,15 +30,16 @@ def data_schema() -> dict[str, Any]:
 
 def event_schema() -> dict[str, Any]:
     """Schema of one line of ``axletree build --json``."""
-    return _document(msgspec.json.schema(Event), "Axletree event", "One line of the event stream of a run.")
+    return schema_document(msgspec.json.schema(Event), "Axletree event", "One line of the event stream of a run.")
 
 
 def toml_schema(model: type, title: str, description: str) -> dict[str, Any]:
     """Schema of TOML files that are read as a type."""
-    return _document(_without_null(msgspec.json.schema(model)), title, description)
+    return schema_document(_without_null(msgspec.json.schema(model)), title, description)
 
 
-def _document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:
+def schema_document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:
+    """A schema with its head, as it is published."""
     document = {"$schema": DRAFT, "title": title, "description": description, **body}
     plain = msgspec.json.decode(msgspec.json.encode(document))  # lists, not the tuples of the model
     tidy: dict[str, Any] = _unindented(plain)

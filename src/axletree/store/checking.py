@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -41,7 +41,6 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Records that could not be read or whose tree lacks something, as ``stage (key)``; they were removed."""
     leftovers: tuple[str, ...]
     """Scratch folders of processes that are gone; they were removed."""
-    schema: Literal[1] = 1
 
     @property
     def sound(self) -> bool:

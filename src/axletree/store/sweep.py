@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -43,7 +43,6 @@ class GcReport(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of all that. Files that were hard-linked elsewhere only lose a name."""
     kept_records: int
     kept_blobs: int
-    schema: Literal[1] = 1
 
 
 def gc(

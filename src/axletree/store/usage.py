@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -55,7 +55,6 @@ class DuReport(msgspec.Struct, frozen=True, kw_only=True):
     """The largest first."""
     unused: int
     """Bytes of contents that no record uses."""
-    schema: Literal[1] = 1
 
     @property
     def size(self) -> int:

@@ -1,4 +1,4 @@
-"""A ledger as a table and as JSON, and what remains to be built."""
+"""A ledger as a table, and what remains to be built."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from axletree.core.units import format_duration, plural
-from axletree.core.values import canonical_json
-from axletree.plan.ledger import LEDGER_SCHEMA, REMAINING
+from axletree.plan.ledger import REMAINING
 from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
@@ -40,11 +39,6 @@ def ledger_text(standings: Sequence[Standing], *, width: int, command: str) -> s
     if any(each.state in REMAINING for each in standings):
         lines.append(f"build what remains: {command}")
     return "\n".join(lines)
-
-
-def ledger_json(standings: Sequence[Standing]) -> str:
-    """The same as one JSON document, keys sorted."""
-    return canonical_json({"schema": LEDGER_SCHEMA, "variants": list(standings)}).decode()
 
 
 def remaining_lines(standings: Sequence[Standing], *, command: str) -> list[str]:

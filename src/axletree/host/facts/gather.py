@@ -119,7 +119,6 @@ def gather_facts(access: Access, *, taken: dt.datetime, version: str) -> HostFac
         variables=variable_facts(access.environ),
         sources=asked.sources
         | {
-            "schema": "this program",
             "axletree": "this program",
             "taken": "the clock",
             "variables": "the environment",

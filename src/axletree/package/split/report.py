@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from axletree.package.split.rules import Rule
     from axletree.package.wheel.metadata import Metadata
 
-SPLIT_SCHEMA: Literal[1] = 1
-
 Change = Literal["", "edited", "relocated"]
 
 
@@ -101,7 +99,6 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     conda: tuple[SplitConda, ...] = ()
     notes: tuple[str, ...] = ()
     """What is worth knowing and no error."""
-    schema: Literal[1] = SPLIT_SCHEMA
 
     @property
     def dropped(self) -> tuple[SplitRule, ...]:
