@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from axletree.environment.apply import Change
     from axletree.environment.export import Format
     from axletree.environment.layers import Layer, World
+    from axletree.recipe.settings import Settings
     from axletree.recipe.target import Target, TargetEnvironment
     from axletree.store.store import Store
 
@@ -73,6 +74,7 @@ def create(
     folder: Path | None,
     *,
     store: Store,
+    settings: Settings,
     environ: Mapping[str, str],
     toolkit: str | None = None,
     upgrade: bool = False,
@@ -84,6 +86,7 @@ def create(
         wanted: which.
         folder: where; default is :func:`place_of`.
         store: has wheels and caches.
+        settings: say where wheels come from.
         environ: the user's variables.
         toolkit: root of the GPU toolkit instead of the recipe's.
         upgrade: choose conda packages anew instead of keeping the lock.
@@ -102,7 +105,9 @@ def create(
     with _claimed(place):
         prefix = place / PREFIX
         say(f"making {environment.name} for {target.variant} in {place}")
-        content = install(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
+        content = install(
+            loaded, environment, prefix, store=store, settings=settings, environ=environ, upgrade=upgrade, say=say
+        )
         layers = _layers(environment, prefix, place)
         world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
         layers, notes = _worked_around(ordered(layers, layer, world), place, environ)

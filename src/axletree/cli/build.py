@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from axletree.app.build import Built, build
 from axletree.app.ledger import LEDGER, chosen, standings
-from axletree.app.planning import SOURCE_VARIABLE
-from axletree.app.publish import OUT
-from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
+from axletree.app.planning import PlanRequest
+from axletree.app.releases import patterns_for_gpu
 from axletree.cli.ledger import build_command
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import open_store, settings
 from axletree.host.machine import memory
 from axletree.recipe.axes import exactly
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
 from axletree.view.ledger import remaining_lines
 from axletree.view.plain import PlainView
@@ -36,7 +35,7 @@ _CANCELLED = 130
 
 @click.command(help="Build, audit, index, install and test a recipe's variants.")
 @click.argument("recipe")
-@click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="dist", help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
@@ -59,7 +58,7 @@ _CANCELLED = 130
 def command(
     *,
     recipe: str,
-    out: Path,
+    out: Path | None,
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     gpu: str | None,
@@ -75,17 +74,20 @@ def command(
     as_json: bool,
 ) -> None:
     """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
-    environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source, release=release)
-    store = Store.open(default_root(environ))
-    picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
+    given = settings(out=out, offline=offline, find_links=find_links, index_url=index_url)
+    store = open_store(given)
+    picked, place = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip), Path(given.out)
+    request = PlanRequest(
+        recipe=recipe, out=place, patterns=picked, skip=skip, no_share=no_share, source=source, release=release
+    )
     if remaining or only_failed:
-        found = standings(recipe, store, out=out, environ=environ, patterns=picked, skip=skip, no_share=no_share)
+        found = standings(request, store, environ=os.environ)
         ids = chosen(found, only_failed=not remaining)
         if not ids:
             state = "remains" if remaining else "failed"
-            click.echo(f"nothing {state}: {plural(len(found), 'variant')} in {out / LEDGER}", err=as_json)
+            click.echo(f"nothing {state}: {plural(len(found), 'variant')} in {place / LEDGER}", err=as_json)
             return
-        picked = tuple(map(exactly, ids))
+        request = msgspec.structs.replace(request, patterns=tuple(map(exactly, ids)))
     view, tick = _view(as_json=as_json)
 
     def emit(event: Event) -> None:
@@ -93,14 +95,11 @@ def command(
 
     with view:
         built = build(
-            recipe,
+            request,
             store,
-            out=out,
-            patterns=picked,
-            skip=skip,
-            no_share=no_share,
             keep_going=keep_going,
-            environ=environ,
+            settings=given,
+            environ=os.environ,
             emit=emit,
             tick=tick,
             note=say_aside,
@@ -113,31 +112,13 @@ def command(
         no_share=no_share,
         options=_given({"--gpu": gpu, "--source": source, "--release": release}, keep_going=keep_going),
     )
-    _close(built, out, as_json=as_json, again=again)
+    _close(built, place, as_json=as_json, again=again)
 
 
 def _given(options: Mapping[str, object | None], *, keep_going: bool) -> tuple[str, ...]:
     """Options with values as they were given, for the command that builds what remains."""
     given = [text for option, value in options.items() if value is not None for text in (option, str(value))]
     return (*given, *(["--keep-going"] if keep_going else []), "--remaining")
-
-
-def _with_options(
-    *, offline: bool, find_links: tuple[str, ...], index_url: str | None, source: Path | None, release: str | None
-) -> dict[str, str]:
-    """The environment with the options in it: stages read their settings there, as they would for another engine."""
-    environ = dict(os.environ)
-    if offline:
-        environ["AXLETREE_OFFLINE"] = "1"
-    if find_links:
-        environ["AXLETREE_FIND_LINKS"] = " ".join([*find_links, environ.get("AXLETREE_FIND_LINKS", "")]).strip()
-    if index_url:
-        environ["AXLETREE_INDEX_URL"] = index_url
-    if source is not None:
-        environ[SOURCE_VARIABLE] = str(source)
-    if release is not None:
-        environ[RELEASE_VARIABLE] = release
-    return environ
 
 
 def _view(*, as_json: bool) -> tuple[EventView, Callable[[], None]]:

@@ -12,9 +12,8 @@ import click
 import msgspec
 
 from axletree.app.dev import dev, rebuild
+from axletree.cli.opening import open_store, settings
 from axletree.core.errors import UsageError
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.plain import PlainView
 from axletree.view.tables import format_duration, plural, printable
 
@@ -48,7 +47,8 @@ def command(
 ) -> None:
     """Make or rebuild; exit 0 when the tree is up to date, else as what failed."""
     view = PlainView(lambda line: click.echo(line, err=True))
-    store = Store.open(default_root(os.environ))
+    chosen = settings()
+    store = open_store(chosen)
 
     def emit(event: Event) -> None:
         if not as_json:
@@ -59,7 +59,7 @@ def command(
         given = {"--variant": variant, "--source": source, "--venv": venv, "--stage": stage}
         if wrong := [name for name, value in given.items() if value is not None]:
             raise UsageError(f"rebuild takes no {wrong[0]}", hint="`axletree dev RECIPE` sets a tree up anew")
-        done = rebuild(folder or Path(), store=store, environ=os.environ, emit=emit, progress=progress)
+        done = rebuild(folder or Path(), store=store, settings=chosen, environ=os.environ, emit=emit, progress=progress)
     else:
         if folder is not None:
             raise UsageError(f"what is {folder}?", hint=f"the tree is named by --source: --source {folder}")
@@ -70,6 +70,7 @@ def command(
             source=source,
             venv=venv,
             store=store,
+            settings=chosen,
             environ=os.environ,
             emit=emit,
             progress=progress,

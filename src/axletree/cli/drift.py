@@ -12,7 +12,8 @@ import click
 import msgspec
 
 from axletree.app.drift import DriftInputs, find_drift
-from axletree.host.indexes import read_settings
+from axletree.cli.opening import settings
+from axletree.host.indexes import read_indexes
 from axletree.view.drift import drift_document, drift_text
 
 if TYPE_CHECKING:
@@ -87,10 +88,10 @@ def command(
     """
     if at is not None and not channels:
         raise click.UsageError("--at is about channels: give one with --channel")
-    settings = read_settings(os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
+    indexes = read_indexes(settings(), os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
     end = None if at is None else (at.replace(tzinfo=dt.UTC) + dt.timedelta(days=1)).timestamp()
     inputs = DriftInputs(
-        source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=settings
+        source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=indexes
     )
     report = find_drift(recipe, inputs, environ=os.environ, patterns=patterns)
     unknown = sorted(set(only) - {row.dependency for row in report.rows})

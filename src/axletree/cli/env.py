@@ -12,13 +12,12 @@ import msgspec
 
 from axletree.app import environments
 from axletree.app.environments import Wanted
+from axletree.cli.opening import open_store, settings
 from axletree.core.errors import UsageError
 from axletree.core.findings import worst
 from axletree.environment.apply import ENV
 from axletree.environment.export import FORMATS
 from axletree.environment.shells import SHELLS, activation_text, undoing_text
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.environment import created_text, verified_document, verified_text
 from axletree.view.tables import printable
 
@@ -76,10 +75,12 @@ def create(
 
     DIR is .axletree/env/NAME-VARIANT if it is not named.
     """
+    chosen = settings()
     description = environments.create(
         Wanted(recipe=recipe, variant=variant, stage=stage, environment=environment),
         folder,
-        store=Store.open(default_root(os.environ)),
+        store=open_store(chosen),
+        settings=chosen,
         environ=environments.without_activation(os.environ),
         toolkit=toolkit,
         upgrade=upgrade,

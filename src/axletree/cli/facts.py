@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from axletree.app.facts import take_facts
+from axletree.cli.opening import settings
 
 
 @click.command()
@@ -18,5 +19,5 @@ def command() -> None:
     made, job servers hand out tokens; in temporary folders, which are removed. The home folder becomes ~; names of the
     user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` judges such a file.
     """
-    facts = take_facts(os.environ)
+    facts = take_facts(os.environ, settings())
     click.echo(msgspec.json.format(msgspec.json.encode(facts), indent=1))

@@ -10,9 +10,9 @@ import click
 import msgspec
 
 from axletree.app.lock import LockedFile, Surroundings, lock_recipe
+from axletree.cli.opening import settings
 from axletree.core.units import format_bytes
-from axletree.host.indexes import Layer
-from axletree.store.layout import Layout, default_root
+from axletree.store.layout import Layout
 from axletree.view.tables import plural, render_table
 
 JSON_SCHEMA = 1
@@ -37,8 +37,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Resolve a recipe's source and environments, and pin them by hash."""
+    chosen = settings(find_links=find_links, index_url=index_url)
     surroundings = Surroundings(
-        environ=os.environ, home=Path.home(), cwd=Path.cwd(), cache=Layout(default_root(os.environ)).cache
+        environ=os.environ, home=Path.home(), cwd=Path.cwd(), settings=chosen, cache=Layout(Path(chosen.store)).cache
     )
     files = lock_recipe(
         recipe,
@@ -46,7 +47,6 @@ def command(
         patterns=patterns,
         skip=skip,
         upgrade=upgrade,
-        given=Layer(index_url=index_url, find_links=find_links),
         note=lambda text: click.echo(text, err=True),
     )
     if as_json:

@@ -6,14 +6,15 @@ import os
 import sys
 
 import click
+import msgspec
 
 from axletree.app.run_stage import print_event, run_requested
 from axletree.app.shell import find_request
+from axletree.cli.opening import open_store, settings
 from axletree.core.events import Event, StageFinished
 from axletree.core.trees import is_digest
 from axletree.core.values import Key
-from axletree.store.layout import default_root
-from axletree.store.store import Store
+from axletree.recipe.settings import Settings
 from axletree.view.jsonl import encode
 
 
@@ -22,7 +23,8 @@ from axletree.view.jsonl import encode
 )
 @click.argument("key", metavar="KEY|STAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print the stage's events, one JSON object a line.")
-def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flags by name)
+@click.option("--settings-from-stdin", "handed", is_flag=True, hidden=True)
+def command(*, key: str, as_json: bool, handed: bool) -> None:
     """Run a stage; exit 0 when it is done, 1 when it failed."""
 
     def emit(event: Event) -> None:
@@ -31,5 +33,14 @@ def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flag
         elif isinstance(event, StageFinished):
             click.echo(f"{event.stage}: {event.status}{f': {event.message}' if event.message else ''}")
 
-    wanted = Key(key) if is_digest(key) else find_request(Store.open(default_root(os.environ)), key).key
-    sys.exit(run_requested(wanted, emit=emit, environ=dict(os.environ)))
+    chosen = _handed() if handed else settings()
+    store = open_store(chosen)
+    wanted = Key(key) if is_digest(key) else find_request(store, key).key
+    sys.exit(run_requested(wanted, store, emit=emit, settings=chosen, environ=dict(os.environ)))
+
+
+def _handed() -> Settings:
+    """The settings of the build that this stage belongs to; its programs get no input."""
+    chosen = msgspec.json.decode(sys.stdin.buffer.read(), type=Settings)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+    return chosen

@@ -18,6 +18,7 @@ from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_selector import Selector, sdist_root
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
 from axletree.cli.sdk_explain import input_options
 from axletree.view.sdk_build import built_text
 from axletree.view.sdk_install import at_install_lines, wheel_lines
@@ -81,7 +82,7 @@ def build_command(
     described = load_manifest(manifest, folder=Path.cwd())
     read = read_sdk_input(
         described,
-        environ=os.environ,
+        store=Path(settings().store),
         artifacts=artifacts,
         debs=debs,
         prefix=prefix,

@@ -14,6 +14,7 @@ import msgspec
 from axletree.app.sdk_explain import explain
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_versions import check_version_order
+from axletree.cli.opening import settings
 from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
 from axletree.view.sdk_ownership import answer_text, ownership_document, ownership_text
 from axletree.view.tables import plural, printable
@@ -58,7 +59,9 @@ def explain_command(
     """
     described = load_manifest(manifest, folder=Path.cwd())
     threads = len(os.sched_getaffinity(0))
-    read = read_sdk_input(described, environ=os.environ, artifacts=artifacts, debs=debs, prefix=prefix, threads=threads)
+    read = read_sdk_input(
+        described, store=Path(settings().store), artifacts=artifacts, debs=debs, prefix=prefix, threads=threads
+    )
     found = explain(read.entries, described, files)
     if as_json:
         document = ownership_document(found.ownership, described)

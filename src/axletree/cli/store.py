@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
 
-from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, measure_store, sweep_store, verify_store
+from axletree import store as stores
+from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, sweep_store
+from axletree.cli.opening import open_store
 from axletree.core.units import format_bytes
 from axletree.core.values import canonical_json
 
@@ -31,7 +32,7 @@ def verify_command(*, as_json: bool) -> int:
 
     Damaged content goes into quarantine, and results that lack something are removed: the next build makes them again.
     """
-    report = verify_store(os.environ)
+    report = stores.verify(open_store())
     click.echo(canonical_json(report).decode() if as_json else _verify_text(report))
     return 0 if report.sound else 1
 
@@ -66,7 +67,7 @@ def verify_command(*, as_json: bool) -> int:
 @json_option
 def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Remove what was not used lately. What running builds use stays."""
-    report = sweep_store(os.environ, keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
+    report = sweep_store(open_store(), keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
     click.echo(canonical_json(report).decode() if as_json else _gc_text(report))
 
 
@@ -74,7 +75,7 @@ def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], 
 @json_option
 def du_command(*, as_json: bool) -> None:
     """Show what takes the room, and the largest results."""
-    report = measure_store(os.environ)
+    report = stores.du(open_store())
     click.echo(canonical_json(report).decode() if as_json else _du_text(report))
 
 
