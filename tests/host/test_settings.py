@@ -121,7 +121,9 @@ def test_the_store_is_opened_where_the_settings_say(places: Places) -> None:
 
 
 def test_the_command_shows_each_with_its_place(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    places.user('# mine\nindex-url = "https://me:secret@index/simple"\nfind-links = ["~/wheels"]\n')
+    places.user(
+        '# mine\nindex-url = "https://me:secret@index/simple"\nfind-links = ["~/wheels", "https://me:secret@links/x?token=secret"]\n'
+    )
     monkeypatch.setenv("AXLETREE_OFFLINE", "1")
     monkeypatch.setenv("AXLETREE_FIND_LINKS", "here")
     monkeypatch.setenv("COLUMNS", "500")
@@ -131,13 +133,14 @@ def test_the_command_shows_each_with_its_place(places: Places, monkeypatch: pyte
     assert lines["offline"].split() == ["true", "AXLETREE_OFFLINE"]
     assert lines["jobs"].split() == ["-", "default"]
     assert lines["index-url"].split() == ["https://****@index/simple", f"{user_file()}:2"]
+    assert lines["find-links"].startswith(f"{places.cwd}/here {places.home}/wheels https://")
     assert lines["find-links"].endswith(f"AXLETREE_FIND_LINKS, {user_file()}:3")
     assert ended.output.endswith(f"your own settings are in {user_file()}\n")
     told = json.loads(CliRunner().invoke(cli, ["settings", "--json"]).output)
     assert told["schema"] == 1
     rows = {row["key"]: (row["value"], row["from"]) for row in told["settings"]}
     assert rows["find-links"] == (
-        [f"{places.cwd}/here", f"{places.home}/wheels"],
+        [f"{places.cwd}/here", f"{places.home}/wheels", "https://****@links/x?token=****"],
         ["AXLETREE_FIND_LINKS", f"{user_file()}:3"],
     )
     assert "secret" not in ended.output + json.dumps(told)

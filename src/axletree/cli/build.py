@@ -35,7 +35,7 @@ _CANCELLED = 130
 
 @click.command(help="Build, audit, index, install and test a recipe's variants.")
 @click.argument("recipe")
-@click.option("--out", type=click.Path(path_type=Path), show_default="dist", help="Output folder.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")

@@ -17,7 +17,7 @@ from axletree.view.ledger import ledger_json, ledger_text
 
 @click.command(help="Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.")
 @click.argument("recipe")
-@click.option("--out", type=click.Path(path_type=Path), show_default="dist", help="Output folder.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def command(*, recipe: str, out: Path | None, patterns: tuple[str, ...], as_json: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import click
 import msgspec
@@ -42,5 +43,6 @@ def command(*, key: str, as_json: bool, handed: bool) -> None:
 def _handed() -> Settings:
     """The settings of the build that this stage belongs to; its programs get no input."""
     chosen = msgspec.json.decode(sys.stdin.buffer.read(), type=Settings)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
     return chosen

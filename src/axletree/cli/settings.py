@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from axletree.cli.opening import loaded
-from axletree.host.indexes import redact
+from axletree.host.facts.privacy import without_credentials
 from axletree.host.settings import user_file
 from axletree.view.settings import settings_document, settings_text
 
@@ -17,7 +17,7 @@ from axletree.view.settings import settings_document, settings_text
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(*, as_json: bool) -> None:
     """Show the settings, each with the file, variable or default that its value comes from."""
-    document = settings_document(loaded(), user_file=str(user_file()), redact=redact)
+    document = settings_document(loaded(), user_file=str(user_file()), redact=without_credentials)
     if as_json:
         click.echo(msgspec.json.encode(document))
         return

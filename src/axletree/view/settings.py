@@ -36,7 +36,7 @@ def settings_text(document: dict[str, Any], *, width: int) -> str:
 def _without(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
-    return [redact(each) for each in value] if isinstance(value, list) else value
+    return [redact(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _shown(value: Any) -> str:
