@@ -33,6 +33,7 @@ from axletree.core.records import Metrics
 from axletree.host.shipped_data import read_shipped
 from axletree.package.sdk.schema import sdk_manifest_schema
 from axletree.recipe.schema import event_schema, recipe_schema
+from axletree.recipe.settings import OF_THE_USER, PROJECT_FILE, USER_FILE, Settings, variable_of
 from axletree.report.envelope import SCHEMA, Envelope
 from axletree.report.schema import reports_schema, structs_of
 
@@ -160,6 +161,39 @@ def recipe_page() -> str:
         "[recipe.schema.json](recipe.schema.json) is its JSON schema (`axletree schema` prints it).",
     ]
     return toml_page(recipe_schema(), "Recipe", head)
+
+
+def settings_page() -> str:
+    """Every setting, its variable and its places."""
+    definition = msgspec.json.schema_components([Settings])[1]["Settings"]["properties"]
+    rows = (
+        (
+            code(key),
+            type_name(schema),
+            code(variable_of(key)),
+            "you" if key in OF_THE_USER else "you, a project",
+            code(json.dumps(schema["default"])) if schema["default"] else "",
+            schema["description"],
+        )
+        for key, schema in definition.items()
+    )
+    parts = [
+        "# Settings",
+        NOTE,
+        "A setting comes from the first of these places that has it:",
+        "1. options of the command, such as `--offline`\n"
+        "2. variables, such as `AXLETREE_OFFLINE=1`; lists have spaces between their parts\n"
+        f"3. the project's file, `{PROJECT_FILE}` in the working folder or the nearest folder above it that has one\n"
+        f"4. your own file, `~/.config/axletree/{USER_FILE}` (or below `XDG_CONFIG_HOME`)",
+        "`axletree settings` shows each with its value and its place. Lists from several places are joined. Relative "
+        "paths in a file are relative to that file. An unknown key is an error that names the nearest valid one.",
+        f'```toml\n# ~/.config/axletree/{USER_FILE}\nstore = "/fast/disk/axletree"\nfind-links = ["~/wheels"]\n```',
+        "A project's file comes from whoever wrote the project. So it cannot say where your store is or where packages "
+        "come from: such a key is an error there, and `out` must lie inside the project.",
+        table(("key", "type", "variable", "who sets it", "default", "meaning"), rows),
+        "Indexes and folders that pip and uv are configured to use count too, after these.",
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def sdk_manifest_page() -> str:
@@ -357,6 +391,7 @@ def pages() -> dict[str, str]:
         "reports.schema.json": schema_text(reports_schema(report_types(cli))),
         "rules.md": render_rules(RULES),
         "failures.md": failures_page(),
+        "settings.md": settings_page(),
         "sdk-manifest.md": sdk_manifest_page(),
         "sdk-manifest.schema.json": schema_text(sdk_manifest_schema()),
     }

@@ -87,7 +87,7 @@ def test_a_failure_is_kept_with_cause_and_log_and_the_rest_is_built(project: Pro
     ended = project.build("--keep-going")
     assert ended.code == 1
     assert "1 of 3 variants remain:" in ended.out
-    assert "go on with: axletree build small.toml --keep-going --remaining" in ended.out
+    assert "go on with: axletree build small.toml --out dist --keep-going --remaining" in ended.out
     assert states(project) == {"mkl": "failed", "openblas": "done", "generic": "done"}
     outcome = ledger(project)["mkl"]["outcome"]
     assert outcome["stage"] == "lib[mkl]"

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from axletree.core.errors import HostError
-from axletree.host.indexes import read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.interpreters import find_interpreter
 from axletree.host.simple_api import find_file
 from axletree.recipe.locks import parse_lock
+from axletree.recipe.settings import Settings
 from support.envelopes import events_of, result_of
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,7 @@ def environ() -> dict[str, str]:
     if shutil.which("c++") is None:
         pytest.skip("needs a C++ compiler")
     torch = next(wheel for wheel in parse_lock(LOCK.read_text(), file=str(LOCK)).wheels if wheel.name == "torch")
-    settings = read_settings(os.environ, home=Path.home(), cwd=ROOT)
+    settings = read_indexes(Settings(), os.environ, home=Path.home(), cwd=ROOT)
     try:
         find_file(torch.filename, torch.sha256, settings, extra=["https://download.pytorch.org/whl/cpu"])
     except HostError as error:

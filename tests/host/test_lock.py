@@ -15,13 +15,14 @@ import pytest
 from packaging.pylock import Pylock, is_valid_pylock_path
 
 from axletree.app.lock import LockedFile, Surroundings, lock_recipe
-from axletree.app.planning import prepare
+from axletree.app.planning import PlanRequest, prepare
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, RecipeError
-from axletree.host.indexes import read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.simple_api import list_files
 from axletree.recipe.locks import parse_lock, parse_source
 from axletree.recipe.sdists import choose_sdist, explain_absence, version_of
+from axletree.recipe.settings import Settings
 from axletree.store import Store
 from support.envelopes import result_of
 from support.index_server import Server, make_wheel, serve, write_wheel
@@ -75,6 +76,7 @@ class Project:
             environ={**os.environ, **variables, "UV_CACHE_DIR": str(folder / "uv")},
             home=folder,
             cwd=folder,
+            settings=Settings(),
             cache=folder / "cache",
         )
 
@@ -172,9 +174,8 @@ def test_a_lock_that_is_no_text_is_a_fault_of_the_input(project: Project, tmp_pa
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(RecipeError, match="not UTF-8") as caught:
         prepare(
-            str(project.path),
+            PlanRequest(recipe=str(project.path), out=tmp_path / "dist"),
             Store.open(tmp_path / "store"),
-            out=tmp_path / "dist",
             environ=project.surroundings.environ,
         )
     (problem,) = caught.value.problems
@@ -244,7 +245,7 @@ def test_a_project_of_wheels_alone_and_one_that_is_not_there_are_told(project: P
 )
 def test_what_real_projects_offer(project: str, version: str, wanted: str) -> None:
     """Through the package index that this machine is set up with."""
-    settings = read_settings(os.environ, home=Path.home(), cwd=Path.cwd())
+    settings = read_indexes(Settings(), os.environ, home=Path.home(), cwd=Path.cwd())
     try:
         files = list_files(project, settings)
     except HostError as error:

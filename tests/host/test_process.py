@@ -123,6 +123,10 @@ def test_secrets_longest_first_and_no_short_ones() -> None:
     assert secrets_of(environ) == (b"abcdefghij", b"abcdefgh")
 
 
+def test_logins_of_settings_are_secrets_too() -> None:
+    assert secrets_of({}, ["https://me:s3cr3t-word@i.example/simple", "/wheels"]) == (b"s3cr3t-word",)
+
+
 def test_secrets_do_not_reach_the_log(tmp_path: Path, stream: io.BytesIO) -> None:
     environ = {
         "UPLOAD_TOKEN": "s3cr3t-value",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.app import planning
-from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
+from axletree.app.releases import patterns_for_gpu
 from axletree.cli.main import main
 from axletree.core.errors import UsageError
 from axletree.store.store import Store
@@ -50,9 +50,9 @@ def recipe(tmp_path: Path) -> Path:
 
 
 def planned(recipe: Path, release: str | None, *patterns: str) -> Target:
-    environ = dict(os.environ) | ({RELEASE_VARIABLE: release} if release else {})
     store = Store.open(recipe.parent / "store")
-    prepared = planning.prepare(str(recipe), store, patterns=patterns, out=recipe.parent / "dist", environ=environ)
+    request = planning.PlanRequest(recipe=str(recipe), patterns=patterns, release=release, out=recipe.parent / "dist")
+    prepared = planning.prepare(request, store, environ=os.environ)
     return prepared.targets[0]
 
 

@@ -185,6 +185,7 @@ CALLS: dict[str, Callable[[Place], list[str | Path]]] = {
     "sdk lay-out": lambda place: ["sdk", "lay-out", *place.gizmo, "--out", place.folder / "laid-out"],
     "sdk upload": _uploaded,
     "sdk version": lambda _: ["sdk", "version", "--base", "7.1.0", "--release-type", "release"],
+    "settings": lambda _: ["settings"],
     "sizes": lambda place: ["sizes", place.wheel, place.library],
     "source sync": _synced,
     "split": lambda place: ["split", make_small_torch(place.folder / "torch"), "--out", "split", "--format", "conda"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.app.dev_part import context_of
-from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
+from axletree.app.dev_setup import Wanted, choose_variant, load, plan_changed, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.core.errors import HostError, Problem, StageError, UsageError
 from axletree.core.units import some_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from axletree.buildsystem.editable import Count
     from axletree.core.events import Event
     from axletree.execute.context import Progress
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _RUNNING = "running"
@@ -74,6 +75,7 @@ def dev(
     source: Path | None,
     venv: Path | None,
     store: Store,
+    settings: Settings,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
     progress: Progress,
@@ -87,6 +89,7 @@ def dev(
         source: the tree; default is the recipe's source folder, or its main checkout in the current folder.
         venv: folder of the environment; default is in the tree.
         store: where locked wheels are.
+        settings: for the stages that run before.
         environ: the user's environment.
         emit: gets the events of what is fetched and built for it.
         progress: gets how far the build is.
@@ -114,19 +117,26 @@ def dev(
         if before is not None and before.tree != str(tree):
             _forget(tree)
             before = None
-        state = set_up(wanted, before, store, environ=environ, emit=emit)
+        state = set_up(wanted, before, store, settings=settings, environ=environ, emit=emit)
         built = _bring_up(state, before, store, environ=environ, progress=progress)
         return msgspec.structs.replace(built, notes=(*built.notes, *_unpatched(loaded, tree, environ)))
 
 
 def rebuild(
-    folder: Path, *, store: Store, environ: Mapping[str, str], emit: Callable[[Event], None], progress: Progress
+    folder: Path,
+    *,
+    store: Store,
+    settings: Settings,
+    environ: Mapping[str, str],
+    emit: Callable[[Event], None],
+    progress: Progress,
 ) -> Developed:
     """Bring an editable tree up to date: what changed is compiled, what the recipe changed is configured again.
 
     Args:
         folder: the tree, or a folder in it.
         store: as for :func:`dev`.
+        settings: as for :func:`dev`.
         environ: as for :func:`dev`.
         emit: as for :func:`dev`.
         progress: as for :func:`dev`.
@@ -146,7 +156,7 @@ def rebuild(
             message = f"the tree was moved here from {before.tree}"
             raise UsageError(Problem(file=str(tree), message=message, hint=f"set it up again: {command}"))
         state = before
-        if _plan_changed(before, environ):
+        if plan_changed(before, environ):
             wanted = Wanted(
                 recipe=Path(before.recipe),
                 variant=before.variant,
@@ -154,7 +164,7 @@ def rebuild(
                 tree=tree,
                 venv=Path(before.venv) if before.venv is not None else tree / FOLDER / "venv",
             )
-            state = set_up(wanted, before, store, environ=environ, emit=emit)
+            state = set_up(wanted, before, store, settings=settings, environ=environ, emit=emit)
         return _bring_up(state, before, store, environ=environ, progress=progress)
 
 
@@ -193,20 +203,6 @@ def _forget(tree: Path) -> None:
     for path in (tree / FOLDER).iterdir():
         if path.name != "lock":
             remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-
-def _plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
-    """Whether anything differs that the plan was made from: recipe, data, locks, variables, tools."""
-    recipe = Path(state.recipe)
-    if not recipe.exists():
-        raise UsageError(Problem(file=state.recipe, message="the recipe is gone"), hint="put it back, or set up anew")
-    venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
-    return not (
-        venv_there
-        and state.read == read_of(recipe)
-        and state.passed == {name: environ.get(name) for name in state.passed}
-        and state.programs == devtree.stamps(state.programs)
-    )
 
 
 def _bring_up(

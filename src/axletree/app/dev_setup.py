@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest, StageId
     from axletree.plan.actions.project import ProjectParameters
     from axletree.plan.graph import PlannedStage
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _MARK = "axletree-dev.json"
@@ -87,6 +88,7 @@ def set_up(
     before: DevState | None,
     store: Store,
     *,
+    settings: Settings,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
 ) -> DevState:
@@ -102,7 +104,9 @@ def set_up(
     parts = [need for name, need in part.stage.needs.items() if name == "environment"]
     tests = tuple(_test_environments(prepared, parts))
     fresh = False
-    trees = _run(prepared, {*parts, *tests, *part.inputs.values()}, store, environ=environ, emit=emit)
+    trees = _run(
+        prepared, {*parts, *tests, *part.inputs.values()}, store, settings=settings, environ=environ, emit=emit
+    )
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
     if parts:
         version = python_of(prepared.plan.stages[parts[0]])
@@ -117,21 +121,32 @@ def set_up(
     return msgspec.structs.replace(state, project={}) if fresh else state
 
 
+def plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
+    """Whether anything differs that the plan was made from: recipe, data, locks, variables, tools."""
+    recipe = Path(state.recipe)
+    if not recipe.exists():
+        raise UsageError(Problem(file=state.recipe, message="the recipe is gone"), hint="put it back, or set up anew")
+    venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
+    return not (
+        venv_there
+        and state.read == read_of(recipe)
+        and state.passed == {name: environ.get(name) for name in state.passed}
+        and state.programs == stamps(state.programs)
+    )
+
+
 def _plan(wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
     """The plan; the source is in it only where another stage than this one is made of it: it may be large."""
     with tempfile.TemporaryDirectory(prefix="axletree-dev-") as nothing:
-        prepared, part = _plan_with(nothing, wanted, store, environ)
-    return _plan_with(str(wanted.tree), wanted, store, environ) if part.inputs else (prepared, part)
+        prepared, part = _plan_with(Path(nothing), wanted, store, environ)
+    return _plan_with(wanted.tree, wanted, store, environ) if part.inputs else (prepared, part)
 
 
-def _plan_with(source: str, wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
-    prepared = planning.prepare(
-        str(wanted.recipe),
-        store,
-        patterns=[exactly(wanted.variant)],
-        out=wanted.tree / FOLDER,
-        environ={**environ, planning.SOURCE_VARIABLE: source},
+def _plan_with(source: Path, wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
+    request = planning.PlanRequest(
+        recipe=str(wanted.recipe), patterns=(exactly(wanted.variant),), out=wanted.tree / FOLDER, source=source
     )
+    prepared = planning.prepare(request, store, environ=environ)
     return prepared, part_of(prepared, find_stage(prepared, wanted.stage))
 
 
@@ -152,6 +167,7 @@ def _run(
     wanted: set[StageId],
     store: Store,
     *,
+    settings: Settings,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
 ) -> dict[StageId, Digest]:
@@ -159,8 +175,10 @@ def _run(
     upstream = prepared.plan.upstream(wanted)
     stages = {name: stage for name, stage in prepared.plan.stages.items() if name in upstream}
     few = msgspec.structs.replace(prepared, plan=msgspec.structs.replace(prepared.plan, stages=stages))
-    budget = machine.budget(store.root)
-    result = run_plan(few, store, budget, keep_going=False, environ=environ, tell=emit, tick=lambda: None)
+    budget = machine.budget(store.root, jobs=settings.jobs)
+    result = run_plan(
+        few, store, budget, keep_going=False, settings=settings, environ=environ, tell=emit, tick=lambda: None
+    )
     if result.status == "cancelled":
         raise KeyboardInterrupt
     if result.status == "failed":

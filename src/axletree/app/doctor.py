@@ -128,7 +128,9 @@ def _there(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) 
 def _measured(recipe: str, patterns: Sequence[str], store: Store, environ: Mapping[str, str]) -> dict[str, int]:
     """Variant -> bytes that one compile process took in the last run of any of its stages, with some headroom."""
     try:
-        prepared = planning.prepare(recipe, store, patterns=patterns, out=OUT, environ=environ)
+        prepared = planning.prepare(
+            planning.PlanRequest(recipe=recipe, patterns=tuple(patterns), out=OUT), store, environ=environ
+        )
     except AxletreeError:  # no lock, no compiler: what the recipe declares has to do
         return {}
     found: dict[str, int] = {}

@@ -18,7 +18,7 @@ from axletree.execute.environments import LOCK, UV_CACHE
 from axletree.host.conda_install import solve_and_install
 from axletree.host.fetch import download
 from axletree.host.files import replace_file
-from axletree.host.indexes import read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.interpreters import find_interpreter
 from axletree.host.simple_api import find_file
 from axletree.host.tools import SYSTEM_PATH
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.records import Interpreter
     from axletree.host.conda_install import Solved
+    from axletree.recipe.settings import Settings
     from axletree.recipe.target import TargetEnvironment
     from axletree.store.store import Store
 
@@ -47,6 +48,7 @@ def install(
     prefix: Path,
     *,
     store: Store,
+    settings: Settings,
     environ: Mapping[str, str],
     upgrade: bool,
     say: Say,
@@ -66,7 +68,7 @@ def install(
     lock = _wheel_lock(loaded, environment, interpreter)
     with store.lease("env") as folder:
         (folder / LOCK).write_text(render_lock(lock), encoding="utf-8")
-        _fetch(lock, folder, environment, store=store, environ=environ, say=say)
+        _fetch(lock, folder, environment, store=store, settings=settings, environ=environ, say=say)
         say(f"installing {len(lock.wheels)} wheels")
         client = {"PATH": ":".join(SYSTEM_PATH), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
         create_venv(
@@ -94,23 +96,35 @@ def _wheel_lock(loaded: LoadedRecipe, environment: TargetEnvironment, interprete
 
 
 def _fetch(
-    lock: PyLock, folder: Path, environment: TargetEnvironment, *, store: Store, environ: Mapping[str, str], say: Say
+    lock: PyLock,
+    folder: Path,
+    environment: TargetEnvironment,
+    *,
+    store: Store,
+    settings: Settings,
+    environ: Mapping[str, str],
+    say: Say,
 ) -> None:
     """Have the wheels beside their lock: those of the store, the others from the user's indexes."""
     backend = registry.backend_of(environment.axes.get("gpu", ""))
     extra = [backend.torch_index(environment.axes["gpu"])] if backend is not None else []
-    settings = read_settings(environ, home=Path(environ.get("HOME", "/")), cwd=Path.cwd())
-    offline = environ.get("AXLETREE_OFFLINE") == "1"
+    indexes = read_indexes(settings, environ, home=Path(environ.get("HOME", "/")), cwd=Path.cwd())
     for wheel in lock.wheels:
         place = folder / wheel.filename
         digest = Digest(wheel.sha256)
         with store.lock(f"fetch-{digest}"):
             if not store.has_blob(digest):
                 say(f"fetching {wheel.filename}")
-                url = find_file(wheel.filename, digest, settings, extra=extra, offline=offline).url
+                url = find_file(wheel.filename, digest, indexes, extra=extra, offline=settings.offline).url
                 partial = store.cache / "downloads"
                 download(
-                    url, place, sha256=digest, size=wheel.size, partial_folder=partial, progress=None, offline=offline
+                    url,
+                    place,
+                    sha256=digest,
+                    size=wheel.size,
+                    partial_folder=partial,
+                    progress=None,
+                    offline=settings.offline,
                 )
                 store.put_file(place, adopt=True)
         place.unlink(missing_ok=True)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from axletree.app.recipes import LoadedRecipe
     from axletree.environment.export import Format
     from axletree.environment.layers import Layer, World
+    from axletree.recipe.settings import Settings
     from axletree.recipe.target import Target, TargetEnvironment
     from axletree.store.store import Store
 
@@ -65,6 +66,7 @@ def create(
     folder: Path | None,
     *,
     store: Store,
+    settings: Settings,
     environ: Mapping[str, str],
     toolkit: str | None = None,
     upgrade: bool = False,
@@ -76,6 +78,7 @@ def create(
         wanted: which.
         folder: where; default is :func:`place_of`.
         store: has wheels and caches.
+        settings: say where wheels come from.
         environ: the user's variables.
         toolkit: root of the GPU toolkit instead of the recipe's.
         upgrade: choose conda packages anew instead of keeping the lock.
@@ -94,7 +97,9 @@ def create(
     with _claimed(place):
         prefix = place / PREFIX
         say(f"making {environment.name} for {target.variant} in {place}")
-        content = install(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
+        content = install(
+            loaded, environment, prefix, store=store, settings=settings, environ=environ, upgrade=upgrade, say=say
+        )
         layers = _layers(environment, prefix, place)
         world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
         layers, notes = _worked_around(ordered(layers, layer, world), place, environ)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from axletree.app.planning import Prepared
+    from axletree.app.planning import PlanRequest, Prepared
     from axletree.core.events import Event
     from axletree.core.values import Key, StageId
     from axletree.execute.driver import Result
@@ -234,46 +234,34 @@ class Standings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def standings(
-    recipe: str,
-    store: Store,
-    *,
-    out: Path,
-    environ: Mapping[str, str],
-    patterns: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    no_share: tuple[str, ...] | None = None,
+    request: PlanRequest, store: Store, *, environ: Mapping[str, str], as_built: bool = False
 ) -> tuple[Standing, ...]:
     """How a recipe's variants stand in an output folder.
 
     Args:
-        recipe: name or path.
+        request: which variants, and the output folder.
         store: where earlier results are.
-        out: the output folder.
         environ: the user's variables.
-        patterns: only variants that match.
-        skip: not those that match.
-        no_share: the axes that nothing is to be shared across; default is what each variant was built with.
+        as_built: whether each variant shares what it shared when it was built, whatever the request says.
 
     Raises:
         IntegrityError: the ledger can't be read.
         RecipeError: the recipe or a lock is wrong.
         HostError: this machine lacks what a plan needs.
     """
-    loaded = load_recipe(recipe)
-    entries = read_ledger(out).recipes.get(_name(loaded.recipe), {})
-    variants = [variant.id for variant in select(expand(loaded.recipe), patterns, skip)]
+    loaded = load_recipe(request.recipe)
+    entries = read_ledger(request.out).recipes.get(_name(loaded.recipe), {})
+    variants = [variant.id for variant in select(expand(loaded.recipe), request.patterns, request.skip)]
     groups: dict[tuple[str, ...], list[str]] = {}
     for variant in variants:
         outcome = entries.get(variant, Entry()).outcome
         if outcome is not None and outcome.status == "done":
-            groups.setdefault(outcome.no_share if no_share is None else no_share, []).append(variant)
+            groups.setdefault(outcome.no_share if as_built else request.no_share, []).append(variant)
     keys: dict[str, dict[StageId, Key]] = {}
     for axes, members in groups.items():
         if set(axes) <= set(loaded.recipe.axes):  # else the recipe is another one now, and so are the keys
-            chosen = [exactly(variant) for variant in members]
-            keys |= predicted_keys(
-                planning.prepare(recipe, store, patterns=chosen, no_share=axes, out=out, environ=environ)
-            )
+            few = msgspec.structs.replace(request, patterns=tuple(map(exactly, members)), skip=(), no_share=axes)
+            keys |= predicted_keys(planning.prepare(few, store, environ=environ))
     return standing(variants, entries, keys, alive=_alive(entries))
 
 

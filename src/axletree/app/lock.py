@@ -15,7 +15,7 @@ from axletree.core.errors import AxletreeError, HostError, IntegrityError, Recip
 from axletree.host.fetch import measure, size_of
 from axletree.host.files import replace_file
 from axletree.host.gitfetch import resolve_ref
-from axletree.host.indexes import IndexSettings, Layer, read_settings
+from axletree.host.indexes import IndexSettings, read_indexes
 from axletree.host.interpreters import find_interpreters
 from axletree.host.resolve import resolve_environment
 from axletree.host.simple_api import list_files
@@ -33,6 +33,7 @@ from axletree.recipe.locks import (
     render_source,
 )
 from axletree.recipe.sdists import choose_sdist, explain_absence, readings
+from axletree.recipe.settings import Settings
 from axletree.recipe.target import TargetEnvironment, TargetSource, resolve
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What locking needs of this machine."""
 
     environ: Mapping[str, str]
+    settings: Settings
     home: Path
     cwd: Path
     cache: Path
@@ -83,7 +85,6 @@ def lock_recipe(
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
     upgrade: bool = False,
-    given: Layer | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[LockedFile, ...]:
     """Write the locks of a recipe into its companion folder: all of them, or none where one cannot be made.
@@ -94,7 +95,6 @@ def lock_recipe(
         patterns: which variants; none means all.
         skip: which variants not.
         upgrade: take the newest versions that fit, instead of keeping locks that fit and versions that still do.
-        given: index settings from the command line.
         note: told what is being worked on.
 
     Raises:
@@ -103,14 +103,14 @@ def lock_recipe(
     """
     loaded = load_recipe(name_or_path)
     targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, skip)]
-    settings = read_settings(surroundings.environ, home=surroundings.home, cwd=surroundings.cwd, given=given)
+    indexes = read_indexes(surroundings.settings, surroundings.environ, home=surroundings.home, cwd=surroundings.cwd)
     texts: dict[str, str] = {}
     files: list[LockedFile] = []
     failures: list[AxletreeError] = []
     source = targets[0].source
     if _has_lock(source):
         try:
-            text, file = _lock_source(loaded, source, settings, surroundings, upgrade=upgrade, note=note)
+            text, file = _lock_source(loaded, source, indexes, surroundings, upgrade=upgrade, note=note)
             texts[SOURCE_LOCK] = text
             files.append(file)
         except AxletreeError as error:
@@ -125,7 +125,7 @@ def lock_recipe(
         interpreter = interpreters[environment.python]
         try:
             text, file = _lock_environment(
-                loaded, environment, interpreter, settings, surroundings, upgrade=upgrade, note=note
+                loaded, environment, interpreter, indexes, surroundings, upgrade=upgrade, note=note
             )
             texts[environment.lock] = text
             files.append(file)

@@ -12,7 +12,7 @@ from axletree import registry
 from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
-from axletree.app.releases import RELEASE_VARIABLE, release_version
+from axletree.app.releases import release_version
 from axletree.app.sources import locked_environments, remake, source_inputs
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 
-SOURCE_VARIABLE = "AXLETREE_SOURCE_FOLDER"
-"""Names a folder that is built instead of the recipe's source; `--source` sets it."""
 _FETCH = StageId("fetch")
 
 
@@ -73,38 +71,44 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """What differs in a source folder, last time and now: the digest of a folder tells people nothing."""
 
 
-def prepare(
-    name_or_path: str,
-    store: Store,
-    *,
-    patterns: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    no_share: Sequence[str] = (),
-    out: Path,
-    environ: Mapping[str, str],
-) -> Prepared:
-    """Read a recipe, choose its variants, and plan them.
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be planned, as a user asks for it."""
 
-    ``out`` is where the results go: it is no part of the source, even if it lies in there. Nothing is shared across the
-    axes ``no_share``.
+    recipe: str
+    """Name or path."""
+    out: Path
+    """Where the results go: no part of the source, even if it lies in there."""
+    patterns: tuple[str, ...] = ()
+    """Which variants; none means all."""
+    skip: tuple[str, ...] = ()
+    """Which of them not."""
+    no_share: tuple[str, ...] = ()
+    """Axes across which nothing is shared."""
+    source: Path | None = None
+    """Folder that is built instead of the recipe's source."""
+    release: str | None = None
+    """What packages are called instead of the recipe's version, in the words of ``--release``."""
+
+
+def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -> Prepared:
+    """Read a recipe, choose its variants, and plan them.
 
     Raises:
         UsageError: the recipe has no such axis, a pattern matches no variant, or there is no such release.
         RecipeError: the recipe or a lock is wrong or missing.
         HostError: an interpreter or a tool that a stage needs is not on this machine.
     """
-    loaded = load_recipe(name_or_path)
-    if folder := environ.get(SOURCE_VARIABLE):
-        loaded = with_source(loaded, Path(folder))
-    recipe = unshared(loaded.recipe, no_share)
-    variants = select(expand(recipe), patterns, skip)
-    release = environ.get(RELEASE_VARIABLE)
-    version = release_version(recipe, release) if release else None
+    loaded = load_recipe(request.recipe)
+    if request.source is not None:
+        loaded = with_source(loaded, request.source)
+    recipe = unshared(loaded.recipe, request.no_share)
+    variants = select(expand(recipe), request.patterns, request.skip)
+    version = release_version(recipe, request.release) if request.release else None
     targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
     _refuse_secrets(targets, loaded)
     interpreters = _interpreters(loaded, targets, store, environ)
-    with _naming(loaded, [*_options("-v", patterns), *_options("--skip", skip)]):
-        inputs = _inputs(loaded, targets, store, interpreters, out)
+    with _naming(loaded, [*_options("-v", request.patterns), *_options("--skip", request.skip)]):
+        inputs = _inputs(loaded, targets, store, interpreters, request.out)
         plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
@@ -124,7 +128,7 @@ def prepare(
         interpreters=interpreters,
         tools=tools,
         inputs=inputs,
-        no_share=tuple(no_share),
+        no_share=request.no_share,
         source_changes=_source_changes(plan, last, store),
     )
 

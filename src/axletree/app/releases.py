@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from axletree.recipe.model import Recipe
 
-RELEASE_VARIABLE = "AXLETREE_RELEASE"
-"""What ``--release`` says, for those who plan."""
-
 
 def release_version(recipe: Recipe, text: str) -> str:
     """The version that packages get instead of the recipe's; the source stays that of the recipe's version.

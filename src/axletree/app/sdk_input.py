@@ -13,10 +13,10 @@ from axletree.host.sdk.prefix import read_debs, read_prefix
 from axletree.package.sdk.entries import Entry
 from axletree.package.sdk.manifest import Manifest, parse_manifest
 from axletree.recipe.faults import suggestion
-from axletree.store.layout import default_root
+from axletree.store.layout import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
     from pathlib import Path
 
 _LARGEST = 1 << 20
@@ -68,7 +68,7 @@ def load_manifest(name: str, *, folder: Path) -> Manifest:
 def read_sdk_input(
     manifest: Manifest,
     *,
-    environ: Mapping[str, str],
+    store: Path,
     artifacts: Path | None = None,
     debs: Path | None = None,
     prefix: Path | None = None,
@@ -79,7 +79,7 @@ def read_sdk_input(
 
     Args:
         manifest: says how Debian packages make up the SDK.
-        environ: says where the store is; archives are unpacked into its cache, once.
+        store: folder of the store; archives are unpacked into its cache, once.
         artifacts: folder with TheRock's artifacts, as folders or archives.
         debs: folder with Debian packages.
         prefix: an install prefix.
@@ -94,7 +94,7 @@ def read_sdk_input(
     if sum(each is not None for each in (artifacts, debs, prefix)) != 1:
         raise UsageError("say where the SDK lies", hint="one of --artifacts DIR, --debs DIR and --prefix DIR")
     notes: list[str] = []
-    cache = default_root(environ) / "cache" / "sdk"
+    cache = Layout(store).cache / "sdk"
     if artifacts is not None:
         entries = read_artifacts(artifacts, cache=cache, targets=targets, note=notes.append, threads=threads)
     elif debs is not None:

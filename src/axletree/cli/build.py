@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+import msgspec
 
 from axletree.app.build import BuildReport, build
 from axletree.app.ledger import LEDGER, chosen, standings
-from axletree.app.planning import SOURCE_VARIABLE
+from axletree.app.planning import PlanRequest
 from axletree.app.publish import OUT
-from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
+from axletree.app.releases import patterns_for_gpu
 from axletree.cli.ledger import build_command
 from axletree.cli.notes import at_work, hush, is_quiet, print_line, say_aside
+from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import AxletreeError, HostError, Problem
 from axletree.core.units import plural
 from axletree.host.machine import memory
 from axletree.recipe.axes import exactly
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.choose import EventView, choose_view
 from axletree.view.ledger import remaining_lines
 from axletree.view.plain import PlainView, running_text
@@ -40,7 +40,7 @@ _CANCELLED = 130
 
 @click.command(cls=ReportCommand, report=BuildReport, help="Build, audit, index, install and test a recipe's variants.")
 @click.argument("recipe")
-@click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
 @click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
@@ -62,7 +62,7 @@ _CANCELLED = 130
 def command(
     *,
     recipe: str,
-    out: Path,
+    out: Path | None,
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     gpu: str | None,
@@ -80,7 +80,7 @@ def command(
 
     With --json, its events come first, one a line.
     """
-    environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source, release=release)
+    place = out or OUT
     again = build_command(
         recipe,
         out,
@@ -90,56 +90,39 @@ def command(
         options=_given({"--gpu": gpu, "--source": source, "--release": release}, keep_going=keep_going),
     )
     try:
-        store = Store.open(default_root(environ))
+        given = settings(out=out, offline=offline, find_links=find_links, index_url=index_url)
+        place, store = Path(given.out), open_store(given)
         picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
+        request = PlanRequest(
+            recipe=recipe, out=place, patterns=picked, skip=skip, no_share=no_share, source=source, release=release
+        )
         if remaining or only_failed:
-            found = standings(recipe, store, out=out, environ=environ, patterns=picked, skip=skip, no_share=no_share)
+            found = standings(request, store, environ=os.environ)
             ids = chosen(found, only_failed=not remaining)
             if not ids:
-                return _nothing(found, out, state="remains" if remaining else "failed")
-            picked = tuple(map(exactly, ids))
+                return _nothing(found, place, state="remains" if remaining else "failed")
+            request = msgspec.structs.replace(request, patterns=tuple(map(exactly, ids)))
         view, tick = _view()
         with view:
             built = build(
-                recipe,
+                request,
                 store,
-                out=out,
-                patterns=picked,
-                skip=skip,
-                no_share=no_share,
                 keep_going=keep_going,
-                environ=environ,
+                settings=given,
+                environ=os.environ,
                 emit=lambda event: view.handle(event, time.time()),
                 tick=tick,
                 note=say_aside,
             )
-        return _ended(built, out, again=again)
+        return _ended(built, place, again=again)
     except (AxletreeError, OSError, KeyboardInterrupt) as error:
-        return _broken_off(error, out)
+        return _broken_off(error, place)
 
 
 def _given(options: Mapping[str, object | None], *, keep_going: bool) -> tuple[str, ...]:
     """Options with values as they were given, for the command that builds what remains."""
     given = [text for option, value in options.items() if value is not None for text in (option, str(value))]
     return (*given, *(["--keep-going"] if keep_going else []), "--remaining")
-
-
-def _with_options(
-    *, offline: bool, find_links: tuple[str, ...], index_url: str | None, source: Path | None, release: str | None
-) -> dict[str, str]:
-    """The environment with the options in it: stages read their settings there, as they would for another engine."""
-    environ = dict(os.environ)
-    if offline:
-        environ["AXLETREE_OFFLINE"] = "1"
-    if find_links:
-        environ["AXLETREE_FIND_LINKS"] = " ".join([*find_links, environ.get("AXLETREE_FIND_LINKS", "")]).strip()
-    if index_url:
-        environ["AXLETREE_INDEX_URL"] = index_url
-    if source is not None:
-        environ[SOURCE_VARIABLE] = str(source)
-    if release is not None:
-        environ[RELEASE_VARIABLE] = release
-    return environ
 
 
 def _view() -> tuple[EventView, Callable[[], None]]:

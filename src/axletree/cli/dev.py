@@ -12,11 +12,10 @@ import click
 
 from axletree.app.dev import Developed, dev, rebuild
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import UsageError
 from axletree.core.units import format_duration, plural
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.plain import PlainView
 from axletree.view.tables import printable
 
@@ -51,7 +50,8 @@ def command(
 ) -> Reported:
     """Make or rebuild; exit 0 when the tree is up to date, else as what failed."""
     view = PlainView(say_aside)
-    store = Store.open(default_root(os.environ))
+    chosen = settings()
+    store = open_store(chosen)
 
     def emit(event: Event) -> None:
         if not wants_json():
@@ -62,7 +62,7 @@ def command(
         given = {"--variant": variant, "--source": source, "--venv": venv, "--stage": stage}
         if wrong := [name for name, value in given.items() if value is not None]:
             raise UsageError(f"rebuild takes no {wrong[0]}", hint="`axletree dev RECIPE` sets a tree up anew")
-        done = rebuild(folder or Path(), store=store, environ=os.environ, emit=emit, progress=progress)
+        done = rebuild(folder or Path(), store=store, settings=chosen, environ=os.environ, emit=emit, progress=progress)
     else:
         if folder is not None:
             raise UsageError(f"what is {folder}?", hint=f"the tree is named by --source: --source {folder}")
@@ -73,6 +73,7 @@ def command(
             source=source,
             venv=venv,
             store=store,
+            settings=chosen,
             environ=os.environ,
             emit=emit,
             progress=progress,

@@ -9,11 +9,10 @@ import click
 
 from axletree.app.doctor import examine, wishes_of
 from axletree.app.facts import read_facts, take_facts
+from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.findings import worst
 from axletree.report.doctor import HostReport
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.doctor import render_doctor
 
 
@@ -33,8 +32,9 @@ def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None
     """
     if patterns and recipe is None:
         raise click.UsageError("--variant is about a recipe: name one")
-    store = None if facts is not None else Store.open(default_root(os.environ))
+    chosen = settings()
+    store = None if facts is not None else open_store(chosen)
     name, wishes = ("", ()) if recipe is None else wishes_of(recipe, patterns, environ=os.environ, store=store)
-    host = take_facts(os.environ) if facts is None else read_facts(facts)
+    host = take_facts(os.environ, chosen) if facts is None else read_facts(facts)
     report = examine(host, name, wishes)
     return Reported(report, lambda: render_doctor(report, click.style), int(worst(report.findings) == "error"))

@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from axletree.app.drift import DriftInputs, find_drift
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
-from axletree.host.indexes import read_settings
+from axletree.host.indexes import read_indexes
 from axletree.report.drift import DriftReport
 from axletree.view.drift import drift_text
 
@@ -82,10 +83,10 @@ def command(
     """
     if at is not None and not channels:
         raise click.UsageError("--at is about channels: give one with --channel")
-    settings = read_settings(os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
+    indexes = read_indexes(settings(), os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
     end = None if at is None else (at.replace(tzinfo=dt.UTC) + dt.timedelta(days=1)).timestamp()
     inputs = DriftInputs(
-        source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=settings
+        source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=indexes
     )
     report = find_drift(recipe, inputs, environ=os.environ, patterns=patterns)
     unknown = sorted(set(only) - {row.dependency for row in report.dependencies})

@@ -12,6 +12,7 @@ import click
 from axletree.app import environments
 from axletree.app.environments import Wanted
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.findings import worst
@@ -21,8 +22,6 @@ from axletree.environment.export import FORMATS
 from axletree.environment.shells import SHELLS, activation_text, undoing_text
 from axletree.report.environment import VerifiedEnvironment
 from axletree.report.environments import CreatedEnvironment, Deactivation, ExportedEnvironment
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.environment import created_text, verified_lines
 from axletree.view.tables import printable
 
@@ -80,10 +79,12 @@ def create(
 
     DIR is .axletree/env/NAME-VARIANT if it is not named.
     """
+    chosen = settings()
     created = environments.create(
         Wanted(recipe=recipe, variant=variant, stage=stage, environment=environment),
         folder,
-        store=Store.open(default_root(os.environ)),
+        store=open_store(chosen),
+        settings=chosen,
         environ=environments.without_activation(os.environ),
         toolkit=toolkit,
         upgrade=upgrade,

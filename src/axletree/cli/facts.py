@@ -9,6 +9,7 @@ import click
 
 from axletree.app.facts import take_facts
 from axletree.check.host.facts import HostFacts
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.view.facts import facts_lines
 
@@ -22,5 +23,5 @@ def command() -> Reported:
     user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` judges what
     `axletree facts --json` wrote to a file.
     """
-    facts = take_facts(os.environ)
+    facts = take_facts(os.environ, settings())
     return Reported(facts, lambda: facts_lines(facts, width=shutil.get_terminal_size((120, 24)).columns))

@@ -11,10 +11,10 @@ import click
 
 from axletree.app.lock import LockedFile, LockedRecipe, Surroundings, lock_recipe
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes, plural
-from axletree.host.indexes import Layer
-from axletree.store.layout import Layout, default_root
+from axletree.store.layout import Layout
 from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ def command(
     index_url: str | None,
 ) -> Reported:
     """Resolve a recipe's source and environments, and pin them by hash."""
+    chosen = settings(find_links=find_links, index_url=index_url)
     surroundings = Surroundings(
-        environ=os.environ, home=Path.home(), cwd=Path.cwd(), cache=Layout(default_root(os.environ)).cache
+        environ=os.environ, home=Path.home(), cwd=Path.cwd(), settings=chosen, cache=Layout(Path(chosen.store)).cache
     )
     files = lock_recipe(
         recipe,
@@ -49,7 +50,6 @@ def command(
         patterns=patterns,
         skip=skip,
         upgrade=upgrade,
-        given=Layer(index_url=index_url, find_links=find_links),
         note=say_aside,
     )
     return Reported(LockedRecipe(files=files), lambda: _lines(files))

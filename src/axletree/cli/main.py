@@ -52,6 +52,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the JSON schema of recipes, of data files, of SDK manifests, of events or of reports.",
     ),
     "sdk": ("sdk", "Make Python packages of an SDK's install tree, such as ROCm's."),
+    "settings": (
+        "settings",
+        "Show the settings, each with the file, variable or default that its value comes from.",
+    ),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
     "sizes": ("sizes", "Say where the bytes are: by folder, ELF section and GPU architecture."),
     "source": ("source", "Have a recipe's git repositories on disk: sync."),

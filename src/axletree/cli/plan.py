@@ -11,14 +11,12 @@ import click
 
 from axletree.app import planning
 from axletree.app.link_guard import link_findings
-from axletree.app.publish import OUT
-from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
+from axletree.app.releases import patterns_for_gpu
 from axletree.app.sharing import compare_sharing
 from axletree.app.triton import triton_uses
+from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.report.plan import PlanReport, plan_report
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 from axletree.view.plain import download_lines, warning_lines
 from axletree.view.plan import plan_text, triton_lines
 
@@ -51,13 +49,19 @@ def command(
     explain: bool,
 ) -> Reported:
     """Print the plan of a recipe."""
-    store = Store.open(default_root(os.environ))
-    environ = dict(os.environ) | ({planning.SOURCE_VARIABLE: str(source)} if source is not None else {})
-    environ |= {RELEASE_VARIABLE: release} if release is not None else {}
+    given = settings()
+    store = open_store(given)
     patterns = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
-    prepared = planning.prepare(
-        recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=OUT, environ=environ
+    request = planning.PlanRequest(
+        recipe=recipe,
+        out=Path(given.out),
+        patterns=patterns,
+        skip=skip,
+        no_share=no_share,
+        source=source,
+        release=release,
     )
+    prepared = planning.prepare(request, store, environ=os.environ)
     report = plan_report(
         prepared.plan.recipe,
         variants=prepared.plan.variants,

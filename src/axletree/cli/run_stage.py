@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import click
+import msgspec
 
 from axletree.app.run_stage import StageRun, print_event, run_requested
 from axletree.app.shell import find_request
+from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.events import Event, StageFinished
 from axletree.core.trees import is_digest
 from axletree.core.values import Key
-from axletree.store.layout import default_root
-from axletree.store.store import Store
+from axletree.recipe.settings import Settings
 from axletree.view.jsonl import encode
 
 
@@ -24,7 +27,8 @@ from axletree.view.jsonl import encode
     "--json its events come first, one a line.",
 )
 @click.argument("key", metavar="KEY|STAGE")
-def command(key: str) -> Reported:
+@click.option("--settings-from-stdin", "handed", is_flag=True, hidden=True)
+def command(*, key: str, handed: bool) -> Reported:
     """Run a stage; exit 0 when it is done, 1 when it failed."""
     as_json = wants_json()
 
@@ -34,7 +38,16 @@ def command(key: str) -> Reported:
         elif isinstance(event, StageFinished):
             click.echo(f"{event.stage}: {event.status}{f': {event.message}' if event.message else ''}")
 
-    store = Store.open(default_root(os.environ))
+    chosen = _handed() if handed else settings()
+    store = open_store(chosen)
     request = store.get_request(Key(key)) if is_digest(key) else find_request(store, key)
-    code = run_requested(request.key, emit=emit, environ=dict(os.environ))
+    code = run_requested(request.key, store, emit=emit, settings=chosen, environ=dict(os.environ))
     return Reported(StageRun(stage=request.stage, key=request.key, exit_code=code), lambda: (), code)
+
+
+def _handed() -> Settings:
+    """The settings of the build that this stage belongs to; its programs get no input."""
+    chosen = msgspec.json.decode(sys.stdin.buffer.read(), type=Settings)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    return chosen

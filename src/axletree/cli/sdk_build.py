@@ -18,6 +18,7 @@ from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_selector import sdist_root
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.cli.sdk_explain import input_options
 from axletree.report.sdk import SdkReport, Selector
@@ -79,7 +80,7 @@ def build_command(
     described = load_manifest(manifest, folder=Path.cwd())
     read = read_sdk_input(
         described,
-        environ=os.environ,
+        store=Path(settings().store),
         artifacts=artifacts,
         debs=debs,
         prefix=prefix,

@@ -13,6 +13,7 @@ import click
 from axletree.app.sdk_explain import Explained, explain, ownership_report
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_versions import check_version_order
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import plural
 from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
@@ -59,7 +60,9 @@ def explain_command(
     """
     described = load_manifest(manifest, folder=Path.cwd())
     threads = len(os.sched_getaffinity(0))
-    read = read_sdk_input(described, environ=os.environ, artifacts=artifacts, debs=debs, prefix=prefix, threads=threads)
+    read = read_sdk_input(
+        described, store=Path(settings().store), artifacts=artifacts, debs=debs, prefix=prefix, threads=threads
+    )
     found = explain(read.entries, described, files)
     report = ownership_report(found, described, read.notes)
     return Reported(report, lambda: _ownership_lines(found, described, read.notes), int(found.faulty))

@@ -14,6 +14,7 @@ from axletree.app.sdk_fetch import PLATFORMS, FetchRequest, fetch
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_lay_out import lay_out_sdk, read_stage_input
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.cli.sdk_explain import input_options
 from axletree.core.errors import UsageError
@@ -86,7 +87,7 @@ def lay_out_command(
             raise UsageError("--target is of --stage and --artifacts, and neither is given")
         read = read_sdk_input(
             described,
-            environ=os.environ,
+            store=Path(settings().store),
             artifacts=artifacts,
             debs=debs,
             prefix=prefix,

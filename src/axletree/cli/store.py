@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, measure_store, sweep_store, verify_store
+from axletree import store as stores
+from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, sweep_store
+from axletree.cli.opening import open_store
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes
 from axletree.store import DuReport, GcReport, VerifyReport
@@ -25,7 +25,7 @@ def verify_command() -> Reported:
 
     Damaged content goes into quarantine, and results that lack something are removed: the next build makes them again.
     """
-    report = verify_store(os.environ)
+    report = stores.verify(open_store())
     return Reported(report, lambda: _verify_text(report), 0 if report.sound else 1)
 
 
@@ -58,14 +58,14 @@ def verify_command() -> Reported:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool) -> Reported:
     """Remove what was not used lately. What running builds use stays."""
-    report = sweep_store(os.environ, keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
+    report = sweep_store(open_store(), keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
     return Reported(report, lambda: _gc_text(report))
 
 
 @command.command(name="du", cls=ReportCommand, report=DuReport)
 def du_command() -> Reported:
     """Show what takes the room, and the largest results."""
-    report = measure_store(os.environ)
+    report = stores.du(open_store())
     return Reported(report, lambda: _du_text(report))
 
 

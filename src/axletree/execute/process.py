@@ -37,10 +37,10 @@ _LOGIN = re.compile(r"://([^/\s:@]*+)(:?+)([^/\s@]*+)@")
 _URL_LOGIN = re.compile(rb"(://)[^/\s@]+@")
 
 
-def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:
-    """Values of an environment that must not be shown, longest first."""
+def secrets_of(environ: Mapping[str, str], addresses: Iterable[str] = ()) -> tuple[bytes, ...]:
+    """Values of an environment, and logins of addresses, that must not be shown, longest first."""
     found = {line.strip() for name, value in environ.items() if looks_secret(name) for line in value.splitlines()}
-    for value in environ.values():
+    for value in (*environ.values(), *addresses):
         for name, colon, password in _LOGIN.findall(value):
             found |= {password, unquote(password)} if colon else {name}
     values = {value for value in found if len(value) >= _SHORTEST_SECRET}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from axletree.core.records import CacheCounts, StageRequest
     from axletree.core.values import Digest, Key
     from axletree.plan.actions.spec import ActionSpec
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _SAMPLE_SECONDS = 0.25
@@ -66,6 +67,7 @@ def run_stage(
     *,
     isolation: Mapping[str, bool],
     emit: Callable[[Event], None],
+    settings: Settings,
     environ: Mapping[str, str],
 ) -> bool:
     """Run a stage and publish its record; tell the outcome with a :class:`StageFinished` event.
@@ -83,9 +85,9 @@ def run_stage(
         log_path = log_file(store, request.key)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         with log_path.open("wb") as stream:
-            log = Log(stream, secrets=secrets_of(environ))
+            log = Log(stream, secrets=secrets_of(environ, settings.addresses))
             run = partial(_attempt, store, request, spec, action, isolation=dict(isolation))
-            return run(log=log, log_path=log_path, emit=emit, environ=environ)
+            return run(log=log, log_path=log_path, emit=emit, settings=settings, environ=environ)
 
 
 def _attempt(
@@ -98,6 +100,7 @@ def _attempt(
     log: Log,
     log_path: Path,
     emit: Callable[[Event], None],
+    settings: Settings,
     environ: Mapping[str, str],
 ) -> bool:
     work = work_folder(store, request.key)
@@ -118,6 +121,7 @@ def _attempt(
             log=log,
             progress=progress,
             environ=dict(environ),
+            settings=settings,
         )
         with _sampled_memory(request, emit) as peak:
             outcome = action(context)

@@ -15,7 +15,7 @@ from axletree.core.units import format_bytes
 from axletree.execute.context import Outcome
 from axletree.host.fetch import download
 from axletree.host.gitfetch import fetch_git
-from axletree.host.indexes import IndexSettings, read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.simple_api import find_file
 from axletree.plan.actions.fetch import CommitSource, FetchFacts, FileSource, FolderSource
 
@@ -54,7 +54,7 @@ def run(context: ActionContext[FetchParameters]) -> Outcome:
                 cache=context.store.cache / "git",
                 environ=context.environ,
                 submodules=submodules,
-                offline=offline(context),
+                offline=context.settings.offline,
             )
             return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=("**/.git",)))
         case FileSource(filename=filename) as wanted:
@@ -68,16 +68,6 @@ def run(context: ActionContext[FetchParameters]) -> Outcome:
                 unpack(context.store.blob_path(digest), folder, name=filename)
                 tree = context.store.ingest(folder, adopt=True)
             return Outcome(tree=tree, facts=FetchFacts(file=filename))
-
-
-def offline(context: Context) -> bool:
-    """Whether the user forbade the network."""
-    return context.environ.get("AXLETREE_OFFLINE") == "1"
-
-
-def settings_of(context: Context) -> IndexSettings:
-    """The user's package indexes."""
-    return read_settings(context.environ, home=Path(context.environ.get("HOME", "/")), cwd=Path.cwd())
 
 
 def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: int | None = None) -> Digest:
@@ -103,8 +93,10 @@ def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: 
             return digest
         url = wanted.url
         if url is None:
-            extra = context.request.local.extra_indexes
-            url = find_file(filename, digest, settings_of(context), extra=extra, offline=offline(context)).url
+            extra, offline = context.request.local.extra_indexes, context.settings.offline
+            home = Path(context.environ.get("HOME", "/"))
+            indexes = read_indexes(context.settings, context.environ, home=home, cwd=Path.cwd())
+            url = find_file(filename, digest, indexes, extra=extra, offline=offline).url
         context.progress(message, done=before, total=whole)
         target = context.work / filename
         download(
@@ -114,7 +106,7 @@ def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: 
             size=size,
             partial_folder=context.store.cache / "downloads",
             progress=tell,
-            offline=offline(context),
+            offline=context.settings.offline,
         )
         return context.store.put_file(target, adopt=True)[0]
 
