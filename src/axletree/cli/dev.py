@@ -1,18 +1,18 @@
-"""``axletree dev``: an editable source tree of a variant, and its rebuilds."""
+"""``axletree dev``: an editable source tree of a variant."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from axletree.app.dev import dev, rebuild
-from axletree.core.errors import UsageError
+from axletree.app.dev import dev
 from axletree.core.units import format_duration, plural
 from axletree.store.layout import default_root
 from axletree.store.store import Store
@@ -20,7 +20,7 @@ from axletree.view.plain import PlainView
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from axletree.app.dev import Developed
     from axletree.core.events import Event
@@ -29,9 +29,8 @@ _PARTS = 10
 """Lines for the steps of a build, at most."""
 
 
-@click.command(help="Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR].")
-@click.argument("recipe", metavar="RECIPE|rebuild")
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.command(help="Make a source tree editable: what you edit and rebuild is what Python imports.")
+@click.argument("recipe")
 @click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one.")
 @click.option("--source", type=click.Path(path_type=Path), help="The tree; default is the recipe's source folder.")
 @click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; default is in the tree.")
@@ -40,14 +39,21 @@ _PARTS = 10
 def command(
     *,
     recipe: str,
-    folder: Path | None,
     variant: str | None,
     source: Path | None,
     venv: Path | None,
     stage: str | None,
     as_json: bool,
 ) -> None:
-    """Make or rebuild; exit 0 when the tree is up to date, else as what failed."""
+    """Set a tree up; exit 0 when it is up to date, else as what failed."""
+    bring_up(
+        partial(dev, recipe, variant=variant, stage=stage, source=source, venv=venv),
+        as_json=as_json,
+    )
+
+
+def bring_up(work: Callable[..., Developed], *, as_json: bool) -> None:
+    """Work on a tree, and print how that goes and what came of it."""
     view = PlainView(lambda line: click.echo(line, err=True))
     store = Store.open(default_root(os.environ))
 
@@ -55,26 +61,7 @@ def command(
         if not as_json:
             view.handle(event, time.time())
 
-    progress = _Steps(quiet=as_json)
-    if recipe == "rebuild":
-        given = {"--variant": variant, "--source": source, "--venv": venv, "--stage": stage}
-        if wrong := [name for name, value in given.items() if value is not None]:
-            raise UsageError(f"rebuild takes no {wrong[0]}", hint="`axletree dev RECIPE` sets a tree up anew")
-        done = rebuild(folder or Path(), store=store, environ=os.environ, emit=emit, progress=progress)
-    else:
-        if folder is not None:
-            raise UsageError(f"what is {folder}?", hint=f"the tree is named by --source: --source {folder}")
-        done = dev(
-            recipe,
-            variant=variant,
-            stage=stage,
-            source=source,
-            venv=venv,
-            store=store,
-            environ=os.environ,
-            emit=emit,
-            progress=progress,
-        )
+    done = work(store=store, environ=os.environ, emit=emit, progress=_Steps(quiet=as_json))
     click.echo(_json(done) if as_json else "\n".join(_lines(done)))
 
 
