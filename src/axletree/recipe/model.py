@@ -350,6 +350,9 @@ class Override(Table, frozen=True, kw_only=True):
         return (self.package,) if isinstance(self.package, str) else self.package or ()
 
 
+RECIPE_SCHEMA: Literal[1] = 1
+
+
 class Recipe(Table, frozen=True, kw_only=True):
     """A recipe file."""
 
@@ -377,7 +380,7 @@ class Recipe(Table, frozen=True, kw_only=True):
     presets: Annotated[
         dict[Name, Preset], Meta(description="Matrices of others, for `matrix --preset`; they change nothing else.")
     ] = {}
-    schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = 1
+    schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = RECIPE_SCHEMA
     summary: Annotated[str, Meta(description="One line about the project.")] = ""
     license: Annotated[str | None, Meta(description="SPDX expression, for packages whose tree brings no metadata.")] = (
         None

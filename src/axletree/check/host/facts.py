@@ -12,6 +12,7 @@ from axletree.check.host.system import Cpu, Disk, Memory, System
 from axletree.check.host.toolchain import Toolchain
 from axletree.check.host.variables import Variable  # noqa: TC001 (msgspec reads annotations)
 from axletree.core.errors import Problem, UsageError
+from axletree.core.formats import format_problem
 
 SCHEMA = 1
 """Counts changes after which older programs would read a file wrongly; new fields alone do not."""
@@ -57,12 +58,11 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
     Raises:
         UsageError: it is not that, or of another schema.
     """
-    hint = "such a file is written by `axletree facts > host.json`"
+    hint = "write it by `axletree facts > host.json`"
     try:
-        schema = msgspec.json.decode(data, type=_Envelope).schema
-        if schema == SCHEMA:
+        problem = format_problem(msgspec.json.decode(data, type=_Envelope).schema, SCHEMA, file=file, remake=hint)
+        if problem is None:
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UsageError(Problem(file=file, message=f"holds no facts of a host: {error}", hint=hint)) from error
-    message = f"facts of schema {schema}; this version of Axletree reads {SCHEMA}"
-    raise UsageError(Problem(file=file, message=message, hint=hint))
+    raise UsageError(problem)
