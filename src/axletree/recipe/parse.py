@@ -20,8 +20,7 @@ from axletree.recipe.checks.relocation import relocation_faults
 from axletree.recipe.checks.texts import placeholder_faults
 from axletree.recipe.checks.values import value_faults
 from axletree.recipe.checks.variants import variant_faults
-from axletree.recipe.faults import related
-from axletree.recipe.locate import line_of, locate
+from axletree.recipe.faults import Fault, related
 from axletree.recipe.model import RECIPE_SCHEMA, Recipe
 from axletree.recipe.properties import collect
 from axletree.recipe.structure import check_structure
@@ -30,7 +29,6 @@ from axletree.recipe.toml import decode_toml, locate_faults
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from axletree.recipe.faults import Fault
     from axletree.recipe.properties import DataFile, Library
 
 _CHECKS = (
@@ -84,8 +82,8 @@ def _require_format(values: dict[str, Any], text: str, filename: str) -> None:
     if isinstance(found, int):
         problem = format_problem(found, RECIPE_SCHEMA, file=filename, remake=f"write it for format {RECIPE_SCHEMA}")
         if problem is not None:
-            line = line_of(locate(text), ("schema",))
-            raise RecipeError(msgspec.structs.replace(problem, line=line, key="schema"))
+            fault = Fault(path=("schema",), message=problem.message, hint=problem.hint)
+            raise RecipeError(*locate_faults([fault], text, filename))
 
 
 def _meaning(recipe: Recipe, structural: Sequence[Fault], own_faults: Sequence[Fault], library: Library) -> list[Fault]:
