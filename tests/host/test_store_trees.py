@@ -266,9 +266,16 @@ def test_a_tree_put_by_hand(store: Store, tmp_path: Path) -> None:
 
 
 def test_other_formats_and_other_folders_are_refused(store: Store, tmp_path: Path) -> None:
-    (store.root / "format").write_text("2\n")
-    with pytest.raises(StoreError, match="has format '2', but this version of Axletree uses format 1"):
-        Store.open(store.root)
+    for text, said in (
+        ("2", "has format 2, from a newer version of Axletree; this one knows 1\n  hint: update Axletree; or use the "),
+        ("0", "has format 0, from an older version of Axletree; this one knows 1\n  hint: use the version of axletree"),
+        ("\x00damaged", "has no format that Axletree knows: '\\x00damaged'\n  hint: use the version of axletree that"),
+    ):
+        (store.root / "format").write_text(f"{text}\n")
+        with pytest.raises(StoreError) as raised:
+            Store.open(store.root)
+        assert str(raised.value).startswith(f"{store.root}: {said}")
+        assert "AXLETREE_STORE" in str(raised.value)
     write_files(tmp_path / "home", {"letters/x": b"x"})
     with pytest.raises(StoreError, match="is not an Axletree store, and is not empty: it contains letters"):
         Store.open(tmp_path / "home")

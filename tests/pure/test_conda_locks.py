@@ -62,7 +62,6 @@ SOUND = render_conda_lock(CondaLock(platform="linux-64", channels=("c",), requir
     [
         "",
         "lock-version = ",
-        SOUND.replace("lock-version = 1", "lock-version = 2"),
         SOUND.replace('platform = "linux-64"', "platform = 3"),
         SOUND.replace("packages = []", 'packages = [{ name = "a" }]'),
         "a = " + "[" * 5000,

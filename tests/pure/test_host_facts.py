@@ -46,7 +46,7 @@ def test_fields_of_newer_versions_are_passed_over() -> None:
         (b"taken 2026-11-29T01:40:33Z by axletree 0.1.0\n", "holds no facts of a host"),
         (b'{"schema": 1, "command": "plan", "version": "1", "result": {"recipe": "x"}}', "a report of `axletree plan`"),
         (b'{"schema": 1, "cpu": {"cores": "two"}}', "cpu.cores"),
-        (b'{"schema": 99}', "facts of schema 99"),
+        (b'{"schema": 99}', "has format 99, from a newer version of Axletree"),
     ],
 )
 def test_other_files_are_refused(data: bytes, message: str) -> None:

@@ -62,6 +62,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     surroundings: Surroundings
     resolved: dict[StageId, Resolved]
     last: dict[StageId, StageRecord]
+    unread: frozenset[StageId] = frozenset()
+    """Stages whose last record is of another version of Axletree."""
     interpreters: dict[str, Interpreter]
     tools: dict[str, Tool]
     inputs: PlanInputs
@@ -117,6 +119,7 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -
     toolchain = find_toolchain(cache=store.cache / "tools.json") if compiling else {}
     surroundings = _surroundings(plan, tools, toolchain, environ)
     last = {stage: record for stage in plan.stages if (record := store.last_record(stage, plan.recipe)) is not None}
+    unread = {stage for stage in plan.stages.keys() - last if store.last_path(stage, plan.recipe).exists()}
     return Prepared(
         loaded=loaded,
         targets=targets,
@@ -125,6 +128,7 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -
         surroundings=surroundings,
         resolved=resolve_plan(plan, specs.__getitem__, surroundings, store.get_record),
         last=last,
+        unread=frozenset(unread),
         interpreters=interpreters,
         tools=tools,
         inputs=inputs,
@@ -145,7 +149,7 @@ def _naming(loaded: LoadedRecipe, selection: Sequence[str]) -> Iterator[None]:
                 msgspec.structs.replace(
                     problem,
                     file=problem.file or path,
-                    hint=remake(loaded, selection) if problem.hint == REMAKE else problem.hint,
+                    hint=problem.hint and problem.hint.replace(REMAKE, remake(loaded, selection)),
                 )
                 for problem in error.problems
             )
@@ -242,6 +246,8 @@ def _reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
 def _own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     resolved = prepared.resolved[stage]
     last = prepared.last.get(stage)
+    if stage in prepared.unread:
+        return ("its last result is of another version of Axletree",)
     if last is None:
         return why(_plain(resolved.ingredients), None)
     now = _plain(resolved.ingredients)

@@ -1,26 +1,26 @@
-"""``axletree dev``: an editable source tree of a variant, and its rebuilds."""
+"""``axletree dev``: an editable source tree of a variant."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from axletree.app.dev import Developed, dev, rebuild
+from axletree.app.dev import Developed, dev
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
-from axletree.core.errors import UsageError
 from axletree.core.units import format_duration, plural
 from axletree.view.plain import PlainView
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from axletree.core.events import Event
 
@@ -31,10 +31,9 @@ _PARTS = 10
 @click.command(
     cls=ReportCommand,
     report=Developed,
-    help="Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR].",
+    help="Make a source tree editable: what you edit and rebuild is what Python imports.",
 )
-@click.argument("recipe", metavar="RECIPE|rebuild")
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.argument("recipe")
 @click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one.")
 @click.option("--source", type=click.Path(path_type=Path), help="The tree; default is the recipe's source folder.")
 @click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; default is in the tree.")
@@ -42,13 +41,17 @@ _PARTS = 10
 def command(
     *,
     recipe: str,
-    folder: Path | None,
     variant: str | None,
     source: Path | None,
     venv: Path | None,
     stage: str | None,
 ) -> Reported:
-    """Make or rebuild; exit 0 when the tree is up to date, else as what failed."""
+    """Set a tree up; exit 0 when it is up to date, else as what failed."""
+    return bring_up(partial(dev, recipe, variant=variant, stage=stage, source=source, venv=venv))
+
+
+def bring_up(work: Callable[..., Developed]) -> Reported:
+    """Work on a tree, and say how that goes and what came of it."""
     view = PlainView(say_aside)
     chosen = settings()
     store = open_store(chosen)
@@ -57,27 +60,7 @@ def command(
         if not wants_json():
             view.handle(event, time.time())
 
-    progress = _Steps(quiet=wants_json())
-    if recipe == "rebuild":
-        given = {"--variant": variant, "--source": source, "--venv": venv, "--stage": stage}
-        if wrong := [name for name, value in given.items() if value is not None]:
-            raise UsageError(f"rebuild takes no {wrong[0]}", hint="`axletree dev RECIPE` sets a tree up anew")
-        done = rebuild(folder or Path(), store=store, settings=chosen, environ=os.environ, emit=emit, progress=progress)
-    else:
-        if folder is not None:
-            raise UsageError(f"what is {folder}?", hint=f"the tree is named by --source: --source {folder}")
-        done = dev(
-            recipe,
-            variant=variant,
-            stage=stage,
-            source=source,
-            venv=venv,
-            store=store,
-            settings=chosen,
-            environ=os.environ,
-            emit=emit,
-            progress=progress,
-        )
+    done = work(store=store, settings=chosen, environ=os.environ, emit=emit, progress=_Steps(quiet=wants_json()))
     return Reported(done, lambda: _lines(done))
 
 

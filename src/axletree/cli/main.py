@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Validate recipes and report all their errors at once."),
     "clean": ("clean", "Show what builds and hipify left in a source tree, and remove it."),
     "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
-    "dev": ("dev", "Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR]."),
+    "dev": ("dev", "Make a source tree editable: what you edit and rebuild is what Python imports."),
     "diagnose": ("diagnose", "Find the root cause in logs, and say what to do."),
     "doctor": ("doctor", "Examine this host: can it build and run a recipe's variants, and what is to be changed?"),
     "drift": ("drift", "Compare a recipe's dependencies with upstream's, and with what can be had."),
@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "matrix": ("matrix", "List a recipe's variants."),
     "pack": ("pack", "Pack a folder, such as unpack makes it, into a wheel."),
     "plan": ("plan", "Show the stages of a build: what is shared, cached, run again and why."),
+    "rebuild": ("rebuild", "Rebuild what changed in an editable source tree, the one that you are in or DIR."),
     "recipes": ("recipes", "List the recipes that ship with Axletree."),
     "repair": ("repair", "Take missing libraries into wheels, leave what others bring, retag them."),
     "retag": ("retag", "Give wheels other tags, another build tag or another local version."),
@@ -65,6 +66,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "unpack": ("unpack", "Unpack wheels, checked against their RECORD."),
 }
 """Command -> module in ``axletree.cli``, one-line help."""
+MOVED: dict[tuple[str, ...], str] = {("dev", "rebuild"): "rebuild"}
+"""What was called otherwise in earlier versions -> its command."""
 
 _COLOR, _WORDS = "axletree.color", "axletree.words"
 _FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
@@ -112,6 +115,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; for an unknown one, name the nearest."""
         name = args[0]
+        if (new := MOVED.get(tuple(args[:2]))) is not None:
+            ctx.fail(f"{' '.join(args[:2])!r} is a command of its own now: axletree {' '.join([new, *args[2:]])}")
         if name not in COMMANDS and not name.startswith("-"):
             import difflib  # noqa: PLC0415 (only on this error path: start-up time)
 

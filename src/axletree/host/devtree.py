@@ -13,6 +13,7 @@ import msgspec
 from axletree.buildsystem.code import is_code
 from axletree.buildsystem.editable import PROJECT_FILES, Way
 from axletree.core.errors import HostError, Problem
+from axletree.core.formats import format_problem
 from axletree.core.records import StageRequest
 from axletree.core.values import Digest, digest_of
 from axletree.host.files import replace_file
@@ -70,6 +71,10 @@ class DevState(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
 
 
+class _Envelope(msgspec.Struct):
+    schema: int = 1
+
+
 def read_state(tree: Path) -> DevState | None:
     """What was noted of a tree; ``None`` where nothing was.
 
@@ -77,12 +82,16 @@ def read_state(tree: Path) -> DevState | None:
         HostError: it can't be read.
     """
     path = tree / FOLDER / _STATE
+    hint = f"remove {path} and run `axletree dev RECIPE` again"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=DevState)
+        data = path.read_bytes()
+        problem = format_problem(msgspec.json.decode(data, type=_Envelope).schema, 1, file=str(path), remake=hint)
+        if problem is None:
+            return msgspec.json.decode(data, type=DevState)
+        raise HostError(problem)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        hint = f"remove {path} and run `axletree dev RECIPE` again"
         raise HostError(Problem(file=str(path), message=f"can't be read: {error}", hint=hint)) from error
 
 

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from axletree.core.errors import Problem, RecipeError
+from axletree.core.formats import format_problem
 from axletree.recipe.base import Sha256, Table
 from axletree.recipe.sdists import version_of
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from axletree.recipe.target import TargetEnvironment, TargetSource
 
+_VERSION: Literal["1.0"] = "1.0"
 SOURCE_LOCK = "source.lock.toml"
 """Name of the source's lock in a recipe's companion folder."""
 
@@ -140,7 +142,7 @@ def render_lock(lock: PyLock) -> str:
     """Text of a ``pylock.*.toml`` (PEP 751); equal locks have equal texts."""
     minor = lock.python.removesuffix("t")
     file = _File(
-        lock_version="1.0",
+        lock_version=_VERSION,
         environments=list(lock_environments(minor, lock.platform)),
         requires_python=f"=={minor}.*",
         created_by="axletree",
@@ -165,6 +167,9 @@ def parse_lock(text: str, *, file: str) -> PyLock:
             every contradiction.
     """
     data = _load(text, file=file)
+    problem = format_problem(data.get("lock-version", _VERSION), _VERSION, file=file, remake=REMAKE)
+    if problem is not None:
+        raise RecipeError(problem)
     try:
         table = msgspec.convert(data, _File)
     except msgspec.ValidationError as error:

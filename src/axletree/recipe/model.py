@@ -348,6 +348,9 @@ class Override(Table, frozen=True, kw_only=True):
         return (self.package,) if isinstance(self.package, str) else self.package or ()
 
 
+RECIPE_SCHEMA: Literal[1] = 1
+
+
 class Recipe(Table, frozen=True, kw_only=True):
     """A recipe file."""
 
@@ -376,7 +379,7 @@ class Recipe(Table, frozen=True, kw_only=True):
         dict[Name, Preset],
         Meta(description="Build matrices of other projects, for `matrix --preset`; they affect nothing else."),
     ] = {}
-    schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = 1
+    schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = RECIPE_SCHEMA
     summary: Annotated[str, Meta(description="One-line summary of the project.")] = ""
     license: Annotated[str | None, Meta(description="SPDX expression, for packages whose tree has no metadata.")] = None
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()

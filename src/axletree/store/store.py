@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import StoreError
+from axletree.core.formats import format_problem
 from axletree.disk import sync_path, write_new
 from axletree.store import blobs, ingest, locks, materialise, results, scratch
 from axletree.store.errors import disk_errors
@@ -166,14 +167,10 @@ def _read_format(store: Layout) -> bool:
             text = marker.read_text(encoding="utf-8", errors="replace").strip()
         except FileNotFoundError:
             return False
-    if text != str(STORE_FORMAT):
-        raise StoreError(
-            (
-                f"the store {store.root} has format {text[:20]!r}, but this version of Axletree uses format "
-                f"{STORE_FORMAT}"
-            ),
-            hint=f"use the version of Axletree that created it, or set {STORE_VARIABLE} to another folder",
-        )
+    remake = f"use the version of axletree that made the store, or set {STORE_VARIABLE} to another folder"
+    problem = format_problem(text, str(STORE_FORMAT), file=str(store.root), remake=remake)
+    if problem is not None:
+        raise StoreError(problem)
     return True
 
 

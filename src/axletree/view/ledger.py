@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_duration, plural
+from axletree.core.units import format_duration, plural, some_lines
 from axletree.plan.ledger import REMAINING
 from axletree.view.tables import render_table
 
@@ -52,9 +52,7 @@ def remaining_lines(standings: Sequence[Standing], *, command: str) -> list[str]
     if not left or len(standings) == 1:
         return []
     lines = ["", f"{len(left):,} of {plural(len(standings), 'variant')} remain:"]
-    lines += [f"  {each.variant}  {_why(each)}" for each in left[:_LISTED]]
-    if len(left) > _LISTED:
-        lines.append(f"  ... {len(left) - _LISTED:,} more")
+    lines += [f"  {line}" for line in some_lines([f"{each.variant}  {_why(each)}" for each in left], _LISTED)]
     return [*lines, f"go on with: {command}"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageProgress, StageStarted
-from axletree.core.units import format_bytes, format_clock, format_duration, plural
+from axletree.core.units import format_bytes, format_clock, format_duration, plural, some_lines
 from axletree.view.findings import Style, counted, finding_lines, indented, plain
 from axletree.view.state import BYTES_FROM, RunView, StageView, apply
 from axletree.view.tables import printable
@@ -84,12 +84,10 @@ def download_lines(downloads: Sequence[Download]) -> list[str]:
         return []
     known = [file.size for file in downloads if file.size is not None]
     unknown = f", {len(downloads) - len(known)} of unknown size" if len(known) < len(downloads) else ""
-    lines = [f"to download: {plural(len(downloads), 'file')}, {format_bytes(sum(known))}{unknown}"]
-    for file in downloads[:MAX_DOWNLOADS]:
-        size = "?" if file.size is None else format_bytes(file.size)
-        lines.append(f"  {size:>8}  {printable(file.filename)}")
-    rest = len(downloads) - MAX_DOWNLOADS
-    return [*lines, f"  ... {rest:,} more"] if rest > 0 else lines
+    sizes = ("?" if file.size is None else format_bytes(file.size) for file in downloads)
+    lines = [f"{size:>8}  {printable(file.filename)}" for size, file in zip(sizes, downloads, strict=True)]
+    total = f"to download: {plural(len(downloads), 'file')}, {format_bytes(sum(known))}{unknown}"
+    return [total, *(f"  {line}" for line in some_lines(lines, MAX_DOWNLOADS))]
 
 
 def warning_lines(findings: Sequence[Finding], style: Style = plain) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes, plural, some_of
+from axletree.core.units import format_bytes, plural, some_lines, some_of
 from axletree.package.sdk.entries import GENERIC
 from axletree.view.tables import printable, render_table
 
@@ -96,14 +96,13 @@ def _faults(ownership: Ownership) -> Iterator[str]:
             lines += _paths(paths)
         yield "\n".join(lines)
     if ownership.clashes:
+        clashes = [f"{clash.path} {clash.why}" for clash in ownership.clashes]
         lines = [f"There more than once ({len(ownership.clashes)}):"]
-        yield "\n".join([*lines, *(f"  {clash.path} {clash.why}" for clash in ownership.clashes[:_SHOWN])])
+        yield "\n".join([*lines, *(f"  {line}" for line in some_lines(clashes, _SHOWN))])
 
 
 def _paths(paths: Sequence[str]) -> Iterator[str]:
-    yield from (f"    {path}" for path in paths[:_SHOWN])
-    if len(paths) > _SHOWN:
-        yield f"    and {len(paths) - _SHOWN} more"
+    yield from (f"    {line}" for line in some_lines(paths, _SHOWN))
 
 
 def _summary(ownership: Ownership) -> str:

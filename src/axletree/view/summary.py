@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes, format_duration, plural
+from axletree.core.units import format_bytes, format_duration, plural, some_lines
 from axletree.view.findings import Style, finding_lines, group_findings, indented, plain
 from axletree.view.plain import failure_lines, outcome_text
 
@@ -80,9 +80,11 @@ def summary_lines(
 def _kept(view: RunView) -> list[str]:
     """What is kept of the stages that were at work."""
     stages = [stage for stage in view.having("cancelled", "running") if stage.started is not None]
-    rest = len(stages) - MAX_LISTED
-    more = [f"  ... {rest:,} more"] if rest > 0 else []
-    return [*(f"  {stage.stage}: {_KEPT[stage.keeps]}{_steps(stage)}" for stage in stages[:MAX_LISTED]), *more]
+    return _listed([f"{stage.stage}: {_KEPT[stage.keeps]}{_steps(stage)}" for stage in stages])
+
+
+def _listed(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in some_lines(lines, MAX_LISTED)]
 
 
 def _steps(stage: StageView) -> str:
@@ -120,9 +122,7 @@ def _not_reached(view: RunView) -> list[str]:
     stages = [stage.stage for stage in view.having("blocked")]
     if not stages:
         return []
-    rest = len(stages) - MAX_LISTED
-    more = [f"  ... {rest:,} more"] if rest > 0 else []
-    return ["", "not reached:", *(f"  {stage}" for stage in stages[:MAX_LISTED]), *more]
+    return ["", "not reached:", *_listed(stages)]
 
 
 def _published(view: RunView, out: str) -> list[str]:
@@ -134,12 +134,9 @@ def _published(view: RunView, out: str) -> list[str]:
     lines = ["", f"in {out}: {', '.join(plural(count, name) for name, count in counts if count)}"]
     # New ones first: they are what this run is about.
     ordered = sorted(packages, key=lambda file: not file.fresh)
-    lines += [
-        f"  {file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}"
-        for file in ordered[:MAX_LISTED]
-    ]
-    if len(ordered) > MAX_LISTED:
-        lines.append(f"  ... {len(ordered) - MAX_LISTED:,} more")
+    lines += _listed(
+        [f"{file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}" for file in ordered]
+    )
     return lines
 
 

@@ -12,9 +12,12 @@ from axletree.check.host.system import Cpu, Disk, Memory, System
 from axletree.check.host.toolchain import Toolchain
 from axletree.check.host.variables import Variable  # noqa: TC001 (msgspec reads annotations)
 from axletree.core.errors import Problem, UsageError
+from axletree.core.formats import format_problem
 
 SCHEMA = 1
 """Counts changes after which older programs would read a file wrongly; new fields alone do not."""
+
+_HINT = "write the file with `axletree facts --json > host.json`"
 
 
 class HostFacts(Part, frozen=True, kw_only=True, omit_defaults=False):
@@ -67,8 +70,8 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
         read = msgspec.json.decode(data, type=_Read)
         if read.command != "facts":
             message = f"is a report of `axletree {read.command}`, not facts of a host"
-        elif read.schema not in {None, SCHEMA}:
-            message = f"facts of schema {read.schema}; this version of Axletree reads {SCHEMA}"
+        elif read.schema is not None and (problem := format_problem(read.schema, SCHEMA, file=file, remake=_HINT)):
+            raise UsageError(problem)
         elif read.result is None and read.system is None and read.schema is None:
             message = "holds no facts of a host"
         else:
@@ -77,6 +80,4 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         message = f"holds no facts of a host: {error}"
-    raise UsageError(
-        Problem(file=file, message=message, hint="write the file with `axletree facts --json > host.json`")
-    )
+    raise UsageError(Problem(file=file, message=message, hint=_HINT))
