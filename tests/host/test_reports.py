@@ -122,7 +122,13 @@ def _synced(place: Place) -> list[str | Path]:
 
 def _fetched(place: Place) -> list[str | Path]:
     make_artifact(place.folder / "in", "rand_lib_gfx90a", {"lib/a.so": b"x"})
-    words = ["--artifacts", place.folder / "in", "--archives", "--out", place.folder / "runs" / "1-linux"]
+    words: list[str | Path] = [
+        "--artifacts",
+        place.folder / "in",
+        "--archives",
+        "--out",
+        place.folder / "runs" / "1-linux",
+    ]
     laid = place.project.run("sdk", "lay-out", place.gizmo[0], *words)
     assert laid.code == 0, laid.err
     words = ["--from", place.folder / "runs", "--run-id", "1", "--artifact-group", "gfx90a"]
@@ -132,7 +138,16 @@ def _fetched(place: Place) -> list[str | Path]:
 def _uploaded(place: Place) -> list[str | Path]:
     out = place.folder / "sdk"
     assert place.project.run("sdk", "build", *place.gizmo, "--level", "1", "--out", out).code == 0
-    words = ["--from", out, "--to", place.folder / "uploads", "--run-id", "1", "--artifact-group", "gfx9-all"]
+    words: list[str | Path] = [
+        "--from",
+        out,
+        "--to",
+        place.folder / "uploads",
+        "--run-id",
+        "1",
+        "--artifact-group",
+        "gfx9-all",
+    ]
     return ["sdk", "upload", *words]
 
 
