@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 _CANCELLED = 130
 
 
-@click.command(cls=ReportCommand, report=BuildReport, help="Build, audit, index, install and test a recipe's variants.")
+@click.command(
+    cls=ReportCommand,
+    report=BuildReport,
+    help="Build, audit, index, install and test a recipe's variants.\n\nWith --json its events come first, one a line, "
+    "and its report is the last line.",
+)
 @click.argument("recipe")
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
@@ -76,10 +81,7 @@ def command(
     find_links: tuple[str, ...],
     index_url: str | None,
 ) -> Reported:
-    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3.
-
-    With --json, its events come first, one a line.
-    """
+    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
     environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source, release=release)
     again = build_command(
         recipe,
