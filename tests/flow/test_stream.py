@@ -12,6 +12,11 @@ from support.waiting import until
 if TYPE_CHECKING:
     from pathlib import Path
 
+FAULT = """
+from axletree.app import planning
+planning.prepare = lambda *_, **__: 1 / 0
+"""
+
 
 def test_the_closing_event_comes_after_what_was_published(tmp_path: Path) -> None:
     ended = make_project(tmp_path / "project").build("--json")
@@ -53,6 +58,14 @@ def test_a_run_that_never_began_ends_with_its_report(tmp_path: Path) -> None:
     ended = project.build("--json")
     assert (ended.code, ended.events, ended.result["exit_code"]) == (2, [], 2)
     assert ended.result["problems"][0]["line"]
+
+
+def test_a_run_that_we_broke_ends_with_its_report(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", files={"fault/sitecustomize.py": FAULT})
+    ended = project.having(PYTHONPATH=str(project.folder / "fault")).build("--json")
+    assert (ended.code, ended.result["exit_code"]) == (1, 1)
+    assert ended.result["problems"][0]["message"] == "ZeroDivisionError: division by zero"
+    assert "Traceback" in ended.err
 
 
 def test_a_run_that_has_nothing_left_to_do_ends_with_its_report(tmp_path: Path) -> None:

@@ -37,10 +37,7 @@ NO_REPORT = {
     "env run": "becomes somebody else's command",
 }
 """Commands without a report, and why."""
-PENDING = {
-    *("audit", "diagnose", "doctor", "drift", "env verify", "rules"),
-    *("sdk build", "sdk check-versions", "sdk explain", "sdk fetch", "sdk lay-out", "sdk upload", "sdk version"),
-}
+PENDING = {"audit", "diagnose", "doctor", "drift", "env verify", "rules"}
 """Commands that still print JSON of their own, or none."""
 
 ENVIRONMENT = f"""

@@ -337,6 +337,9 @@ def test_the_commands(
     code, out, _ = call("retag", made.name, "--python", "+py2", "--abi=abi3", "--out", "new")
     assert (code, out) == (0, f"new/{STEM}-py2.py3-abi3-any.whl\n")
     assert call("unpack", made.name, "--out", "un")[0] == 2
+    code, out, message = call("unpack", made.name, made.name, "--out", "two")
+    assert (code, out) == (2, f"two/{STEM}\n"), "what was done before the error is said"
+    assert "error: " in message
     for command in ("audit", "repair", "retag", "sizes", "split", "thin", "unpack"):
         code, _, message = call(command, "absent.whl")
         assert (code, "'absent.whl' does not exist" in message) == (2, True)

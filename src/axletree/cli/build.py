@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 _CANCELLED = 130
 
 
-@click.command(cls=ReportCommand, report=BuildReport, help="Build, audit, index, install and test a recipe's variants.")
+@click.command(
+    cls=ReportCommand,
+    report=BuildReport,
+    help="Build, audit, index, install and test a recipe's variants.\n\nWith --json its events come first, one a line, "
+    "and its report is the last line.",
+)
 @click.argument("recipe")
 @click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
@@ -76,10 +81,7 @@ def command(
     find_links: tuple[str, ...],
     index_url: str | None,
 ) -> Reported:
-    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3.
-
-    With --json, its events come first, one a line.
-    """
+    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
     place = out or OUT
     again = build_command(
         recipe,
@@ -115,7 +117,7 @@ def command(
                 note=say_aside,
             )
         return _ended(built, place, again=again)
-    except (AxletreeError, OSError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (raised again, once the stream has its last line)
         return _broken_off(error, place)
 
 
@@ -160,21 +162,21 @@ def _nothing(found: Sequence[Standing], out: Path, *, state: str) -> Reported:
     return Reported(report, lambda: f"nothing {state}: {plural(len(found), 'variant')} in {out / LEDGER}")
 
 
-def _broken_off(error: AxletreeError | OSError | KeyboardInterrupt, out: Path) -> Reported:
+def _broken_off(error: BaseException, out: Path) -> Reported:
     """What a program that reads the stream is told; people read the message of the error."""
-    problems: tuple[Problem, ...] = ()
-    code = HostError.exit_code
-    if isinstance(error, AxletreeError):
-        problems, code = error.problems, error.exit_code
-    elif isinstance(error, OSError):
-        file = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else None
-        problems = (Problem(file=file, message=error.strerror or str(error)),)
-    else:
-        code = _CANCELLED
-    status: Literal["failed", "cancelled"] = "cancelled" if code == _CANCELLED else "failed"
-    return Reported(
-        BuildReport(status=status, exit_code=code, out=out, problems=problems), lambda: (), code, error=error
-    )
+    match error:
+        case KeyboardInterrupt():
+            report = BuildReport(status="cancelled", exit_code=_CANCELLED, out=out)
+        case AxletreeError():
+            report = BuildReport(status="failed", exit_code=error.exit_code, out=out, problems=error.problems)
+        case OSError():
+            file = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else None
+            problem = Problem(file=file, message=error.strerror or str(error))
+            report = BuildReport(status="failed", exit_code=HostError.exit_code, out=out, problems=(problem,))
+        case _:
+            problem = Problem(message=f"{type(error).__name__}: {error}")
+            report = BuildReport(status="failed", exit_code=1, out=out, problems=(problem,))
+    return Reported(report, lambda: (), report.exit_code, error=error)
 
 
 def _ended(built: Built, out: Path, *, again: str) -> Reported:

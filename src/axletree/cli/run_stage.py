@@ -24,7 +24,7 @@ from axletree.view.jsonl import encode
     cls=ReportCommand,
     report=StageRun,
     help="Run one stage from its request in the store.\n\nDrivers give its key; its id stands for the latest. With "
-    "--json its events come first, one a line.",
+    "--json its events come first, one a line, and its report is the last line.",
 )
 @click.argument("key", metavar="KEY|STAGE")
 @click.option("--settings-from-stdin", "handed", is_flag=True, hidden=True)

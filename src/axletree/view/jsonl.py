@@ -34,7 +34,7 @@ class JsonView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to end: a stream that stops without ``run-finished`` was cut."""
+        """Nothing to end: the report comes behind the last event, and a stream that stops without it was cut."""
 
     def handle(self, event: Event, now: float) -> None:
         """Write the event."""
