@@ -32,7 +32,7 @@ test: .venv/.ready-dev
 	$(TEST)
 
 # The layers that decide. The others work in processes of their own, which tests/host and tests/flow start.
-PURE := core recipe backends buildsystem environment plan binary package check view
+PURE := core recipe backends buildsystem environment plan binary package check report view
 TESTS ?= tests/pure tests/golden
 coverage: .venv/.ready-dev
 	@$(TEST) $(foreach layer,$(PURE),--cov=src/axletree/$(layer)) --cov-report= $(TESTS); code=$$?; \

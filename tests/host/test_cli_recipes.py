@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from axletree import __version__
 from axletree.app import recipes
 from axletree.cli.main import COMMANDS, LazyGroup, main
 from axletree.core.errors import HostError, RecipeError, UsageError
@@ -98,8 +99,8 @@ def test_check_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.toml").write_text(SMALL.replace('from = "bind"', 'from = "bond"'))
     code, out, err = call(capsys, "check", "--json", "small.toml", "bad.toml")
     document = json.loads(out)
-    assert (code, err, document["schema"]) == (2, "", 1)
-    good, bad = document["recipes"]
+    assert (code, err, document["schema"], document["command"]) == (2, "", 1, "check")
+    good, bad = document["result"]["recipes"]
     assert (good["name"], good["variants"], good["problems"]) == ("small", 4, [])
     assert [(problem["line"], problem["key"]) for problem in bad["problems"]] == [(29, "packages.small.from")]
 
@@ -162,8 +163,8 @@ def test_recipes(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.startswith("torch-scatter ") for line in out.splitlines())
     code, out, _ = call(capsys, "recipes", "--json")
     document = json.loads(out)
-    assert document["schema"] == 1
-    assert "torch-scatter" in [row["name"] for row in document["recipes"]]
+    assert (document["schema"], document["command"], document["version"]) == (1, "recipes", __version__)
+    assert "torch-scatter" in [row["name"] for row in document["result"]["recipes"]]
 
 
 @pytest.mark.parametrize(
@@ -182,9 +183,9 @@ def test_a_recipe_knows_its_folder(folder: Path) -> None:
 
 
 def test_shipped_recipes_are_found_by_name() -> None:
-    shipped = {loaded.path.stem: loaded for loaded in recipes.shipped_recipes()}
-    assert shipped["torch-scatter"] == recipes.load_recipe("torch-scatter")
-    assert shipped["torch-scatter"].path.is_file()
+    names = [row.name for row in recipes.list_recipes().recipes]
+    assert "torch-scatter" in names
+    assert all(recipes.load_recipe(name).path.is_file() for name in names)
 
 
 def test_files_that_are_no_recipes(folder: Path) -> None:

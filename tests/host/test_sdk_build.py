@@ -332,7 +332,7 @@ def test_what_hosts_must_bring_makes_it_a_plain_linux_wheel(
         path.unlink()
     out = tmp_path / "plain"
     assert build(broken, out, "--json", manifest=MANIFEST + '\n[system]\n"libgizmo.so.*" = "libgizmo2 (Debian)"\n') == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)["result"]
     core = next(wheel for wheel in report["wheels"] if wheel["file"].startswith("gizmo_core"))
     assert core["system"] == ["libgizmo.so.2"]
     assert core["file"].startswith("gizmo_core-2.5-py3-none-linux_")

@@ -100,7 +100,7 @@ def _manifest(tmp_path: Path) -> Path:
 
 def test_every_file_of_debians_rocm_has_one_place(axletree: Callable[..., Done]) -> None:
     done = axletree("sdk", "explain", "rocm", "--debs", debian_archives("rocm-explain", "bookworm", PACKAGES), "--json")
-    report = json.loads(done.stdout)
+    report = json.loads(done.stdout)["result"]
     assert done.exit_code == 0, report["unmatched"] or report["disputed"] or report["clashes"]
     sizes = {package["name"]: package for package in report["packages"]}
     assert {"core-hip", "core-runtime", "amd-llvm", "base", "sysdeps"} <= sizes["core"]["artifacts"].keys()
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_told_and_the_answer_is_no(
     assert "Claimed more than once (1):" in done.stdout
     assert "    lib/libb.so" in done.stdout
     assert "3 entries with one place, 3 without" in done.stdout
-    report = json.loads(axletree("sdk", "explain", manifest, "--prefix", prefix, "--json").stdout)
+    report = json.loads(axletree("sdk", "explain", manifest, "--prefix", prefix, "--json").stdout)["result"]
     assert [each["path"] for each in report["unmatched"]] == ["bin/internal", "share/doc/x/README"]
     assert [each["claim"] for each in report["disputed"][0]["claims"]] == ["core, claim 1", "tools, claim 1"]
 
@@ -227,3 +227,14 @@ def test_debs_are_in_dpkgs_order() -> None:
     ]
     for older, newer in itertools.pairwise(made):
         subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=True)
+
+
+def test_versions_and_their_order_as_json(axletree: Callable[..., Done]) -> None:
+    done = axletree("sdk", "version", "--base", "7.10.0", "--release-type", "release", "--framework", "2.9.0", "--json")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["command"]) == (0, "sdk version")
+    assert document["result"]["variables"]["rocm_package_version"] == "7.10.0"
+    assert "framework_version" in document["result"]["variables"]
+    done = axletree("sdk", "check-versions", "2.12.0+rocm10.1.0", "2.12.0+rocm7.15.0", "--json")
+    (fault,) = json.loads(done.stdout)["result"]["faults"]
+    assert (done.exit_code, fault["older"], fault["newer"]) == (1, "2.12.0+rocm7.15.0", "2.12.0+rocm10.1.0")

@@ -50,7 +50,7 @@ def test_laid_out_as_archives_fetched_and_laid_out_again(folder: Path) -> None:
     done = run(
         folder, "fetch", "--from", "runs", "--run-id", "latest", "--artifact-group", "gfx90a", "--out", "got", "--json"
     )
-    assert [file["filename"] for file in json.loads(done.stdout)["files"]] == [
+    assert [file["filename"] for file in json.loads(done.stdout)["result"]["files"]] == [
         "base_lib_generic.tar.zst",
         "rand_lib_gfx90a.tar.zst",
     ]
@@ -59,7 +59,7 @@ def test_laid_out_as_archives_fetched_and_laid_out_again(folder: Path) -> None:
     done = run(
         folder, "lay-out", "demo.toml", "--artifacts", "got", "--out", "new", "--dist-target", "gfx90a", "--json"
     )
-    document = json.loads(done.stdout)
+    document = json.loads(done.stdout)["result"]
     assert [artifact["name"] for artifact in document["artifacts"]] == ["base_lib_generic", "rand_lib_gfx90a"]
     assert (folder / "new/base_lib_generic/base/stage/lib/a.so").stat().st_size == 2000
     info = (folder / "new/base_lib_generic/base/aux-overlay/stage/share/therock/dist_info.json").read_text()

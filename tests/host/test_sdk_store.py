@@ -13,7 +13,7 @@ import pytest
 from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.sdk.artifacts import read_artifacts
 from axletree.host.sdk.layout import lay_out
-from axletree.host.sdk.store import Fetched, fetch_artifacts
+from axletree.host.sdk.store import fetch_artifacts
 from axletree.package.sdk.entries import Entry
 from support.artifacts import content_of
 from support.index_server import Server, serve
@@ -21,6 +21,8 @@ from support.index_server import Server, serve
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from axletree.report.sdk import Fetched
 
 GROUP = "gfx90a"
 MINE = ("base_lib_generic.tar.zst", "rand_lib_gfx900.tar.zst", "rand_lib_gfx90a:xnack+.tar.zst")

@@ -98,7 +98,7 @@ def test_the_layout_and_the_commands(dist: Path, tmp_path: Path, capsys: pytest.
 def test_a_second_time_changes_nothing(dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / "store"
     assert upload(dist, store, "--dry-run", "--json") == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)["result"]
     assert {each["state"] for each in report["files"]} == {"new"}
     assert report["dry_run"]
     assert not store.exists()
@@ -107,7 +107,7 @@ def test_a_second_time_changes_nothing(dist: Path, tmp_path: Path, capsys: pytes
     capsys.readouterr()
     assert upload(dist, store, "--json") == 0
     assert content(store) == before
-    assert {each["state"] for each in json.loads(capsys.readouterr().out)["files"]} == {"there"}
+    assert {each["state"] for each in json.loads(capsys.readouterr().out)["result"]["files"]} == {"there"}
 
 
 def test_what_a_killed_upload_left_is_completed(dist: Path, tmp_path: Path) -> None:

@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
-PURE = ("core", "recipe", "backends", "buildsystem", "environment", "plan", "binary", "package", "check", "view")
+PURE = (
+    "core",
+    "recipe",
+    "backends",
+    "buildsystem",
+    "environment",
+    "plan",
+    "binary",
+    "package",
+    "check",
+    "report",
+    "view",
+)
 MODULE_LINES = 400
 FUNCTION_LINES = 60
 

@@ -46,6 +46,32 @@ class CheckedRecipe(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
+class CheckedRecipes(msgspec.Struct, frozen=True, kw_only=True):
+    """What checking recipes gave: report of ``check``."""
+
+    recipes: tuple[CheckedRecipe, ...]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Those of all recipes."""
+        return tuple(problem for each in self.recipes for problem in each.problems)
+
+
+class ShippedRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe that ships with Axletree."""
+
+    name: str
+    version: str
+    summary: str
+    variants: int
+
+
+class ShippedRecipes(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them, by name: report of ``recipes``."""
+
+    recipes: tuple[ShippedRecipe, ...]
+
+
 def load_recipe(name_or_path: str | Path) -> LoadedRecipe:
     """Read a recipe: a path to a ``.toml`` file, or the name of one that ships with Axletree.
 
@@ -115,9 +141,20 @@ def preset_of(recipe: Recipe, name: str) -> Preset:
     return recipe.presets[name]
 
 
-def shipped_recipes() -> tuple[LoadedRecipe, ...]:
+def list_recipes() -> ShippedRecipes:
     """All recipes that ship with Axletree, by name."""
-    return tuple(load_recipe(path) for path in _shipped().values())
+    loaded = [load_recipe(path) for path in _shipped().values()]
+    return ShippedRecipes(
+        recipes=tuple(
+            ShippedRecipe(
+                name=each.path.stem,
+                version=each.recipe.version,
+                summary=each.recipe.summary,
+                variants=len(expand(each.recipe)),
+            )
+            for each in loaded
+        )
+    )
 
 
 def check_recipe(name_or_path: str) -> CheckedRecipe:

@@ -12,7 +12,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from axletree.app.index_root import StagedFile, staging
-from axletree.app.sdk_selector import SdkSdist, Selector, check_release, place_sdk, sdist_root, stage_sdist
+from axletree.app.sdk_selector import check_release, place_sdk, sdist_root, stage_sdist
 from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import Problem, UsageError
@@ -35,6 +35,7 @@ from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
 from axletree.package.wheel.tags import platform_tag, single_machine
 from axletree.package.wheel.writer import Member
+from axletree.report.sdk import SdkReport, SdkSdist, SdkWheel, Selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,47 +71,6 @@ class SdkRequest(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 1
     selector: Selector = "wheel"
     """Flavours: the same for everybody, made where it is installed, or each in a root of its own."""
-
-
-class SdkWheel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A wheel that was built."""
-
-    file: str
-    size: int
-    """Bytes."""
-    sha256: str
-    files: int
-    """Files of the SDK in it; of the devel package members of its payload."""
-    installed: int
-    """Bytes of these files."""
-    targets: tuple[str, ...] = ()
-    requires: tuple[str, ...] = ()
-    system: tuple[str, ...] = ()
-    """Libraries that hosts must bring, and no platform tag promises."""
-
-
-class SdkReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
-
-    sdk: str
-    version: str
-    out: str
-    wheels: tuple[SdkWheel, ...]
-    targets: tuple[str, ...]
-    families: dict[str, tuple[str, ...]]
-    extras: tuple[str, ...]
-    """Of the selector, which ask for its packages: ``libraries``, ``devel``."""
-    gpu_extras: tuple[str, ...]
-    """Of it, for GPUs that are named: ``libraries-FAMILY``, ``device-TARGET``."""
-    default_family: str
-    """What ``libraries`` means in the wheel, and in the sdist where no GPU is found; empty without GPU code."""
-    prefix: str
-    """Of environment variables."""
-    selector: Selector
-    sdist: SdkSdist | None
-    dropped: int
-    """Entries of the input that go nowhere, by the manifest."""
-    notes: tuple[str, ...]
 
 
 class _Wheel(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,16 @@ from axletree.core.globs import glob_fault, glob_matcher
 from axletree.package.sdk.claims import ClaimRef, Ownership, assign, claimants, excluders
 from axletree.package.sdk.entries import Entry
 from axletree.recipe.faults import nearest
+from axletree.report.sdk import (
+    ClaimText,
+    DisputedPath,
+    DroppedPath,
+    FileVerdict,
+    OwnedPackage,
+    OwnershipReport,
+    Place,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,8 +37,7 @@ class FileAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What would take it, in the order in which they are asked."""
     excluded: tuple[tuple[ClaimRef, str], ...]
     """Claims that would take it but for an exclude, with that pattern."""
-    verdict: str
-    """``owned``, ``dropped``, ``unmatched`` or ``disputed``."""
+    verdict: Verdict
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,15 +67,10 @@ def explain(entries: Sequence[Entry], manifest: Manifest, wanted: Sequence[str] 
     ownership = assign(entries, manifest)
     files: list[FileAnswer] = []
     missing: dict[str, str | None] = {}
-    verdicts = {
-        (entry.path, entry.target): verdict
-        for verdict, found in (
-            ("owned", (each.entry for each in ownership.owned)),
-            ("dropped", (each.entry for each in ownership.dropped)),
-            ("disputed", (each.entry for each in ownership.disputed)),
-        )
-        for entry in found
-    }
+    verdicts: dict[tuple[str, str], Verdict] = {}
+    verdicts |= {(each.entry.path, each.entry.target): "owned" for each in ownership.owned}
+    verdicts |= {(each.entry.path, each.entry.target): "dropped" for each in ownership.dropped}
+    verdicts |= {(each.entry.path, each.entry.target): "disputed" for each in ownership.disputed}
     paths = {entry.path for entry in entries}
     for text in wanted:
         plain = text.strip("/").removeprefix("./")
@@ -83,6 +88,60 @@ def explain(entries: Sequence[Entry], manifest: Manifest, wanted: Sequence[str] 
             for entry in found
         ]
     return Explained(ownership=ownership, files=tuple(dict.fromkeys(files)), missing=missing)
+
+
+def ownership_report(found: Explained, manifest: Manifest, notes: Sequence[str]) -> OwnershipReport:
+    """The answer as the report of ``sdk explain``, with every path that has no place.
+
+    Args:
+        found: the answer.
+        manifest: who owns what.
+        notes: what a user should know of the reading of the input.
+    """
+    ownership = found.ownership
+    return OwnershipReport(
+        sdk=manifest.sdk.name,
+        packages=tuple(
+            OwnedPackage(
+                name=package.name,
+                dist=package.dist,
+                kind=package.kind,
+                files=len(entries),
+                size=sum(entry.size for entry in entries),
+                artifacts=dict(sorted(Counter(entry.artifact for entry in entries).items())),
+            )
+            for package in manifest.package
+            for entries in [ownership.packages[package.name]]
+        ),
+        dropped=tuple(
+            DroppedPath(path=each.entry.path, claim=each.claim.where, why=each.why) for each in ownership.dropped
+        ),
+        unmatched=tuple(Place(**_place(entry)) for entry in ownership.unmatched),
+        disputed=tuple(
+            DisputedPath(
+                **_place(each.entry),
+                claims=tuple(ClaimText(claim=claim.where, text=claim.text) for claim in each.claims),
+            )
+            for each in ownership.disputed
+        ),
+        clashes=ownership.clashes,
+        unused=tuple(claim.where for claim in ownership.unused),
+        notes=tuple(notes),
+        files=tuple(
+            FileVerdict(
+                path=each.entry.path,
+                target=each.entry.target,
+                verdict=each.verdict,
+                claims=tuple(claim.where for claim in each.claims),
+            )
+            for each in found.files
+        ),
+        missing=tuple(found.missing),
+    )
+
+
+def _place(entry: Entry) -> dict[str, str]:
+    return {"path": entry.path, "artifact": entry.artifact, "component": entry.component, "target": entry.target}
 
 
 def _nearest(path: str, paths: Iterable[str]) -> str | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from axletree.host.sdk.store import Fetched
+    from axletree.report.sdk import Fetched
 
 PLATFORMS = ("linux", "windows")
 _GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:+_-]*")

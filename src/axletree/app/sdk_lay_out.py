@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from axletree.app.sdk_input import SdkInput
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.sdk.artifacts import read_stages
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from axletree.host.sdk.layout import LaidOut
+    from axletree.report.sdk import LaidOut
 
 _LARGEST = 1 << 20
 """Bytes of a descriptor."""
@@ -75,4 +77,5 @@ def lay_out_sdk(
         HostError: something can't be read or written. Nothing is left behind then.
     """
     records = therock_records(dist_targets) if dist_targets else {}
-    return lay_out(read.entries, out, archives=archives, records=records, epoch=epoch, threads=threads)
+    done = lay_out(read.entries, out, archives=archives, records=records, epoch=epoch, threads=threads)
+    return msgspec.structs.replace(done, notes=read.notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,23 +22,10 @@ if TYPE_CHECKING:
     from axletree.package.sdk.selector import SelectorSdist
     from axletree.package.sdk.shipped import SdkFile
     from axletree.package.wheel.metadata import Metadata
+    from axletree.report.sdk import Selector
 
-Selector = Literal["wheel", "sdist", "both"]
 AT_INSTALL = "at-install"
 """Folder of the root with the sdist, where the root itself has the wheel."""
-
-
-class SdkSdist(msgspec.Struct, frozen=True, kw_only=True):
-    """The selector as an sdist."""
-
-    file: str
-    """Relative to the output folder."""
-    size: int
-    """Bytes."""
-    sha256: str
-    files: int
-    installed: int
-    """Bytes of its files."""
 
 
 def sdist_root(out: Path, selector: Selector) -> Path:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -38,6 +38,7 @@ from axletree.package.sdk.wheels import REQUIRES_PYTHON, shipped_json
 from axletree.package.wheel.names import parse_wheel_name
 from axletree.package.wheel.repack import packed_members
 from axletree.package.wheel.writer import Member
+from axletree.report.sdk import UploadedFile, UploadedIndex, UploadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,44 +67,6 @@ class UploadRequest(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     """Address under which the store is served."""
     dry_run: bool = False
-
-
-class UploadedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A package in the store."""
-
-    path: str
-    """Relative to the store."""
-    size: int
-    sha256: str
-    state: Literal["new", "there"]
-
-
-class UploadedIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """An index of the store, with what :mod:`axletree.view.sdk_install` wants to know."""
-
-    url: str
-    """Of its root, without a slash at the end."""
-    at_install: bool
-    sdk: str
-    version: str
-    extras: tuple[str, ...]
-    gpu_extras: tuple[str, ...]
-    default_family: str
-    variable: str
-    """That names a family for what chooses where it is installed."""
-    wheels: tuple[Offer, ...]
-    """That it lists, by their addresses."""
-
-
-class UploadReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it, or would."""
-
-    folder: str
-    """Of the packages, relative to the store."""
-    files: tuple[UploadedFile, ...]
-    indexes: tuple[UploadedIndex, ...]
-    dry_run: bool
-    notes: tuple[str, ...] = ()
 
 
 class _Root(NamedTuple):

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.errors import Problem, UsageError
-from axletree.package.sdk.versions import OrderFault, order_faults
+from axletree.package.sdk.versions import order_faults
+from axletree.report.sdk import MisorderedVersions, VersionOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-
-class VersionOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What was compared, and what is wrong."""
-
-    compared: int
-    """Versions."""
-    faults: tuple[tuple[str, OrderFault], ...]
-    """Each with its distribution; empty for versions that were given as such."""
 
 
 def check_version_order(given: Sequence[str], *, folder: Path) -> VersionOrder:
@@ -55,5 +46,9 @@ def check_version_order(given: Sequence[str], *, folder: Path) -> VersionOrder:
             versions.setdefault("", []).append(text)
     if problems:
         raise UsageError(*problems)
-    faults = tuple((name, fault) for name, found in sorted(versions.items()) for fault in order_faults(found))
+    faults = tuple(
+        MisorderedVersions(distribution=name, older=fault.older, newer=fault.newer, why=fault.why)
+        for name, found in sorted(versions.items())
+        for fault in order_faults(found)
+    )
     return VersionOrder(compared=sum(len({*found}) for found in versions.values()), faults=faults)

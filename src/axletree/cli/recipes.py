@@ -5,31 +5,20 @@ from __future__ import annotations
 import shutil
 
 import click
-import msgspec
 
-from axletree.app.recipes import shipped_recipes
-from axletree.recipe.axes import expand
+from axletree.app.recipes import ShippedRecipes, list_recipes
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.view.tables import render_table
 
-JSON_SCHEMA = 1
 
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(*, as_json: bool) -> None:
+@click.command(cls=ReportCommand, report=ShippedRecipes)
+def command() -> Reported:
     """List the recipes that ship with Axletree."""
-    rows = [
-        {
-            "name": loaded.path.stem,
-            "version": loaded.recipe.version,
-            "summary": loaded.recipe.summary,
-            "variants": len(expand(loaded.recipe)),
-        }
-        for loaded in shipped_recipes()
-    ]
-    if as_json:
-        click.echo(msgspec.json.encode({"schema": JSON_SCHEMA, "recipes": rows}))
-        return
-    cells = [[str(row[key]) for key in ("name", "version", "variants", "summary")] for row in rows]
+    report = list_recipes()
+    return Reported(report, lambda: _table(report))
+
+
+def _table(report: ShippedRecipes) -> str:
+    cells = [[row.name, row.version, str(row.variants), row.summary] for row in report.recipes]
     width = shutil.get_terminal_size().columns
-    click.echo(render_table(["Name", "Version", "Variants", "Summary"], cells, width=width, right=[2]))
+    return render_table(["Name", "Version", "Variants", "Summary"], cells, width=width, right=[2])

@@ -13,16 +13,17 @@ import msgspec
 from axletree.app.epoch import source_date_epoch
 from axletree.app.installing import offers_of
 from axletree.app.listings import LINKS_PAGE
-from axletree.app.sdk_build import SdkReport, SdkRequest, build_sdk
+from axletree.app.sdk_build import SdkRequest, build_sdk
 from axletree.app.sdk_input import load_manifest, read_sdk_input
-from axletree.app.sdk_selector import Selector, sdist_root
+from axletree.app.sdk_selector import sdist_root
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import settings
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.cli.sdk_explain import input_options
+from axletree.report.sdk import SdkReport, Selector
 from axletree.view.sdk_build import built_text
 from axletree.view.sdk_install import at_install_lines, wheel_lines
-from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _WIDEST = 120
 
 
-@click.command(name="build")
+@click.command(name="build", cls=ReportCommand, report=SdkReport)
 @click.argument("manifest")
 @input_options
 @click.option(
@@ -57,7 +58,6 @@ _WIDEST = 120
     show_default="all cores",
     help="Compress with so many threads. Does not change the wheels.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def build_command(
     manifest: str,
     artifacts: Path | None,
@@ -71,9 +71,7 @@ def build_command(
     platform_tag: str | None,
     level: int,
     threads: int,
-    *,
-    as_json: bool,
-) -> None:
+) -> Reported:
     """Build the Python packages of an SDK: for run time, for GPUs, for development, and the selector.
 
     MANIFEST is a file, or the name of one that ships with Axletree, such as rocm. Every file goes to one package, every
@@ -99,22 +97,13 @@ def build_command(
         selector=selector,
     )
     report = build_sdk(described, read.entries, request, out=out, environ=os.environ, note=say_aside)
-    if as_json:
-        document = {"schema": 1, **msgspec.to_builtins(report), "notes": [*read.notes, *report.notes]}
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
-        return
-    for note in read.notes:
-        click.echo(f"note: {printable(note)}", err=True)
-    click.echo(
-        built_text(
-            report.wheels,
-            out=str(out),
-            dropped=report.dropped,
-            notes=report.notes,
-            install=list(_install_hints(report, out.absolute())),
-            width=min(shutil.get_terminal_size().columns, _WIDEST),
-        )
-    )
+    report = msgspec.structs.replace(report, notes=(*read.notes, *report.notes))
+    return Reported(report, lambda: _text(report))
+
+
+def _text(report: SdkReport) -> str:
+    install = list(_install_hints(report, Path(report.out).absolute()))
+    return built_text(report, install=install, width=min(shutil.get_terminal_size().columns, _WIDEST))
 
 
 def _install_hints(report: SdkReport, out: Path) -> Iterator[str]:

@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
-import msgspec
 
-from axletree.app.sdk_explain import explain
+from axletree.app.sdk_explain import Explained, explain, ownership_report
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_versions import check_version_order
 from axletree.cli.opening import settings
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
-from axletree.view.sdk_ownership import answer_text, ownership_document, ownership_text
+from axletree.report.sdk import OwnershipReport, SdkVersions, VersionOrder
+from axletree.view.sdk_ownership import answer_text, ownership_text
 from axletree.view.tables import plural, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+
+    from axletree.package.sdk.manifest import Manifest
 
 _WIDEST = 120
 _ANSWERS = 20
@@ -38,20 +41,17 @@ def input_options(command: Callable[..., object]) -> Callable[..., object]:
     return command
 
 
-@click.command(name="explain")
+@click.command(name="explain", cls=ReportCommand, report=OwnershipReport)
 @click.argument("manifest")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @input_options
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def explain_command(
     manifest: str,
     files: tuple[str, ...],
     artifacts: Path | None,
     debs: Path | None,
     prefix: Path | None,
-    *,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Say which package owns what of an SDK, and why.
 
     MANIFEST is a file, or the name of one that ships with Axletree, such as rocm. FILE is a path below the prefix, or a
@@ -63,37 +63,25 @@ def explain_command(
         described, store=Path(settings().store), artifacts=artifacts, debs=debs, prefix=prefix, threads=threads
     )
     found = explain(read.entries, described, files)
-    if as_json:
-        document = ownership_document(found.ownership, described)
-        document["notes"] = list(read.notes)
-        document["files"] = [
-            {
-                "path": each.entry.path,
-                "target": each.entry.target,
-                "verdict": each.verdict,
-                "claims": [claim.where for claim in each.claims],
-            }
-            for each in found.files
-        ]
-        document["missing"] = list(found.missing)
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
-        return int(found.faulty)
-    for note in read.notes:
-        click.echo(f"note: {printable(note)}", err=True)
-    if not files:
+    report = ownership_report(found, described, read.notes)
+    return Reported(report, lambda: _ownership_lines(found, described, read.notes), int(found.faulty))
+
+
+def _ownership_lines(found: Explained, manifest: Manifest, notes: Sequence[str]) -> Iterator[str]:
+    """Of the files that were asked for, else of all packages."""
+    yield from (f"note: {printable(note)}" for note in notes)
+    if not (found.files or found.missing):
         width = min(shutil.get_terminal_size().columns, _WIDEST)
-        click.echo(ownership_text(found.ownership, described, width=width))
-        return int(found.faulty)
+        yield ownership_text(found.ownership, manifest, width=width)
     for each in found.files[:_ANSWERS]:
-        click.echo(answer_text(each.entry, each.claims, each.excluded, each.verdict, described))
+        yield answer_text(each.entry, each.claims, each.excluded, each.verdict, manifest)
     if len(found.files) > _ANSWERS:
-        click.echo(f"and {len(found.files) - _ANSWERS} more; --json has all")
+        yield f"and {len(found.files) - _ANSWERS} more; --json has all"
     for text, near in found.missing.items():
-        click.echo(printable(f"{text}\n  is not there" + (f"; did you mean {near}?" if near else "")))
-    return int(found.faulty)
+        yield printable(f"{text}\n  is not there" + (f"; did you mean {near}?" if near else ""))
 
 
-@click.command(name="version")
+@click.command(name="version", cls=ReportCommand, report=SdkVersions)
 @click.option("--base", required=True, metavar="X.Y.Z", help="Base version.")
 @click.option("--release-type", type=click.Choice(get_args(ReleaseType)), help="What the packages are built for.")
 @click.option("--custom-version-suffix", metavar="SUFFIX", help="A suffix of your own instead.")
@@ -114,7 +102,7 @@ def version_command(
     base_date: str,
     name: str,
     framework: str | None,
-) -> None:
+) -> Reported:
     """Print the versions of an SDK's packages: as wheel, deb and rpm.
 
     Each line is NAME=VERSION, as build systems read it: rocm_package_version, rocm_deb_package_version and
@@ -122,7 +110,7 @@ def version_command(
     """
     if (release_type is None) == (custom_version_suffix is None):
         raise click.UsageError("give either --release-type or --custom-version-suffix")
-    lines = []
+    variables = {}
     for form in FORMS:
         if custom_version_suffix is not None:
             version = with_suffix(base, custom_version_suffix)
@@ -136,31 +124,33 @@ def version_command(
                 prerelease=prerelease_version,
                 base_date=base_date,
             )
-        lines.append(f"{name}_{'' if form == 'wheel' else f'{form}_'}package_version={version}")
+        variables[f"{name}_{'' if form == 'wheel' else f'{form}_'}package_version"] = version
         if form == "wheel" and framework is not None:
-            lines.append(f"framework_version={framework_version(framework, version, name=name)}")
-    click.echo("\n".join(lines))
+            variables["framework_version"] = framework_version(framework, version, name=name)
+    return Reported(SdkVersions(variables=variables), lambda: (f"{key}={text}" for key, text in variables.items()))
 
 
-@click.command(name="check-versions")
+@click.command(name="check-versions", cls=ReportCommand, report=VersionOrder)
 @click.argument("given", nargs=-1, required=True, metavar="DIR|VERSION...")
-def check_versions_command(given: tuple[str, ...]) -> int:
+def check_versions_command(given: tuple[str, ...]) -> Reported:
     """Find versions of frameworks of which pip takes the older for the newer.
 
     Compared are the wheels of each distribution in folders, or versions, by what their local labels say of the SDK:
     2.12.0+rocm10.1.0 is older than 2.12.0+rocm7.15.0 for pip. The exit code is 1 where there are such.
     """
     order = check_version_order(given, folder=Path.cwd())
-    for name, fault in order.faults:
-        click.echo(printable(f"{name + ' ' if name else ''}{fault.newer} is not newer than {fault.older} for pip"))
-        click.echo(printable(f"  {fault.why}"))
+    return Reported(order, lambda: _order_lines(order), int(bool(order.faults)))
+
+
+def _order_lines(order: VersionOrder) -> Iterator[str]:
+    for fault in order.faults:
+        name = f"{fault.distribution} " if fault.distribution else ""
+        yield printable(f"{name}{fault.newer} is not newer than {fault.older} for pip")
+        yield printable(f"  {fault.why}")
     if order.faults:
-        click.echo(
-            "Write a '.' before the number (+rocm.10.1.0) from the next public version on, for all builds of it."
-        )
+        yield "Write a '.' before the number (+rocm.10.1.0) from the next public version on, for all builds of it."
     else:
-        click.echo(f"{plural(order.compared, 'version')} in order.")
-    return int(bool(order.faults))
+        yield f"{plural(order.compared, 'version')} in order."
 
 
 def _today() -> str:

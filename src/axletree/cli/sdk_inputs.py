@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.sdk_fetch import PLATFORMS, FetchRequest, fetch
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_lay_out import lay_out_sdk, read_stage_input
+from axletree.cli.notes import say_aside
 from axletree.cli.opening import settings
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.cli.sdk_explain import input_options
 from axletree.core.errors import UsageError
+from axletree.report.sdk import Fetched, LaidOut
 from axletree.view.sdk_inputs import fetched_text, laid_out_text
-from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from axletree.app.sdk_input import SdkInput
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _WIDEST = 120
 
 
-@click.command(name="lay-out")
+@click.command(name="lay-out", cls=ReportCommand, report=LaidOut)
 @click.argument("manifest")
 @input_options
 @click.option(
@@ -58,7 +59,6 @@ _WIDEST = 120
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder to make.")
 @click.option("--archives", is_flag=True, help="Write .tar.zst with checksums instead of folders.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def lay_out_command(
     manifest: str,
     artifacts: Path | None,
@@ -72,8 +72,7 @@ def lay_out_command(
     out: Path,
     *,
     archives: bool,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Lay an SDK out as TheRock's artifacts: folders of hard links, or archives.
 
     MANIFEST is a file, or the name of one that ships with Axletree, such as rocm.
@@ -103,43 +102,27 @@ def lay_out_command(
         raise UsageError("--stage was built for one --target, and several are given")
     else:
         read = read_stage_input(stage, descriptor, artifact=artifact, target=next(iter(targets), None))
-    for note in () if as_json else read.notes:
-        click.echo(f"note: {printable(note)}", err=True)
     epoch = source_date_epoch(os.environ)
     done = lay_out_sdk(read, out, archives=archives, dist_targets=dist_targets, epoch=epoch, threads=threads)
-    if as_json:
-        document = {**msgspec.to_builtins(done), "notes": list(read.notes)}
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=1))
-    else:
-        click.echo(
-            laid_out_text(done.artifacts, done.folder, linked=done.linked, copied=done.copied, width=_terminal_width())
-        )
-    return 0
+    return Reported(done, lambda: laid_out_text(done, width=_terminal_width()))
 
 
-@click.command(name="fetch")
+@click.command(name="fetch", cls=ReportCommand, report=Fetched)
 @click.option("--from", "store", required=True, metavar="STORE", help="Folder or address with folders RUN-PLATFORM.")
 @click.option("--run-id", required=True, metavar="ID", help="Of the run; 'latest' is the highest that has the group.")
 @click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Such as gfx94X-dcgpu.")
 @click.option("--target", "targets", metavar="TARGET", multiple=True, help="Further GPU or family. Repeatable.")
 @click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where archives go.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def fetch_command(
-    store: str, run_id: str, group: str, targets: tuple[str, ...], platform: str, out: Path, *, as_json: bool
-) -> int:
+def fetch_command(store: str, run_id: str, group: str, targets: tuple[str, ...], platform: str, out: Path) -> Reported:
     """Fetch the artifacts of a run: those of a group, and those for all GPUs.
 
     Each is verified by the checksum beside it. What was cut goes on where it stopped, what is there is not fetched
     again. Credentials are taken from the address or from .netrc, and not shown.
     """
     request = FetchRequest(store=store, run_id=run_id, group=group, targets=targets, platform=platform)
-    done = fetch(request, out, note=lambda line: None if as_json else click.echo(printable(line), err=True))
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(done), indent=1))
-    else:
-        click.echo(fetched_text(done.files, done.folder, run_id=done.run_id, width=_terminal_width()))
-    return 0
+    done = fetch(request, out, note=say_aside)
+    return Reported(done, lambda: fetched_text(done, width=_terminal_width()))
 
 
 def _terminal_width() -> int:

@@ -6,17 +6,18 @@ import shutil
 from pathlib import Path
 
 import click
-import msgspec
 
 from axletree.app.sdk_fetch import PLATFORMS
 from axletree.app.sdk_upload import INSTALL, UploadRequest, upload_sdk
 from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.report.sdk import UploadReport
 from axletree.view.sdk_upload import install_page, uploaded_text
 
 _WIDEST = 120
 
 
-@click.command(name="upload")
+@click.command(name="upload", cls=ReportCommand, report=UploadReport)
 @click.option(
     "--from",
     "source",
@@ -32,7 +33,6 @@ _WIDEST = 120
 @click.option("--per-family", is_flag=True, help="An index for each GPU family, which links what is for all GPUs.")
 @click.option("--url", metavar="ADDRESS", help="Under which STORE is served; for the instructions.")
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def upload_command(
     source: Path,
     store: str,
@@ -43,8 +43,7 @@ def upload_command(
     per_family: bool,
     url: str | None,
     dry_run: bool,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Put the packages of an SDK into STORE/RUN-PLATFORM/python/GROUP, with an index and how to install them.
 
     Every package is read back, every one that another requires must be there, and all of it appears or nothing. What is
@@ -61,19 +60,5 @@ def upload_command(
         dry_run=dry_run,
     )
     report = upload_sdk(request, instructions=lambda report: install_page(report.indexes), note=say_aside)
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode({"schema": 1, **msgspec.to_builtins(report)}), indent=1))
-        return 0
-    click.echo(
-        uploaded_text(
-            report.files,
-            report.indexes,
-            store=store.rstrip("/"),
-            folder=report.folder,
-            page=INSTALL,
-            dry_run=dry_run,
-            notes=report.notes,
-            width=min(shutil.get_terminal_size().columns, _WIDEST),
-        )
-    )
-    return 0
+    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    return Reported(report, lambda: uploaded_text(report, store=store.rstrip("/"), page=INSTALL, width=width))

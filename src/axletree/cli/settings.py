@@ -5,20 +5,16 @@ from __future__ import annotations
 import shutil
 
 import click
-import msgspec
 
+from axletree.app.settings import show_settings
 from axletree.cli.opening import loaded
-from axletree.host.facts.privacy import without_credentials
-from axletree.host.settings import user_file
-from axletree.view.settings import settings_document, settings_text
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.report.settings import SettingsReport
+from axletree.view.settings import settings_text
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(*, as_json: bool) -> None:
+@click.command(cls=ReportCommand, report=SettingsReport)
+def command() -> Reported:
     """Show the settings, each with the file, variable or default that its value comes from."""
-    document = settings_document(loaded(), user_file=str(user_file()), redact=without_credentials)
-    if as_json:
-        click.echo(msgspec.json.encode(document))
-        return
-    click.echo(settings_text(document, width=shutil.get_terminal_size((100, 24)).columns))
+    report = show_settings(loaded())
+    return Reported(report, lambda: settings_text(report, width=shutil.get_terminal_size((100, 24)).columns))

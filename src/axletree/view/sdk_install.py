@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
@@ -14,30 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from axletree.package.closure import Offer
-
-
-class Installable(Protocol):
-    """An SDK whose packages were built or uploaded."""
-
-    @property
-    def sdk(self) -> str:
-        """The selector's distribution."""
-
-    @property
-    def version(self) -> str:
-        """Of all packages."""
-
-    @property
-    def extras(self) -> Sequence[str]:
-        """Of the selector, without those for GPUs that are named."""
-
-    @property
-    def gpu_extras(self) -> Sequence[str]:
-        """``libraries-FAMILY`` and ``device-TARGET``."""
-
-    @property
-    def default_family(self) -> str:
-        """What ``libraries`` means, where the selector is a wheel; empty where there is no GPU code."""
+    from axletree.report.sdk import Installable
 
 
 def wheel_lines(sdk: Installable, wheels: Sequence[Offer]) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Who owns what of an SDK, as text and as a document."""
+"""Who owns what of an SDK, as text."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from axletree.core.units import format_bytes, some_of
 from axletree.package.sdk.entries import GENERIC
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from axletree.package.sdk.entries import Entry
     from axletree.package.sdk.manifest import Manifest
 
-SCHEMA = 1
 _SHOWN = 10
 
 
@@ -77,34 +76,6 @@ def answer_text(
     return printable("\n".join(lines))
 
 
-def ownership_document(ownership: Ownership, manifest: Manifest) -> dict[str, Any]:
-    """The claim report for programs, with every path that has no place."""
-    return {
-        "schema": SCHEMA,
-        "sdk": manifest.sdk.name,
-        "packages": [
-            {
-                "name": package.name,
-                "dist": package.dist,
-                "kind": package.kind,
-                **_figures(ownership.packages[package.name]),
-                "artifacts": dict(sorted(Counter(e.artifact for e in ownership.packages[package.name]).items())),
-            }
-            for package in manifest.package
-        ],
-        "dropped": [
-            {"path": each.entry.path, "claim": each.claim.where, "why": each.why} for each in ownership.dropped
-        ],
-        "unmatched": [_place(entry) for entry in ownership.unmatched],
-        "disputed": [
-            {**_place(each.entry), "claims": [{"claim": claim.where, "text": claim.text} for claim in each.claims]}
-            for each in ownership.disputed
-        ],
-        "clashes": [{"path": clash.path, "why": clash.why} for clash in ownership.clashes],
-        "unused": [claim.where for claim in ownership.unused],
-    }
-
-
 def _faults(ownership: Ownership) -> Iterator[str]:
     if ownership.unmatched:
         groups: dict[tuple[str, str], list[str]] = {}
@@ -144,13 +115,8 @@ def _summary(ownership: Ownership) -> str:
 
 
 def _amount(entries: Iterable[Entry]) -> tuple[str, str]:
-    figures = _figures(entries)
-    return f"{figures['files']:,}", format_bytes(figures["bytes"])
-
-
-def _figures(entries: Iterable[Entry]) -> dict[str, int]:
     there = list(entries)
-    return {"files": len(there), "bytes": sum(entry.size for entry in there)}
+    return f"{len(there):,}", format_bytes(sum(entry.size for entry in there))
 
 
 def _artifacts(entries: Iterable[Entry]) -> str:
@@ -158,12 +124,3 @@ def _artifacts(entries: Iterable[Entry]) -> str:
     for entry in entries:
         sizes[entry.artifact] += entry.size
     return some_of([name for name, _ in sizes.most_common()], 4) if sizes else "nothing of this input"
-
-
-def _place(entry: Entry) -> dict[str, str]:
-    return {
-        "path": entry.path,
-        "artifact": entry.artifact,
-        "component": entry.component,
-        "target": entry.target,
-    }

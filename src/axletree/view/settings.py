@@ -1,51 +1,29 @@
-"""The settings, each with where its value comes from."""
+"""The settings as a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from axletree.recipe.settings import Loaded
-
-JSON_SCHEMA = 1
+    from axletree.report.settings import SettingsReport, ShownSetting
 
 
-def settings_document(loaded: Loaded, *, user_file: str, redact: Callable[[str], str]) -> dict[str, Any]:
-    """All settings as JSON has them; ``redact`` takes the credentials out of addresses."""
-    values = msgspec.to_builtins(loaded.settings)
-    rows = [
-        {"key": key, "value": _without(values[key], redact), "from": list(places)}
-        for key, places in loaded.origins.items()
-    ]
-    return {"schema": JSON_SCHEMA, "file": user_file, "settings": rows}
-
-
-def settings_text(document: dict[str, Any], *, width: int) -> str:
-    """A table, and where the user's own file is."""
-    rows = [[row["key"], _shown(row["value"]), ", ".join(row["from"])] for row in document["settings"]]
+def settings_text(report: SettingsReport, *, width: int) -> str:
+    """Each setting with its value and its places, and where the user's own file is."""
+    rows = [[each.key, _shown(each), ", ".join(each.origins)] for each in report.settings]
     table = render_table(["SETTING", "VALUE", "FROM"], rows, width=width)
-    return printable(f"{table}\nyour own settings are in {document['file']}")
+    return printable(f"{table}\nyour own settings are in {report.file}")
 
 
-def _without(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    return [redact(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _shown(value: Any) -> str:
-    match value:
-        case None | []:
+def _shown(setting: ShownSetting) -> str:
+    match setting.value:
+        case None | ():
             return "-"
         case bool():
-            return "true" if value else "false"
-        case list():
-            return " ".join(value)
+            return "true" if setting.value else "false"
+        case tuple():
+            return " ".join(setting.value)
         case _:
-            return str(value)
+            return str(setting.value)

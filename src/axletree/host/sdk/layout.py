@@ -22,6 +22,7 @@ from axletree.package.ahead import made_ahead
 from axletree.package.sdk.artifact_name import MANIFEST, ArtifactName, parse_artifact_name
 from axletree.package.sdk.entries import Entry
 from axletree.package.tar import END, padding, tar_header
+from axletree.report.sdk import LaidArtifact, LaidOut
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -35,30 +36,6 @@ _PIECE = 1 << 20
 _AHEAD = 4
 _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS})
 """Why a file system may refuse a hard link that a copy can stand in for."""
-
-
-class LaidArtifact(msgspec.Struct, frozen=True, kw_only=True):
-    """An artifact that was written."""
-
-    name: str
-    """Of its folder, or of its archive."""
-    files: int
-    """Files and links."""
-    size: int
-    """Bytes of its files."""
-    packed: int = 0
-    """Bytes of its archive; 0 of a folder."""
-
-
-class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written."""
-
-    folder: str
-    artifacts: tuple[LaidArtifact, ...]
-    """Sorted by name."""
-    linked: int = 0
-    """Files that are hard links to those that were read."""
-    copied: int = 0
 
 
 class _Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +94,7 @@ def lay_out(
     except OSError as error:
         where = str(error.filename or out)
         raise HostError(Problem(file=where, message=f"can't be laid out: {error.strerror}")) from error
-    return LaidOut(folder=str(out), artifacts=tuple(laid), **counts)
+    return LaidOut(folder=str(out), artifacts=tuple(laid), linked=counts["linked"], copied=counts["copied"])
 
 
 def _members(entries: Sequence[Entry], records: Mapping[str, bytes]) -> dict[ArtifactName, list[_Member]]:

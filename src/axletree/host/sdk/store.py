@@ -24,6 +24,7 @@ from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, parse_checksum
 from axletree.host.sdk.together import all_results
 from axletree.package.sdk.entries import GENERIC
 from axletree.package.sdk.store_listing import Offer, bucket_page, choose_offers, offers, page_links, runs
+from axletree.report.sdk import Fetched, FetchedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -42,25 +43,6 @@ _MOST_PAGES = 200
 """Of a bucket's list, each of a thousand names."""
 _DENIED = 403
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-class FetchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """An archive in the output folder."""
-
-    filename: str
-    size: int
-    sha256: str
-    state: Literal["fetched", "there"]
-    """``there``: it lay in the folder already, with the right content."""
-
-
-class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """What was brought."""
-
-    run_id: str
-    folder: str
-    files: tuple[FetchedFile, ...]
-    """Sorted by name of the artifact."""
 
 
 def fetch_artifacts(
