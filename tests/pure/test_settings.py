@@ -107,6 +107,11 @@ def test_everything_wrong_in_a_file_is_told_with_its_line() -> None:
     ]
 
 
+def test_an_empty_text_is_no_value() -> None:
+    with pytest.raises(UsageError, match=r"s\.toml:2: store: is empty"):
+        from_file('\nstore = ""\n', filename="s.toml", project=False)
+
+
 def test_a_file_that_is_no_toml() -> None:
     with pytest.raises(RecipeError, match=r"s\.toml:1: not valid TOML"):
         from_file("jobs = ", filename="s.toml", project=False)
@@ -125,7 +130,7 @@ def test_a_project_may_not_say_where_things_come_from(key: str) -> None:
     assert variable_of(key) in (problem.hint or "")
 
 
-@pytest.mark.parametrize("out", ["/etc", "../x", "a/../../x", "~/x/..", ""])
+@pytest.mark.parametrize("out", ["/etc", "../x", "a/../../x", "~/x", "~"])
 def test_a_project_writes_inside_its_own_folder_only(out: str) -> None:
     with pytest.raises(UsageError, match="not a folder inside the project"):
         from_file(f'out = "{out}"\n', filename="axletree.toml", project=True)
