@@ -105,10 +105,16 @@ def _active(place: Place) -> list[str | Path]:
     return ["env", "run", place.environment, "--", sys.executable, "-P", "-m", "axletree", "env", "deactivate"]
 
 
-def _developed(place: Place) -> list[str | Path]:
+def _developed(place: Place, folder: str = "tug") -> list[str | Path]:
     stage = '[stages.core]\naction = "compile"\nenvironment = "tools"\ntools = ["c++", "cmake", "ninja"]\n'
-    tug = make_tug(place.folder / "tug", "cmake", stage, versions=need_pythons(1))
+    tug = make_tug(place.folder / folder, "cmake", stage, versions=need_pythons(1))
     return ["dev", tug.recipe, "-v", "py*-nomagma"]
+
+
+def _rebuilt(place: Place) -> list[str | Path]:
+    words = _developed(place, "rebuilt")
+    assert place.project.run(*words).code == 0
+    return ["rebuild", place.folder / "rebuilt" / "project" / "src"]
 
 
 def _synced(place: Place) -> list[str | Path]:
@@ -170,6 +176,7 @@ CALLS: dict[str, Callable[[Place], list[str | Path]]] = {
     "matrix": lambda _: ["matrix", "small.toml"],
     "pack": lambda place: ["pack", _unpacked(place), "--out", "packed"],
     "plan": lambda _: ["plan", "small.toml"],
+    "rebuild": _rebuilt,
     "recipes": lambda _: ["recipes"],
     "repair": lambda place: ["repair", place.wheel, "--out", "repaired"],
     "retag": lambda place: ["retag", place.wheel, "--build", "7", "--out", "retagged"],

@@ -136,8 +136,8 @@ def test_the_command_shows_each_with_its_place(places: Places, monkeypatch: pyte
     assert lines["find-links"].startswith(f"{places.cwd}/here {places.home}/wheels https://")
     assert lines["find-links"].endswith(f"AXLETREE_FIND_LINKS, {user_file()}:3")
     assert ended.output.endswith(f"your own settings are in {user_file()}\n")
-    told = json.loads(CliRunner().invoke(cli, ["settings", "--json"]).output)["result"]
-    rows = {row["key"]: (row["value"], row["from"]) for row in told["settings"]}
+    told = json.loads(CliRunner().invoke(cli, ["settings", "--json"]).output)
+    rows = {row["key"]: (row["value"], row["origins"]) for row in told["result"]["settings"]}
     assert rows["find-links"] == (
         [f"{places.cwd}/here", f"{places.home}/wheels", "https://****@links/x?token=****"],
         ["AXLETREE_FIND_LINKS", f"{user_file()}:3"],

@@ -63,7 +63,7 @@ READERS: list[tuple[Callable[[str], object], str, str]] = [
         "lock-version = 2\nnew-key = 1\n",
         "run `axletree env create`",
     ),
-    (lambda text: decode_facts(text.encode(), file="f"), '{"schema": 9}', "axletree facts > host.json"),
+    (lambda text: decode_facts(text.encode(), file="f"), '{"schema": 9}', "axletree facts --json > host.json"),
     (lambda text: _description(text.encode()), '{"schema": 2, "new": {}}', "axletree env create"),
 ]
 

@@ -101,10 +101,15 @@ def test_everything_wrong_in_a_file_is_told_with_its_line() -> None:
     told = [(problem.line, problem.key, problem.message, problem.hint) for problem in caught.value.problems]
     assert told == [
         (1, "ofline", "unknown key", "did you mean 'offline'?"),
-        (3, "jobs", "expected a whole number of 1 or more, found the number 0", None),
+        (3, "jobs", "expected a whole number of at least 1, found the number 0", None),
         (4, "find-links", "expected a list of texts, found the text 'x'", 'write ["x"]'),
-        (5, "out", "expected a text, found the number 3", 'write "3", in quotes'),
+        (5, "out", "expected a text, found the number 3", 'write "3" with quotes'),
     ]
+
+
+def test_an_empty_text_is_no_value() -> None:
+    with pytest.raises(UsageError, match=r"s\.toml:2: store: is empty"):
+        from_file('\nstore = ""\n', filename="s.toml", project=False)
 
 
 def test_a_file_that_is_no_toml() -> None:
@@ -125,7 +130,7 @@ def test_a_project_may_not_say_where_things_come_from(key: str) -> None:
     assert variable_of(key) in (problem.hint or "")
 
 
-@pytest.mark.parametrize("out", ["/etc", "../x", "a/../../x", "~/x/..", ""])
+@pytest.mark.parametrize("out", ["/etc", "../x", "a/../../x", "~/x", "~"])
 def test_a_project_writes_inside_its_own_folder_only(out: str) -> None:
     with pytest.raises(UsageError, match="not a folder inside the project"):
         from_file(f'out = "{out}"\n', filename="axletree.toml", project=True)

@@ -14,13 +14,14 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
 from axletree.app.releases import release_version
 from axletree.app.sources import locked_environments, remake, source_inputs
+from axletree.app.stage_reasons import own_reasons, reasons, source_changes
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
-from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
+from axletree.core.errors import HostError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
-from axletree.core.records import Ingredients, Interpreter, LocalFacts, StageRecord
+from axletree.core.records import Interpreter, LocalFacts, StageRecord
 from axletree.core.secrets import looks_secret
-from axletree.core.values import Digest, StageId, canonical_json
+from axletree.core.values import Digest, StageId
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
 from axletree.host.interpreters import find_interpreters
@@ -30,9 +31,8 @@ from axletree.package.libraries.policy import PLATFORM_POLICIES
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.wheel.info import GENERATOR
 from axletree.plan.actions.environment import EnvironmentParameters
-from axletree.plan.actions.fetch import FetchParameters, FileSource, FolderSource
+from axletree.plan.actions.fetch import FetchParameters, FileSource
 from axletree.plan.actions.spec import ActionSpec
-from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_plan
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 
     from axletree.recipe.locks import LockedWheel
     from axletree.store.store import Store
-
-
-_FETCH = StageId("fetch")
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +130,7 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -
         tools=tools,
         inputs=inputs,
         no_share=request.no_share,
-        source_changes=_source_changes(plan, last, store),
+        source_changes=source_changes(plan, last, store),
     )
 
 
@@ -166,7 +163,7 @@ def perhaps(prepared: Prepared) -> frozenset[StageId]:
     return frozenset(
         stage
         for stage, resolved in prepared.resolved.items()
-        if not resolved.certain and stage in prepared.last and not _own_reasons(prepared, stage)
+        if not resolved.certain and stage in prepared.last and not own_reasons(prepared, stage)
     )
 
 
@@ -228,77 +225,9 @@ def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
         needs=tuple(dict.fromkeys(stage.needs.values())),
         variants=stage.variants,
         cached=resolved.record is not None,
-        why=() if resolved.record is not None else _reasons(prepared, stage.id),
+        why=() if resolved.record is not None else reasons(prepared, stage.id),
         estimate=last.metrics.wall if last is not None else None,
     )
-
-
-def _reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
-    """Reasons of a stage's own; else the stages before it that run."""
-    own = _own_reasons(prepared, stage)
-    if own:
-        return own
-    needs = dict.fromkeys(prepared.plan.stages[stage].needs.values())
-    running = [needed for needed in needs if prepared.resolved[needed].record is None]
-    return (f"if the result of {' or '.join(running)} changes",) if running else ()
-
-
-def _own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
-    resolved = prepared.resolved[stage]
-    last = prepared.last.get(stage)
-    if stage in prepared.unread:
-        return ("its last result is of another version of Axletree",)
-    if last is None:
-        return why(_plain(resolved.ingredients), None)
-    now = _plain(resolved.ingredients)
-    # An input that does not exist yet is no reason by itself: its stage may make the very tree that was there before.
-    now["inputs"] = {
-        name: last.ingredients.inputs.get(name, value) if value.startswith("key:") else value
-        for name, value in resolved.ingredients.inputs.items()
-    }
-    then = _plain(last.ingredients)
-    if prepared.source_changes is not None and stage == _FETCH:
-        files = zip((then, now), prepared.source_changes, strict=True)
-        then, now = ({**part, "parameters": {"kind": "path", "files": changed}} for part, changed in files)
-    return why(now, then, present=not resolved.certain)
-
-
-def _plain(ingredients: Ingredients) -> dict[str, Any]:
-    """As JSON has them: what was planned and what was read from a record are compared."""
-    plain: dict[str, Any] = msgspec.json.decode(canonical_json(ingredients))
-    return plain
-
-
-def _source_changes(
-    plan: Plan, last: Mapping[StageId, StageRecord], store: Store
-) -> tuple[list[Any], list[Any]] | None:
-    """Files of a source folder that are new, gone or other than last time; ``None`` where nobody can tell."""
-    now = plan.stages[_FETCH].step.parameters
-    then = _as_fetched(last[_FETCH]) if _FETCH in last else None
-    match now, then:
-        case FetchParameters(source=FolderSource(tree=after)), FetchParameters(source=FolderSource(tree=before)):
-            return None if before == after else _file_changes(before, after, store)
-        case _:
-            return None
-
-
-def _as_fetched(record: StageRecord) -> FetchParameters | None:
-    try:
-        return msgspec.convert(record.ingredients.parameters, FetchParameters)
-    except msgspec.ValidationError:
-        return None
-
-
-def _file_changes(one: Digest, other: Digest, store: Store) -> tuple[list[Any], list[Any]] | None:
-    try:
-        before, after = (frozenset(store.get_tree(Digest(digest)).entries) for digest in (one, other))
-    except AxletreeError:
-        return None  # the older listing may be gone from the store
-    old, new = (
-        [msgspec.to_builtins(entry) for entry in sorted(files, key=lambda entry: entry.path)]
-        for files in (before - after, after - before)
-    )
-    return old, new
 
 
 def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:

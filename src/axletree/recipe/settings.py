@@ -139,6 +139,8 @@ def from_file(text: str, *, filename: str, project: bool) -> Given:
     """
     data = decode_toml(text, filename)
     faults, values = check_structure(data, Settings)
+    empty = [key for key, value in data.items() if key in KEYS and value == ""]
+    faults += [Fault(path=(key,), message="is empty", hint="leave it out for the default") for key in empty]
     if project:
         faults += _foreign(data)
     if faults:
@@ -190,5 +192,5 @@ def _foreign(data: Mapping[str, Any]) -> Iterator[Fault]:
         message = "a project may not set this: its file comes from whoever wrote the project"
         yield Fault(path=(key,), message=message, hint=f"set it in your own {USER_FILE}, or {variable_of(key)}")
     out = data.get("out")
-    if isinstance(out, str) and not is_safe_path(out):
+    if isinstance(out, str) and (not is_safe_path(out) or out.partition("/")[0] == "~"):
         yield Fault(path=("out",), message=f"{out!r} is not a folder inside the project", hint='such as "dist"')

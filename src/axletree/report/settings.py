@@ -1,23 +1,23 @@
-"""Report of ``settings``: each setting, with where its value comes from."""
+"""Report of ``settings``."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True, rename={"origins": "from"}):
+class ShownSetting(msgspec.Struct, frozen=True, kw_only=True):
     """A setting."""
 
     key: str
-    value: bool | int | str | tuple[str, ...] | None
-    """Without the credentials of addresses."""
+    value: str | int | bool | tuple[str, ...] | None
+    """Without the credentials of addresses; ``None`` where nothing is set."""
     origins: tuple[str, ...]
-    """The default, a file with its line, a variable or an option; a list may come from several."""
+    """Where it comes from: an option, a variable, ``FILE:LINE`` or ``default``; a list may come from several places."""
 
 
 class SettingsReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings of a call."""
+    """All settings."""
 
+    settings: tuple[ShownSetting, ...]
     file: str
-    """The user's own settings file, whether it exists or not."""
-    settings: tuple[Setting, ...]
+    """Where the user's own settings are, if there are any."""
