@@ -373,7 +373,7 @@ def test_the_package_index_is_asked_for_what_channels_have_not(
     arguments = (project.root / "engine.toml", "--source", project.main.folder)
     found = rows(*arguments, "--channel", project.root / "repodata.json", "--index")
     assert found["cmake"]["newest"] == {"version": "4.1.0", "file": "package index", "releases": 2}
-    assert found["setuptools"]["newest"] == {"version": "80.1", "file": "repodata.json"}
+    assert found["setuptools"]["newest"] == {"version": "80.1", "file": "repodata.json", "releases": 1}
     assert found["numpy"]["newest"] is None
     assert rows(*arguments)["cmake"]["newest"] is None
 
