@@ -120,7 +120,7 @@ def test_what_is_edited_and_rebuilt_is_imported(kind: Kind, tmp_path: Path) -> N
     assert tree.answer() == 52
     (tree.source / "core" / "epsilon.cpp").write_text("int epsilon() { return 5; }\n")  # by a pattern of CMake's
     done = tree.rebuild()
-    assert done["reasons"] == ["new or gone: core/epsilon.cpp"]
+    assert done["reasons"] == ["added or removed: core/epsilon.cpp"]
     assert done["steps"] == first["steps"] + 1
     assert tree.rebuild()["state"] == "current"
     tree.tug.change(OFF[kind], OFF[kind].replace("OFF", "ON"))
@@ -150,7 +150,7 @@ def test_a_build_that_is_killed_while_it_configures_is_configured_again(tmp_path
     running = subprocess.Popen(command, env=tree.tug.variables(), stderr=subprocess.DEVNULL, start_new_session=True)
     until(reached.exists, running)
     other = tree.tug.call("dev", "rebuild", str(tree.source))
-    assert (other.returncode, "is at work here" in other.stderr) == (3, True)
+    assert (other.returncode, "is running here" in other.stderr) == (3, True)
     children = psutil.Process(running.pid).children(recursive=True)
     running.kill()  # it first: else it would see that they were
     for child in children:
@@ -240,7 +240,7 @@ def test_environments_are_somebodys(tmp_path: Path) -> None:
     (theirs / "notes").write_text("mine")
     refused = tree.tug.call("dev", str(tree.tug.recipe), "-v", "py*-nomagma", "--venv", str(theirs))
     assert refused.returncode == 2
-    assert "was not made by `axletree dev`" in refused.stderr
+    assert "was not created by `axletree dev`" in refused.stderr
     assert [path.name for path in theirs.iterdir()] == ["notes"]
     ours = tmp_path / "ours"
     assert tree.dev("--venv", str(ours))["venv"] == str(ours)
@@ -283,13 +283,13 @@ def test_a_tree_that_was_moved_is_set_up_anew(tmp_path: Path) -> None:
 
 
 BAD = [
-    (["rebuild", "HERE"], 2, "is in no editable tree"),
-    (["rebuild", "HERE", "-v", "x"], 2, "rebuild takes no --variant"),
+    (["rebuild", "HERE"], 2, "is not in an editable tree"),
+    (["rebuild", "HERE", "-v", "x"], 2, "rebuild does not take --variant"),
     (["RECIPE"], 2, "the recipe has 2 variants: "),
     (["RECIPE", "-v", "nothing"], 2, "no variant matches 'nothing'"),
     (["RECIPE", "-v", "*-nomagma", "--stage", "bond"], 2, "did you mean 'bind'"),
     (["RECIPE", "-v", "*-nomagma", "--source", "HERE/none"], 2, "no source folder"),
-    (["RECIPE", "HERE"], 2, "the tree is named by --source"),
+    (["RECIPE", "HERE"], 2, "give the tree with --source"),
 ]
 
 

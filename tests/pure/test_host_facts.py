@@ -38,9 +38,9 @@ def test_fields_of_newer_versions_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "holds no facts of a host"),
-        (b"\xff\xfe", "holds no facts of a host"),
-        (b"[]", "holds no facts of a host"),
+        (b"", "does not contain facts of a host"),
+        (b"\xff\xfe", "does not contain facts of a host"),
+        (b"[]", "does not contain facts of a host"),
         (b'{"cpu": {}}', "schema"),
         (b'{"schema": 1, "cpu": {"cores": "two"}}', "cpu.cores"),
         (b'{"schema": 99}', "facts of schema 99"),

@@ -97,11 +97,11 @@ def create(
     """
     loaded, target, environment = _choose(wanted)
     if toolkit is not None and _world(target) == "cpu":
-        raise UsageError(f"--toolkit is of a GPU toolkit, and variant {target.variant} has no GPU")
+        raise UsageError(f"--toolkit needs a GPU variant, but variant {target.variant} has no GPU")
     place = (folder or place_of(environment, target)).absolute()
     with _claimed(place):
         prefix = place / PREFIX
-        say(f"making {environment.name} for {target.variant} in {place}")
+        say(f"creating {environment.name} for {target.variant} in {place}")
         content = install(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
         layers = _layers(environment, prefix, place)
         world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
@@ -151,7 +151,7 @@ def _choose(wanted: Wanted) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
     if wanted.stage is not None:
         stages = {each.name: each for each in target.stages}
         if wanted.stage not in stages:
-            hint = suggestion(wanted.stage, stages, "its stages") or "the recipe has no stage at this variant"
+            hint = suggestion(wanted.stage, stages, "its stages") or "the recipe has no stage for this variant"
             raise UsageError(Problem(file=file, message=f"no stage {wanted.stage!r}", hint=hint))
         name = stages[wanted.stage].environment
         if name is None:
@@ -159,7 +159,7 @@ def _choose(wanted: Wanted) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
     if name is None:
         name = _default(target, file)
     if name not in environments:
-        hint = suggestion(name, environments, "its environments") or "the recipe has none"
+        hint = suggestion(name, environments, "its environments") or "the recipe has no environment"
         raise UsageError(Problem(file=file, message=f"no environment {name!r}", hint=hint))
     return loaded, target, environments[name]
 
@@ -174,7 +174,9 @@ def _default(target: Target, file: str) -> str:
             return found.pop()
     names = ", ".join(each.name for each in target.environments) or "none"
     raise UsageError(
-        Problem(file=file, message=f"which environment? It has {names}", hint="name one: --environment NAME")
+        Problem(
+            file=file, message=f"several environments to choose from: {names}", hint="choose one: --environment NAME"
+        )
     )
 
 
@@ -186,13 +188,15 @@ def _claimed(place: Path) -> Iterator[None]:
     kill came between, the next call puts the old one back before it begins.
     """
     if ":" in str(place):
-        hint = "name a folder without one"
-        raise UsageError(Problem(file=str(place), message="has a colon, which parts the folders of PATH", hint=hint))
+        hint = "choose a folder without one"
+        raise UsageError(
+            Problem(file=str(place), message="contains a colon, which separates folders in PATH", hint=hint)
+        )
     if place.exists() and not place.is_dir():
-        raise UsageError(Problem(file=str(place), message="is no folder"))
+        raise UsageError(Problem(file=str(place), message="is not a folder"))
     if place.is_dir() and any(place.iterdir()) and not any((place / name).exists() for name in (FILE, _MAKING)):
-        hint = "name another folder, or remove this one"
-        raise UsageError(Problem(file=str(place), message="was not made by `axletree env create`", hint=hint))
+        hint = "choose another folder, or remove this one"
+        raise UsageError(Problem(file=str(place), message="was not created by `axletree env create`", hint=hint))
     before = place / _BEFORE
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -203,7 +207,7 @@ def _claimed(place: Path) -> Iterator[None]:
             if (place / name).exists():
                 (place / name).rename(before / name)
     except OSError as error:
-        raise HostError(Problem(file=str(place), message=f"can't be made: {error.strerror}")) from error
+        raise HostError(Problem(file=str(place), message=f"cannot be created: {error.strerror}")) from error
     try:
         yield
     except BaseException:
@@ -264,10 +268,12 @@ def _toolkit(
     layer = toolkit_layer(world, root, f"{world.upper() if world == 'cuda' else 'ROCm'} at {root}") if root else None
     if root is None or layer is None:
         where = (
-            f"{root}/bin has no {program}" if root else f"no {program} on PATH, in the usual places or the environment"
+            f"{root}/bin has no {program}"
+            if root
+            else f"no {program} is on PATH, in the usual places or in the environment"
         )
-        hint = "install the toolkit, or say where it is: --toolkit DIR"
-        raise HostError(f"variant {target.variant} needs a GPU toolkit, and {where}", hint=hint)
+        hint = "install the toolkit, or give its folder: --toolkit DIR"
+        raise HostError(f"variant {target.variant} needs a GPU toolkit, but {where}", hint=hint)
     return world, layer, str(root)
 
 
@@ -283,7 +289,7 @@ def _worked_around(
         copy = place / "headers" / Path(folder).parent.name
         count = copy_headers(Path(folder), copy)
         layers = [with_include(layer, folder, str(copy)) for layer in layers]
-        notes.append(f"hipcc looks into {folder} last, whatever is asked: {copy} ({count:,} files) stands in for it")
+        notes.append(f"hipcc always searches {folder} last: {copy} ({count:,} files) replaces it")
     return tuple(layers), tuple(notes)
 
 
@@ -309,17 +315,17 @@ def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -
     if place is not None and (Path(place) / FILE).is_file():
         return read(Path(place).absolute())
     if place is not None and Path(place).is_dir():
-        hint = "`axletree env create` makes one"
-        raise UsageError(Problem(file=place, message="is no environment", hint=hint))
+        hint = "run `axletree env create` to create one"
+        raise UsageError(Problem(file=place, message="is not an environment", hint=hint))
     if place is not None and not place.endswith(".toml") and "/" in place:
-        hint = "`axletree env create` makes one"
-        raise UsageError(Problem(file=place, message="is neither an environment's folder nor a recipe", hint=hint))
+        hint = "run `axletree env create` to create one"
+        raise UsageError(Problem(file=place, message="is neither an environment folder nor a recipe", hint=hint))
     if place is not None:
         _, target, environment = _choose(msgspec.structs.replace(wanted or Wanted(recipe=place), recipe=place))
         folder = place_of(environment, target)
         if not (folder / FILE).is_file():
-            hint = f"make it: axletree env create {place} -v {target.variant}"
-            raise UsageError(Problem(file=str(folder), message="there is no environment yet", hint=hint))
+            hint = f"create it: axletree env create {place} -v {target.variant}"
+            raise UsageError(Problem(file=str(folder), message="no environment exists yet", hint=hint))
         return read(folder.absolute())
     if environ.get(ENV) and level_of(environ):
         return read(Path(environ[ENV]))
@@ -329,7 +335,7 @@ def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -
     if found:
         names = ", ".join(str(path.parent) for path in found)
         raise UsageError(f"several environments here: {names}", hint="name one")
-    raise UsageError("no environment here, and none is active", hint="axletree env create RECIPE -v VARIANT")
+    raise UsageError("no environment is here, and none is active", hint="axletree env create RECIPE -v VARIANT")
 
 
 def read(folder: Path) -> Description:
@@ -342,7 +348,7 @@ def read(folder: Path) -> Description:
     try:
         data = (folder / FILE).read_bytes()
     except OSError as error:
-        raise HostError(Problem(file=str(folder / FILE), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(folder / FILE), message=f"cannot be read: {error.strerror}")) from error
     return decode_description(data, folder)
 
 
@@ -353,7 +359,7 @@ def deactivate(environ: Mapping[str, str]) -> tuple[Change, ...]:
         UsageError: none is in effect.
     """
     if not level_of(environ):
-        raise UsageError("no environment of Axletree is active in this shell")
+        raise UsageError("no Axletree environment is active in this shell")
     return undoing(environ)
 
 

@@ -29,7 +29,7 @@ def take_facts(environ: Mapping[str, str]) -> HostFacts:
     try:
         cwd = Path.cwd()
     except FileNotFoundError as error:
-        raise HostError("the working folder was removed", hint="cd to one that is there") from error
+        raise HostError("the working folder was removed", hint="cd to an existing folder") from error
     access = this_host(environ, cwd=cwd, store=default_root(environ))
     return gather_facts(access, taken=dt.datetime.now(dt.UTC), version=__version__)
 
@@ -43,5 +43,5 @@ def read_facts(file: Path) -> HostFacts:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise UsageError(Problem(file=str(file), message=f"can't be read: {error.strerror}")) from error
+        raise UsageError(Problem(file=str(file), message=f"cannot be read: {error.strerror}")) from error
     return decode_facts(data, file=str(file))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PROBE = "import sysconfig; print(sysconfig.get_path('platlib')); print(sysconfig.get_path('purelib'))"
 _PROBE_SECONDS = 20
-_HINT = "name a wheel of torch, a virtual environment, its site-packages folder, or its Python program"
+_HINT = "give a wheel of torch, a virtual environment, its site-packages folder, or its Python"
 
 
 def exports_of_torch(path: Path) -> TorchExports:
@@ -57,7 +57,7 @@ def _find_packages(path: Path) -> Path:
     if not path.exists():
         raise UsageError(Problem(file=str(path), message="does not exist", hint=_HINT))
     places = "".join(f"\n    {folder}" for folder in candidates)
-    raise UsageError(Problem(file=str(path), message=f"no torch is installed in it; searched:{places}", hint=_HINT))
+    raise UsageError(Problem(file=str(path), message=f"has no torch installed; searched:{places}", hint=_HINT))
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -68,7 +68,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _ask_python(program: Path) -> tuple[Path, ...]:
     if not os.access(program, os.X_OK):
-        raise UsageError(Problem(file=str(program), message="is neither a wheel nor a program", hint=_HINT))
+        raise UsageError(Problem(file=str(program), message="is neither a wheel nor an executable", hint=_HINT))
     try:
         done = subprocess.run(
             [str(program), "-I", "-c", _PROBE],
@@ -79,10 +79,10 @@ def _ask_python(program: Path) -> tuple[Path, ...]:
             timeout=_PROBE_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(Problem(file=str(program), message=f"can't be started: {error}")) from error
+        raise HostError(Problem(file=str(program), message=f"cannot be started: {error}")) from error
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise HostError(Problem(file=str(program), message=f"does not tell where its packages are: {reason}"))
+        raise HostError(Problem(file=str(program), message=f"does not report where its packages are: {reason}"))
     return tuple(dict.fromkeys(Path(line) for line in done.stdout.splitlines()))
 
 

@@ -19,7 +19,8 @@ JSON_SCHEMA = 1
 def command(ctx: click.Context, recipes: tuple[str, ...], *, as_json: bool) -> None:
     """Validate recipes and report all their errors at once.
 
-    A RECIPE is a .toml file or the name of a recipe that ships with Axletree. The exit code is 2 if any has an error.
+    A RECIPE is a .toml file or the name of a recipe that ships with Axletree. The exit code is 2 if any recipe has an
+    error.
     """
     checked = [check_recipe(recipe) for recipe in recipes]
     problems = [problem for each in checked for problem in each.problems]

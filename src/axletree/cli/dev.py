@@ -31,10 +31,12 @@ _PARTS = 10
 @click.command(help="Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR].")
 @click.argument("recipe", metavar="RECIPE|rebuild")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
-@click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one.")
-@click.option("--source", type=click.Path(path_type=Path), help="The tree; default is the recipe's source folder.")
-@click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; default is in the tree.")
-@click.option("--stage", metavar="NAME", help="Stage that is built in the tree, where the recipe has several.")
+@click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed if the recipe has only one.")
+@click.option(
+    "--source", type=click.Path(path_type=Path), help="The source tree; the recipe's source folder by default."
+)
+@click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; inside the tree by default.")
+@click.option("--stage", metavar="NAME", help="Stage to build in the tree, if the recipe has several.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     *,
@@ -58,11 +60,13 @@ def command(
     if recipe == "rebuild":
         given = {"--variant": variant, "--source": source, "--venv": venv, "--stage": stage}
         if wrong := [name for name, value in given.items() if value is not None]:
-            raise UsageError(f"rebuild takes no {wrong[0]}", hint="`axletree dev RECIPE` sets a tree up anew")
+            raise UsageError(
+                f"rebuild does not take {wrong[0]}", hint="run `axletree dev RECIPE` to set up a tree again"
+            )
         done = rebuild(folder or Path(), store=store, environ=os.environ, emit=emit, progress=progress)
     else:
         if folder is not None:
-            raise UsageError(f"what is {folder}?", hint=f"the tree is named by --source: --source {folder}")
+            raise UsageError(f"unexpected argument {folder}", hint=f"give the tree with --source: --source {folder}")
         done = dev(
             recipe,
             variant=variant,

@@ -22,16 +22,16 @@ from axletree.view.doctor import doctor_document, render_doctor
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Examine another host, by the facts that `axletree facts` wrote there.",
+    help="Check another host with its facts, as written there by `axletree facts`.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None, as_json: bool) -> int:
-    """Examine this host: can it build and run a recipe's variants, and what is to be changed?
+    """Check whether this host can build and run a recipe's variants, and what to change.
 
-    Without a recipe, what every build needs. Exit code 1: something would make a build fail.
+    Without a recipe, checks what every build needs. The exit code is 1 if something would make a build fail.
     """
     if patterns and recipe is None:
-        raise click.UsageError("--variant is about a recipe: name one")
+        raise click.UsageError("--variant needs a recipe")
     store = None if facts is not None else Store.open(default_root(os.environ))
     name, wishes = ("", ()) if recipe is None else wishes_of(recipe, patterns, environ=os.environ, store=store)
     host = take_facts(os.environ) if facts is None else read_facts(facts)

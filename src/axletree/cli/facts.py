@@ -14,9 +14,9 @@ from axletree.app.facts import take_facts
 def command() -> None:
     """Print all facts of this host that builds depend on, as JSON.
 
-    Each comes with its source, or with why it is not known. What can be tried is tried: compilers compile, links are
-    made, job servers hand out tokens; in temporary folders, which are removed. The home folder becomes ~; names of the
-    user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` judges such a file.
+    Each fact has its source, or the reason why it is unknown. Facts are tested where possible: compilers compile, links
+    are made and job servers hand out tokens, in temporary folders that are removed. The home folder becomes ~; names of
+    the user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` checks such a file.
     """
     facts = take_facts(os.environ)
     click.echo(msgspec.json.format(msgspec.json.encode(facts), indent=1))

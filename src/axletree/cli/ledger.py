@@ -16,7 +16,7 @@ from axletree.store.store import Store
 from axletree.view.ledger import ledger_json, ledger_text
 
 
-@click.command(help="Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.")
+@click.command(help="Show the state of each variant of a recipe: done, failed, interrupted, stale, never built.")
 @click.argument("recipe")
 @click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")

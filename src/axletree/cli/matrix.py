@@ -32,14 +32,14 @@ JSON_SCHEMA = 1
     "patterns",
     metavar="PATTERN",
     multiple=True,
-    help="Only variants whose id matches, such as 'py311-*'. May be given several times.",
+    help="Only variants whose id matches, such as 'py311-*'. Repeatable.",
 )
-@click.option("--skip", metavar="PATTERN", multiple=True, help="No variants whose id matches.")
+@click.option("--skip", metavar="PATTERN", multiple=True, help="Skip variants whose id matches. Repeatable.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
 @click.option(
     "--preset",
     metavar="NAME",
-    help="Instead, count what a preset of the recipe comes to: configurations, variants, packages.",
+    help="Count the configurations, variants and packages of a preset of the recipe instead.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--github", is_flag=True, help='Print one line, {"include": [...]}, for the matrix of a CI job.')
@@ -57,7 +57,7 @@ def command(
     if github and (as_json or preset is not None):
         raise click.UsageError(f"{'--json' if as_json else '--preset'} and --github exclude each other")
     if gpu is not None and preset is not None:
-        raise click.UsageError("--gpu is for the recipe's own variants; for those of a preset there is --variant")
+        raise click.UsageError("--gpu selects the recipe's own variants; use --variant for those of a preset")
     loaded = load_recipe(recipe).recipe
     patterns = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
     width = shutil.get_terminal_size().columns

@@ -23,10 +23,10 @@ SCHEMA = 1
 @click.argument("names", nargs=-1, metavar="[RULE]...")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
 def command(*, names: tuple[str, ...], as_json: bool) -> None:
-    """List the rules of audits, builds and the doctor; of those that are named, why and what to do.
+    """List the rules of audits, builds and the doctor; explain those you name.
 
-    RULE is an id such as cuda/error-804, or what rules are about, such as cuda. The kinds of failure that `axletree
-    diagnose` knows are listed by their stage, such as link, or all by log.
+    RULE is an id such as cuda/error-804, or a subject such as cuda. The kinds of failure that `axletree diagnose` knows
+    are listed by their stage, such as link, or all together by log.
     """
     found = find_rules(names)
     if as_json:

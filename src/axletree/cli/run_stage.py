@@ -18,7 +18,7 @@ from axletree.view.jsonl import encode
 
 
 @click.command(
-    help="Run one stage from its request in the store.\n\nDrivers give its key; its id stands for the latest."
+    help="Run one stage from its request in the store.\n\nThe key selects a request; a stage id selects its latest one."
 )
 @click.argument("key", metavar="KEY|STAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print the stage's events, one JSON object a line.")

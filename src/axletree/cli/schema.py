@@ -14,8 +14,8 @@ _SCHEMAS = {"recipe": recipe_schema, "data": data_schema, "events": event_schema
 @click.command()
 @click.argument("what", type=click.Choice(list(_SCHEMAS)), default="recipe")
 def command(what: str) -> None:
-    """Print the JSON schema of recipes, of their data files, of SDK manifests or of the event stream.
+    """Print the JSON schema of recipes, their data files, SDK manifests or the event stream.
 
-    An editor that knows the schema of recipes completes keys and marks mistakes while you type.
+    An editor with the schema of recipes completes keys and marks mistakes while you type.
     """
     click.echo(msgspec.json.format(msgspec.json.encode(_SCHEMAS[what]()), indent=2))

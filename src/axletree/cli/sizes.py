@@ -28,9 +28,9 @@ _WIDTH = 120
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each input, one a line, with all rows.")
 def command(paths: tuple[Path, ...], *, as_json: bool) -> int:
-    """Say where the bytes are: by folder, ELF section and GPU architecture.
+    """Show what takes up space: by folder, ELF section and GPU architecture.
 
-    Names what no loader reads, and what stripping or thinning would save.
+    Also shows parts that the loader never reads, and what stripping or thinning would save.
     """
     for index, path in enumerate(paths):
         report = measure_path(path)

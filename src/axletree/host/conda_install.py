@@ -119,7 +119,7 @@ def solve_and_install(
     say(done.stderr)
     if done.returncode:
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        raise StageError("rattler: " + "\n".join(lines[-_LAST_LINES:] or ["it ended without a word"]))
+        raise StageError("rattler: " + "\n".join(lines[-_LAST_LINES:] or ["it ended without a message"]))
     if prefix is not None:
         _refuse_clobbers(prefix)
     return msgspec.json.decode(done.stdout, type=tuple[Solved, ...])

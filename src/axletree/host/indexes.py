@@ -231,7 +231,7 @@ def uv_program() -> str:
 
         return uv.find_uv_bin()
     except (ImportError, FileNotFoundError) as error:
-        raise HostError(f"uv is not installed: {error}", hint="install axletree anew, or `pip install uv`") from error
+        raise HostError(f"uv is not installed: {error}", hint="reinstall axletree, or run `pip install uv`") from error
 
 
 def _below(variables: Layer, files: Layer) -> Layer:
@@ -258,11 +258,11 @@ def _ask_uv(environ: Mapping[str, str], *, cwd: Path) -> Layer:
             timeout=_UV_SECONDS,
         )
     except subprocess.TimeoutExpired as error:
-        message = f"uv does not tell its package index: no answer in {_UV_SECONDS} s"
+        message = f"uv does not report its package index: no answer in {_UV_SECONDS} s"
         raise HostError(message, hint="set AXLETREE_INDEX_URL") from error
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        raise HostError(f"uv does not tell its package index: {last[0]}", hint="set AXLETREE_INDEX_URL")
+        raise HostError(f"uv does not report its package index: {last[0]}", hint="set AXLETREE_INDEX_URL")
     return parse_emitted(done.stdout)
 
 

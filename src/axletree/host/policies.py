@@ -65,4 +65,4 @@ def _text(name: str) -> bytes:
 
 
 def _unreadable(error: Exception) -> HostError:
-    return HostError(f"auditwheel's platform policies can't be read: {error}", hint="reinstall auditwheel")
+    return HostError(f"auditwheel's platform policies cannot be read: {error}", hint="reinstall auditwheel")

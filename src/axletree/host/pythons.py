@@ -48,7 +48,7 @@ def python_facts(executable: Path) -> PythonFacts:
     try:
         done = subprocess.run([executable, "-I", "-c", _QUESTION], capture_output=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        why = f"nothing in {_SECONDS} s" if isinstance(error, subprocess.TimeoutExpired) else error.strerror
+        why = f"no answer in {_SECONDS} s" if isinstance(error, subprocess.TimeoutExpired) else error.strerror
         raise _silent(executable, why) from error
     try:
         return msgspec.json.decode(done.stdout, type=PythonFacts)
@@ -58,4 +58,4 @@ def python_facts(executable: Path) -> PythonFacts:
 
 
 def _silent(executable: Path, why: str | None) -> HostError:
-    return HostError(Problem(message=f"no Python answers: {(why or '')[:_SHOWN]}", file=str(executable)))
+    return HostError(Problem(message=f"not a working Python: {(why or '')[:_SHOWN]}", file=str(executable)))

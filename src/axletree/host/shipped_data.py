@@ -26,7 +26,7 @@ def read_shipped(folder: str, pattern: str) -> tuple[tuple[str, bytes], ...]:
         there = (files(package) / inner).iterdir()
         found = sorted((file.name, file.read_bytes()) for file in there if fnmatchcase(file.name, pattern))
     except OSError as error:
-        raise HostError(f"{pattern} of {folder} can't be read: {error}", hint="reinstall axletree") from error
+        raise HostError(f"{pattern} of {folder} cannot be read: {error}", hint="reinstall axletree") from error
     if not found:
         raise HostError(f"{pattern} of {folder} is missing", hint="reinstall axletree")
     return tuple(found)

@@ -61,7 +61,7 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
         raise HostError(
             *(
                 Problem(
-                    message=f"{name} is not on PATH, and a stage of the recipe needs it",
+                    message=f"a stage of the recipe needs {name}, which is not on PATH",
                     hint=f"install it (Debian and Ubuntu: apt-get install {_PACKAGES.get(name, name)})",
                 )
                 for name in missing
@@ -172,7 +172,7 @@ def _ask(path: str, option: str, environ: Mapping[str, str]) -> str:
             env={"PATH": os.pathsep.join([environ.get("PATH", ""), *SYSTEM_PATH]).lstrip(os.pathsep), "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"{path} {option} could not be run: {error}", hint="repair or remove that program") from error
+        raise HostError(f"cannot run {path} {option}: {error}", hint="repair or remove this program") from error
     lines = [line.strip() for line in answer.stdout.splitlines() if line.strip()]
     if option != "--version":
         return lines[0] if lines else ""

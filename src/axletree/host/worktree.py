@@ -90,7 +90,7 @@ class Worktree(msgspec.Struct, frozen=True, kw_only=True):
         except FileNotFoundError as error:
             if self.folder.is_dir():
                 raise HostError("git is not installed", hint="install git") from error
-            raise HostError(Problem(file=str(self.folder), message="the folder is gone")) from error
+            raise HostError(Problem(file=str(self.folder), message="the folder no longer exists")) from error
         # Not text mode: that would change line ends.
         out, err = (stream.decode("utf-8", "surrogateescape") for stream in (done.stdout, done.stderr))
         return subprocess.CompletedProcess(command, done.returncode, out, err)
@@ -135,7 +135,7 @@ def open_worktree(
     """
     scheme = urlsplit(url).scheme
     if scheme not in GIT_PROTOCOLS:
-        raise UsageError(f"git address with a protocol that is not allowed: {redact(url)}", hint="use https://")
+        raise UsageError(f"git address uses a protocol that is not allowed: {redact(url)}", hint="use https://")
     variables = {name: value for name, value in environ.items() if not _MISLEADING.fullmatch(name)}
     variables |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     if not refresh:
@@ -213,5 +213,5 @@ def said_of_modules(git: Worktree, commit: str) -> dict[str, dict[str, str]]:
 
 def _require_protocol(url: str, protocols: Collection[str], path: str, folder: Path) -> None:
     if urlsplit(url).scheme not in protocols:
-        message = f"submodule {path!r} has an address with a protocol that is not allowed: {redact(url)}"
+        message = f"the address of submodule {path!r} uses a protocol that is not allowed: {redact(url)}"
         raise IntegrityError(Problem(file=str(folder), message=message))

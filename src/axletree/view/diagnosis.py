@@ -102,9 +102,9 @@ def _ending(diagnosis: Diagnosis) -> str:
     errors = any(finding.severity == "error" for finding in diagnosis.findings)
     words = {
         "failed": "something failed",
-        "succeeded": "something failed, though the log ends well" if errors else "nothing failed",
+        "succeeded": "something failed, although the log ends normally" if errors else "nothing failed",
         "unfinished": "the log stops in the middle of the work",
-        "unknown": "an error, without a word on how it ended" if errors else "nothing in it says that anything failed",
+        "unknown": "an error, but the log does not say how the run ended" if errors else "the log shows no failure",
     }[outcome.ending]
     said = f": {outcome.said.text.strip()}" if outcome.said and outcome.ending == "failed" else ""
     return f"{words} ({where}{said})"
@@ -129,7 +129,7 @@ def _in_full(finding: Diagnosed, width: int) -> Iterator[str]:
 def _host_lines(found: Sequence[Finding], width: int) -> Iterator[str]:
     if not found:
         yield ""
-        yield from _wrapped("on this host: nothing that `axletree doctor` knows tells the reason", width)
+        yield from _wrapped("on this host: `axletree doctor` finds no reason for it", width)
     for each in found:
         yield ""
         yield from _wrapped(f"on this host: {each.message} ({each.rule})", width)

@@ -67,7 +67,7 @@ def _more(wheels: Sequence[Built], dropped: int, notes: Sequence[str]) -> Iterat
         yield f"dropped by the manifest: {plural(dropped, 'file')}"
     system = sorted({soname for wheel in wheels for soname in wheel.system})
     if system:
-        yield f"hosts must bring: {', '.join(map(printable, system))}"
+        yield f"hosts must provide: {', '.join(map(printable, system))}"
     yield from (f"note: {printable(note)}" for note in notes[:_NOTES])
     if len(notes) > _NOTES:
         yield f"and {plural(len(notes) - _NOTES, 'more note')}; --json has all"

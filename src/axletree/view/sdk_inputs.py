@@ -67,9 +67,9 @@ def laid_out_text(artifacts: Sequence[Laid], folder: str, *, linked: int, copied
         total += f", {format_bytes(sum(artifact.packed for artifact in artifacts))} packed"
     lines.append(total)
     if linked:
-        lines.append(f"{plural(linked, 'file')} are hard links to what was read: a change in one place is one in both")
+        lines.append(f"{plural(linked, 'file')} are hard links to the input: a change to one changes both")
     if copied:
-        lines.append(f"{plural(copied, 'file')} had to be copied, since hard links can't be made there")
+        lines.append(f"{plural(copied, 'file')} had to be copied, as hard links are not possible there")
     return "\n".join(lines)
 
 
@@ -81,6 +81,6 @@ def fetched_text(files: Sequence[Brought], folder: str, *, run_id: str, width: i
     return "\n".join(
         (
             render_table(("archive", "bytes", ""), rows, width=width, right=(1,)),
-            f"{total}; {len(new):,} fetched ({format_bytes(sum(new))}), {len(files) - len(new):,} there already",
+            f"{total}; {len(new):,} fetched ({format_bytes(sum(new))}), {len(files) - len(new):,} already there",
         )
     )

@@ -63,6 +63,6 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
         if schema == SCHEMA:
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageError(Problem(file=file, message=f"holds no facts of a host: {error}", hint=hint)) from error
+        raise UsageError(Problem(file=file, message=f"does not contain facts of a host: {error}", hint=hint)) from error
     message = f"facts of schema {schema}; this version of Axletree reads {SCHEMA}"
     raise UsageError(Problem(file=file, message=message, hint=hint))

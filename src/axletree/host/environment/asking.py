@@ -63,7 +63,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         """Its last words, where it failed."""
         lines = [line.strip() for line in (self.err + self.out).splitlines() if line.strip()]
         sure = [line for line in lines if re.search(r"\berror\b|cannot find", line) and "Configured with" not in line]
-        return (sure or lines[-1:] or [f"exit code {self.code}, and no word"])[0][:300]
+        return (sure or lines[-1:] or [f"exit code {self.code}, without a message"])[0][:300]
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ def call(command: Sequence[str], environ: Mapping[str, str], *, cwd: Path | None
     except OSError as error:
         return Ran(code=127, out="", err=f"{command[0]}: {error.strerror}")
     except subprocess.TimeoutExpired:
-        return Ran(code=124, out="", err=f"{command[0]}: nothing in {_SECONDS} s")
+        return Ran(code=124, out="", err=f"{command[0]}: no answer in {_SECONDS} s")
     return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
