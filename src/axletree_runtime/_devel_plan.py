@@ -173,7 +173,7 @@ class _Planner:
             shown = ", ".join(self.damaged[:_SHOWN])
             more = f" and {len(self.damaged) - _SHOWN} more" if len(self.damaged) > _SHOWN else ""
             dists = ", ".join(dist for dist, _ in others)
-            raise SdkError(f"missing for the devel tree: {shown}{more}; install the package again (one of {dists})")
+            raise SdkError(f"missing from the devel tree: {shown}{more}; reinstall the package (one of {dists})")
         for folder, count in self.absent.items():
             hint = self.sdk.install_hint([self.named[folder]])
             self.notes.append(f"{self.named[folder].dist} is missing, so {count} of its files are left out: {hint}")

@@ -120,7 +120,7 @@ def test_what_is_edited_and_rebuilt_is_imported(kind: Kind, tmp_path: Path) -> N
     assert tree.answer() == 52
     (tree.source / "core" / "epsilon.cpp").write_text("int epsilon() { return 5; }\n")  # by a pattern of CMake's
     done = tree.rebuild()
-    assert done["reasons"] == ["new or gone: core/epsilon.cpp"]
+    assert done["reasons"] == ["added or removed: core/epsilon.cpp"]
     assert done["steps"] == first["steps"] + 1
     assert tree.rebuild()["state"] == "current"
     tree.tug.change(OFF[kind], OFF[kind].replace("OFF", "ON"))
@@ -150,7 +150,7 @@ def test_a_build_that_is_killed_while_it_configures_is_configured_again(tmp_path
     running = subprocess.Popen(command, env=tree.tug.variables(), stderr=subprocess.DEVNULL, start_new_session=True)
     until(reached.exists, running)
     other = tree.tug.call("rebuild", str(tree.source))
-    assert (other.returncode, "is at work here" in other.stderr) == (3, True)
+    assert (other.returncode, "is running here" in other.stderr) == (3, True)
     children = psutil.Process(running.pid).children(recursive=True)
     running.kill()  # it first: else it would see that they were
     for child in children:
@@ -240,7 +240,7 @@ def test_environments_are_somebodys(tmp_path: Path) -> None:
     (theirs / "notes").write_text("mine")
     refused = tree.tug.call("dev", str(tree.tug.recipe), "-v", "py*-nomagma", "--venv", str(theirs))
     assert refused.returncode == 2
-    assert "was not made by `axletree dev`" in refused.stderr
+    assert "was not created by `axletree dev`" in refused.stderr
     assert [path.name for path in theirs.iterdir()] == ["notes"]
     ours = tmp_path / "ours"
     assert tree.dev("--venv", str(ours))["venv"] == str(ours)
@@ -299,5 +299,5 @@ def test_bad_usage(tmp_path: Path) -> None:
         done = tree.tug.call("dev", *words)
         assert (done.returncode, said.replace("HERE", str(tmp_path)) in done.stderr) == (code, True), done.stderr
     stranger = tree.tug.call("rebuild", str(tmp_path))
-    assert (stranger.returncode, "is in no editable tree" in stranger.stderr) == (2, True)
+    assert (stranger.returncode, "is not in an editable tree" in stranger.stderr) == (2, True)
     assert git(tree.source, "status", "--short") == ""

@@ -92,12 +92,12 @@ def test_a_name_that_no_entry_has_is_told(tree: Path) -> None:
     assert result.return_value == 1
     assert result.stdout == "USE_EXTRA:BOOL=OFF\n"
     assert result.stderr.splitlines() == [
-        f"no entry of {tree / 'CMakeCache.txt'} is called {name}" for name in ("USE_EXTAR", "NO*")
+        f"{tree / 'CMakeCache.txt'} has no entry called {name}" for name in ("USE_EXTAR", "NO*")
     ]
 
 
 def test_a_folder_that_was_not_configured_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no CMakeCache\.txt there"):
+    with pytest.raises(UsageError, match=r"no CMakeCache\.txt found"):
         call(tmp_path)
 
 
@@ -135,7 +135,7 @@ def test_expectations(tree: Path, tmp_path: Path) -> None:
         f"CMakeCache.txt:{_line(tree)}",
     )
     assert call(tree, "--expect", "USE_EXTRA=OFF").return_value == 0
-    with pytest.raises(UsageError, match="no assignment"):
+    with pytest.raises(UsageError, match="not an assignment"):
         call(tree, "--expect", "USE_EXTRA")
 
 
@@ -146,7 +146,7 @@ def test_what_can_not_be_read_is_told_before_anything_is_written(tree: Path, tmp
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\necho Usage: none >&2; exit 3\n")
     other.chmod(0o755)
-    with pytest.raises(HostError, match=r"python: no Python answers: exit code 3: Usage: none$"):
+    with pytest.raises(HostError, match=r"python: not a working Python: exit code 3: Usage: none$"):
         work_on_cache(tree, {"USE_EXTRA": "ON"}, python=other)
     assert (tree / "CMakeCache.txt").read_bytes() == content
 
@@ -156,7 +156,7 @@ def test_what_was_before_stays_beside_and_bytes_of_any_encoding_stay(tree: Path)
     content = cache.read_bytes().replace(b"\n//", b"\nODD:STRING=caf\xe9\n//", 1)
     cache.write_bytes(content)
     shown = call(tree, "--set", "USE_EXTRA:BOOL=ON")
-    assert f"as it was before: {cache}~" in shown.output
+    assert f"backup: {cache}~" in shown.output
     assert (tree / "CMakeCache.txt~").read_bytes() == content
     assert b"\nODD:STRING=caf\xe9\n" in cache.read_bytes()
     assert call(tree, "ODD").output == "ODD:STRING=caf\\udce9\n"

@@ -154,8 +154,8 @@ def test_a_shallow_clone_and_one_without_tags(tree: Tree) -> None:
     missing = vendored(facts, "sleef")
     assert missing.note == "not checked out; only its commit is known"
     assert missing.text == sleef.git("rev-parse", "HEAD")
-    told = "submodules that are not checked out are known by their commits only: third_party/sleef; "
-    assert facts.notes == (f"{told}`git submodule update --init --recursive` brings them",)
+    told = "submodules that are not checked out, so only their commits are known: third_party/sleef; "
+    assert facts.notes == (f"{told}check them out with `git submodule update --init --recursive`",)
     assert tree.read().notes == ()
     assert "its clone has no tags" in vendored(tree.read(), "sleef").note
 
@@ -215,13 +215,13 @@ def test_a_plain_tree_has_what_its_files_say(tree: Tree) -> None:
     (plain / ".pc" / "setup.py").write_text("install_requires = ['old']\n")
     facts = tree.read(plain)
     assert sorted(facts.files) == ["third_party/fmt/include/fmt/base.h", "version.txt"]
-    assert "no git repository" in facts.notes[0]
+    assert "not a git repository" in facts.notes[0]
     assert [each.spec for each in of_tree(facts, table=TABLE, pythons=())] == ["11.0.2"]
 
 
 def test_changed_files_are_told(tree: Tree) -> None:
     tree.main.write(version_dot_txt="1.2.0\n\n")
-    assert tree.read().notes == ("changed since the commit, read as they lie there: version.txt",)
+    assert tree.read().notes == ("changed since the commit, read with the changes: version.txt",)
 
 
 def test_nothing_of_a_hostile_repository_runs(tree: Tree, tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_upstream_that_contradicts_itself(project: Tree) -> None:
 def test_a_wheel_of_another_project_is_refused(project: Tree) -> None:
     path = wheel(project.root, "1.2.0")
     path = path.rename(path.with_name("other-1.2.0-py3-none-any.whl"))
-    with pytest.raises(UsageError, match="which the recipe does not make"):
+    with pytest.raises(UsageError, match="which the recipe does not build"):
         find_drift(str(project.root / "engine.toml"), DriftInputs(wheels=(path,)), environ=ENVIRON)
 
 
@@ -410,7 +410,7 @@ def test_only_one_version_is_compared(project: Tree) -> None:
         find_drift(str(project.root / "engine.toml"), inputs_, environ=ENVIRON)
     assert [problem.file for problem in caught.value.problems] == [str(project.main.folder), other.name]
     assert "1.1.0a0 (version.txt)" in str(caught.value)
-    with pytest.raises(UsageError, match="nothing of upstream"):
+    with pytest.raises(UsageError, match="no upstream data"):
         find_drift(str(project.root / "engine.toml"), DriftInputs(), environ=ENVIRON)
 
 
@@ -426,7 +426,7 @@ def test_a_conda_recipe_stands_in_for_the_recipes_requirements(project: Tree) ->
     assert "numpy" not in found
     assert run(*arguments)[0] == 1
     meta.write_text("{% set version = '9.9' %}\nrequirements:\n  host:\n    - setuptools\n")
-    with pytest.raises(UsageError, match=r"the conda recipe is of version 9\.9"):
+    with pytest.raises(UsageError, match=r"the conda recipe has version 9\.9"):
         run(*arguments)
 
 
@@ -517,5 +517,5 @@ def test_the_official_cuda_wheel(tmp_path: Path) -> None:
     assert found["libcufft"].verdicts == ("same",)
     assert found["libcublas"].verdicts == ("conflict",)  # 13.1.0.3 in the recipe's table, 13.1.1.3 in the toolkit
     assert found["nccl"].verdicts == ("conflict",)
-    with pytest.raises(UsageError, match=r"the wheel is of version 2\.14\.1"):
+    with pytest.raises(UsageError, match=r"the wheel has version 2\.14\.1"):
         find_drift(str(RECIPES / "pytorch.toml"), DriftInputs(wheels=(cuda,)), environ=ENVIRON)

@@ -288,7 +288,7 @@ def test_a_working_folder_that_is_gone_is_told(tmp_path: Path) -> None:
 
 
 def test_a_file_that_holds_no_facts_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         read_facts(tmp_path / "absent.json")
 
 

@@ -180,7 +180,7 @@ def test_a_lock_that_is_no_text_is_a_fault_of_the_input(project: Project, tmp_pa
         )
     (problem,) = caught.value.problems
     assert problem.file == str(path)
-    assert problem.hint == f"make it anew: axletree lock {project.path}"
+    assert problem.hint == f"create it again: axletree lock {project.path}"
 
 
 def test_all_that_cannot_be_locked_is_told_at_once_and_nothing_is_written(project: Project) -> None:
@@ -215,7 +215,7 @@ def test_a_yanked_sdist_is_taken_for_want_of_another_and_said(project: Project) 
     project.server.files["/simple/tiny/"] = json.dumps(page).encode()
     notes: list[str] = []
     lock_recipe(str(project.path), project.surroundings, patterns=["*flavoura"], note=notes.append)
-    assert r"warning: the index advises against tiny-1.0.tar.gz, it is yanked: it\x1b forgets" in notes
+    assert r"warning: tiny-1.0.tar.gz is yanked from the index: it\x1b forgets" in notes
 
 
 def test_a_project_of_wheels_alone_and_one_that_is_not_there_are_told(project: Project) -> None:
@@ -270,7 +270,7 @@ def test_the_digest_of_an_address_is_checked(project: Project) -> None:
     source = parse_source((project.companion / "source.lock.toml").read_text(), file="s")
     assert (source.kind, source.filename, source.size) == ("url", "tiny-1.0.tar.gz", len(SDIST))
     project.server.files["/files/tiny-1.0.tar.gz"] = b"another"
-    with pytest.raises(IntegrityError, match="the recipe says"):
+    with pytest.raises(IntegrityError, match="the recipe has"):
         project.lock(upgrade=True)
 
 
@@ -278,7 +278,7 @@ def test_the_digest_of_an_address_is_checked(project: Project) -> None:
 def test_an_address_that_names_no_such_file_is_refused(project: Project, kind: str, end: str) -> None:
     address = f"{project.server.address}/{end}"
     project.edit('pypi = "tiny"', f'{kind} = "{address}"\nsha256 = "{"0" * 64}"')
-    with pytest.raises(RecipeError, match=f"tiny.toml:5: source.{kind}: the address ends with no"):
+    with pytest.raises(RecipeError, match=f"tiny.toml:5: source.{kind}: the address does not end with"):
         project.lock("*flavoura")
 
 

@@ -373,7 +373,7 @@ def test_a_wheel_for_another_python_is_no_wheel_of_the_variant(store: Store, tmp
     tags = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp38-cp38-linux_x86_64\n"
     source = tree(store, tmp_path, {"small/a.py": b"", **DIST_INFO, "small-1.0.dist-info/WHEEL": tags})
     failed = str(wheel(store, source, axes={"python": PYTHON}))
-    assert f"the variant is for Python {PYTHON}, but what was built is for cp38-cp38-linux_x86_64" in failed
+    assert f"the variant is for Python {PYTHON}, but the build is for cp38-cp38-linux_x86_64" in failed
     assert isinstance(wheel(store, source), zipfile.ZipFile)
 
 
@@ -400,7 +400,7 @@ def test_a_prefix_with_another_version_inside_is_refused(store: Store, tmp_path:
 def test_links_are_not_left_out_of_a_wheel_in_silence(store: Store, tmp_path: Path, library: bytes) -> None:
     files: Files = {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "lib/all": "."}
     source = tree(store, tmp_path, files)
-    assert "a wheel can't hold symbolic links: lib/all, lib/libx.so" in str(wheel(store, source))
+    assert "a wheel cannot contain symbolic links: lib/all, lib/libx.so" in str(wheel(store, source))
     without = {"small": Taken(files=("**",), exclude=("lib/libx.so", "lib/all"))}
     made = wheel(store, source, siblings=without)
     assert isinstance(made, zipfile.ZipFile), made
@@ -509,7 +509,7 @@ def test_a_tree_that_is_relocated_again_keeps_its_bill(store: Store, tmp_path: P
 
 def test_a_bill_that_was_cut_off_is_no_silent_loss(store: Store, tmp_path: Path) -> None:
     source = tree(store, tmp_path, {"lib/liba.so.1": b"", "lib/grafts.cdx.json": bill("lib/liba.so.1")[:50]})
-    assert "lib/grafts.cdx.json: no bill of materials" in str(wheel(store, source))
+    assert "lib/grafts.cdx.json: not a bill of materials" in str(wheel(store, source))
 
 
 def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
@@ -527,7 +527,7 @@ def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
 def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lacking: str) -> None:
     path = f"small-1.0.dist-info/{lacking}"
     files = {name: data for name, data in DIST_INFO.items() if name != path}
-    message = f"{path}: the tree brings metadata, but no such file"
+    message = f"{path}: the tree has metadata, but not this file"
     assert message in str(wheel(store, tree(store, tmp_path, {"x.py": b"", **files})))
 
 
@@ -541,7 +541,7 @@ def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lackin
             "claimed by small and other: lib/x",
         ),
         ({"lib/x": "../../y"}, {}, "is outside the package"),
-        ({"x": b"", **DIST_INFO}, {"form": wanted(layout="prefix")}, "no place at the root of an environment"),
+        ({"x": b"", **DIST_INFO}, {"form": wanted(layout="prefix")}, "does not belong at the root of an environment"),
         ({"info/x": b""}, {}, "reserved for conda"),
         ({"lib/x": b""}, {"form": wanted(build="a-b")}, "is not a valid conda build"),
         ({"lib/x": b""}, {"form": wanted(build="x" * 65)}, "at most 64"),
@@ -549,7 +549,7 @@ def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lackin
         (
             {"lib/x": b""},
             {"package": described(requires=('x; python_version < "3.12"',))},
-            "asks for python_version, but the package is for any Python",
+            "depends on python_version, but the package is for any Python",
         ),
     ],
 )  # fmt: skip

@@ -81,7 +81,7 @@ def test_the_command_is_written_down_unless_asked_not_to(tmp_path: Path, stream:
 
 @pytest.mark.parametrize(
     ("script", "message"),
-    [("exit 3", "the build failed with exit code 3"), ("kill -11 $$", "the build was ended by SIGSEGV")],
+    [("exit 3", "the build failed with exit code 3"), ("kill -11 $$", "the build was terminated by SIGSEGV")],
 )
 def test_a_program_that_must_succeed(tmp_path: Path, stream: io.BytesIO, script: str, message: str) -> None:
     log = Log(stream)

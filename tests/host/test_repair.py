@@ -258,7 +258,7 @@ def test_a_metadata_folder_that_is_not_normalised_is_renamed(libraries: Path, br
 
 def test_a_folder_that_can_not_be_made_is_named(libraries: Path, broken: Path, tmp_path: Path) -> None:
     (tmp_path / "data.txt").touch()
-    with pytest.raises(HostError, match=r"data\.txt/demo-.*can't be written"):
+    with pytest.raises(HostError, match=r"data\.txt/demo-.*cannot be written"):
         repair_wheel(broken, tmp_path / "data.txt", library_path=[libraries])
 
 

@@ -72,7 +72,7 @@ def test_one_file_and_what_is_not_there(tmp_path: Path) -> None:
     text = run(path)
     assert "in 1 file\n" in text
     assert ".dynamic" in text
-    with pytest.raises(HostError, match="can't be read"):
+    with pytest.raises(HostError, match="cannot be read"):
         measure_path(tmp_path / "none.so")
     (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(b"no archive")
     with pytest.raises(IntegrityError):

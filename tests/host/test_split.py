@@ -65,7 +65,7 @@ def test_the_command_says_what_went_where(small: Path, tmp_path: Path) -> None:
     assert lines[5:8] == [
         "torch-split requires the others",
         "dropped: 1 file, 10 B: test programs and their data",
-        "took nothing: rule 2, torch/lib/libaoti_custom_ops.so and 3 more",
+        "matched nothing: rule 2, torch/lib/libaoti_custom_ops.so and 3 more",
     ]
     assert lines[8].startswith("wrote 5 packages of version 2.14.1+cu130.split.1 to ")
     assert lines[9].startswith("install them with: pip install 'libtorch @ file:///")
@@ -142,7 +142,7 @@ def test_other_content_under_the_same_name_is_refused(small: Path, tmp_path: Pat
             page.unlink()
     before = files_in(tmp_path)
     text = RULES.read_text().replace("summary = \"libtorch's", 'summary = "other').replace("PyTorch's", "the")
-    with pytest.raises(PublishError, match="with other content"):
+    with pytest.raises(PublishError, match="with different content"):
         split_wheel(small, parse_split_rules(text, filename="x.toml"), tmp_path)
     assert files_in(tmp_path) == before
 
@@ -186,7 +186,7 @@ def test_a_library_that_another_opens_by_name_is_reached_where_it_went(small: Pa
     assert value_in(site) == "28\n"
     undeclared = parse_split_rules(text.replace(opens, ""), filename="x.toml")
     outcome = split_wheel(small, undeclared, tmp_path / "undeclared")
-    # So the declaration is what makes it work. In another folder, for Python holds compiled files of the same second.
+    # So the declaration is what makes it work. In another folder, for Python has compiled files of the same second.
     assert value_in(unpacked(outcome.files, tmp_path / "other")) != "28\n"
 
 
@@ -266,7 +266,7 @@ def test_a_library_that_no_rule_knows_does_not_slip_through(small: Path, tmp_pat
 def test_rules_are_found_by_the_project_or_named(tmp_path: Path) -> None:
     assert load_split_rules(None, wheel=Path("torch-2.14.1-cp311-cp311-linux_x86_64.whl")).name == "torch"
     assert load_split_rules("torch", wheel=Path("x.whl")).name == "torch"
-    with pytest.raises(UsageError, match="no rules for splitting 'numpy'"):
+    with pytest.raises(UsageError, match="no rules to split 'numpy'"):
         load_split_rules(None, wheel=Path("numpy-2.0-cp311-cp311-linux_x86_64.whl"))
     with pytest.raises(UsageError, match="no rules file"):
         load_split_rules(str(tmp_path / "x.toml"), wheel=Path("x.whl"))
@@ -504,5 +504,5 @@ def members_of(files: Sequence[Path]) -> dict[str, dict[str, zipfile.ZipInfo]]:
 
 
 def test_rules_are_looked_for_by_the_normalised_name_of_the_wheel() -> None:
-    with pytest.raises(UsageError, match="no rules for splitting 'zope-interface'"):
+    with pytest.raises(UsageError, match="no rules to split 'zope-interface'"):
         load_split_rules(None, wheel=Path("Zope.Interface-5.0-py3-none-any.whl"))

@@ -256,7 +256,7 @@ def test_folders_that_are_no_wheels(tmp_path: Path) -> None:
     write_files(folder, {"other-1.dist-info/METADATA": b""})
     with pytest.raises(IntegrityError, match="has 2 metadata folders"):
         pack(folder, out=tmp_path)
-    with pytest.raises(UsageError, match="lies in the folder that is packed"):
+    with pytest.raises(UsageError, match="is inside the folder to pack"):
         pack(folder, out=folder / "dist")
 
 
@@ -297,12 +297,12 @@ def test_clients_install_a_wheel_with_another_version(made: Path, tmp_path: Path
 
 
 def test_retag_refuses(made: Path) -> None:
-    with pytest.raises(UsageError, match="already has what is asked for"):
+    with pytest.raises(UsageError, match="already matches the request"):
         retag(made, Wishes(python="py3"))
     renamed = made.rename(made.with_name("other-1.0-py3-none-any.whl"))
-    with pytest.raises(IntegrityError, match=r"is demo-app 1\.0 by its METADATA"):
+    with pytest.raises(IntegrityError, match=r"has METADATA of demo-app 1\.0"):
         retag(renamed, Wishes(python="py2"))
-    with pytest.raises(HostError, match="can't be written"):
+    with pytest.raises(HostError, match="cannot be written"):
         retag(renamed.rename(made), Wishes(python="py2"), out=made / "below-a-file")
 
 
@@ -384,5 +384,5 @@ def test_the_date_that_the_environment_asks_for(text: str, epoch: int) -> None:
 
 @pytest.mark.parametrize("text", ["now", "-1", "1.5", "²", "9" * 5000])
 def test_what_is_no_date(text: str) -> None:
-    with pytest.raises(UsageError, match="is no number of seconds since 1970"):
+    with pytest.raises(UsageError, match="is not a number of seconds since 1970"):
         source_date_epoch({"SOURCE_DATE_EPOCH": text})

@@ -39,10 +39,10 @@ def test_fields_of_newer_versions_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "holds no facts of a host"),
-        (b"\xff\xfe", "holds no facts of a host"),
-        (b"[]", "holds no facts of a host"),
-        (b'{"cpu": {}}', "holds no facts of a host"),
+        (b"", "does not contain facts of a host"),
+        (b"\xff\xfe", "does not contain facts of a host"),
+        (b"[]", "does not contain facts of a host"),
+        (b'{"cpu": {}}', "does not contain facts of a host"),
         (b"taken 2026-11-29T01:40:33Z by axletree 0.1.0\n", "it is no JSON object"),
         (b'{"schema": 1, "command": "plan", "version": "1", "result": {"recipe": "x"}}', "a report of `axletree plan`"),
         (b'{"schema": 1, "cpu": {"cores": "two"}}', "cpu.cores"),

@@ -100,7 +100,7 @@ def test_what_remains_is_said_with_its_cause_and_the_command() -> None:
     lines = remaining_lines(standings, command="axletree build r --remaining")
     assert lines[1] == "2 of 3 variants remain:"
     assert "x.c:1: error: no" in lines[2]
-    assert lines[-1] == "go on with: axletree build r --remaining"
+    assert lines[-1] == "continue with: axletree build r --remaining"
     assert remaining_lines(standings[:1], command="x") == []
     text = ledger_text(standings, width=100, command="axletree build r --remaining")
     assert "1970-01-01 00:01" in text

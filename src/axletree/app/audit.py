@@ -110,7 +110,7 @@ def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
     files = list_files(folder)
     scan = scan_tree(find_code(folder, files))
     if not (scan.elfs or scan.damaged_elfs or scan.others):
-        raise UsageError(Problem(file=str(folder), message="has neither wheels, conda packages nor machine code in it"))
+        raise UsageError(Problem(file=str(folder), message="contains no wheels, conda packages or machine code"))
     policies = read_shipped(PLATFORM_POLICIES)
     machines = [elf.facts.architecture for elf in scan.elfs if elf.facts.architecture]
     return audit_tree(

@@ -78,8 +78,8 @@ def work_on_cache(
     """
     path = place / CACHE_FILE if place.is_dir() else place
     if not path.exists():
-        hint = "name the folder that CMake configured"
-        raise UsageError(Problem(message=f"no {CACHE_FILE} there", file=str(place), hint=hint))
+        hint = "give the folder that CMake configured"
+        raise UsageError(Problem(message=f"no {CACHE_FILE} found", file=str(place), hint=hint))
     text = _read(path)
     lines = _read(log).splitlines() if log is not None else []
     before = parse_cache(text, file=str(path))
@@ -120,13 +120,13 @@ def _switched(cache: Cache, python: Path, path: Path) -> Cache:
     if old is None:
         executable = find_executable(cache)
         if executable is None:
-            raise UsageError(Problem(message="the tree was not configured with a Python", file=str(path)))
+            raise UsageError(Problem(message="the build folder was not configured with a Python", file=str(path)))
         old = _facts_of_old(executable)
     new = python_facts(python)
     switched = edit_cache(cache, switch_python(cache, old, new, file=str(path)), file=str(path))
     problems = [
         Problem(
-            message=f"was {change.old}, and {change.new} does not exist",
+            message=f"was {change.old}, but {change.new} does not exist",
             file=str(path),
             line=switched.entries[change.name].line,
             key=change.name,
@@ -148,7 +148,7 @@ def _facts_of_old(executable: str) -> PythonFacts:
     try:
         return python_facts(Path(executable))
     except HostError as error:
-        hint = "the tree was configured for it: without it, configure the tree anew"
+        hint = "the build folder was configured for it: without it, configure the folder again"
         raise HostError(*error.problems, hint=hint) from error
 
 

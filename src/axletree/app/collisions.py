@@ -46,7 +46,7 @@ def _problem(path: str, one: PlannedStage, other: PlannedStage) -> Problem:
     differ = [axis for axis, value in other.step.axes.items() if one.step.axes.get(axis) != value] or ["axis"]
     slots = "-".join(f"{{{axis}}}" for axis in differ)
     return Problem(
-        message=f"{path} is one file for {some_of(one.variants, 3)} and another for {some_of(other.variants, 3)}",
-        hint=f'tell them apart by {" and ".join(differ)}: a root of their own (index = "{slots}"), or a label '
-        f'(local = "{slots}"); or build the package once, for all of them',
+        message=f"{path} would be different files for {some_of(one.variants, 3)} and {some_of(other.variants, 3)}",
+        hint=f'separate them by {" and ".join(differ)}: with their own index root (index = "{slots}"), or a label '
+        f'(local = "{slots}"); or build the package once for all of them',
     )

@@ -103,7 +103,7 @@ def dev(
     loaded, path = load(recipe)
     tree = (source or _default_tree(loaded)).resolve()
     if not tree.is_dir():
-        raise UsageError(f"no source folder {tree}", hint="`axletree source sync` makes one from the recipe")
+        raise UsageError(f"no source folder {tree}", hint="run `axletree source sync` to create one from the recipe")
     wanted = Wanted(
         recipe=path,
         variant=choose_variant(loaded, variant),
@@ -183,8 +183,8 @@ def _default_tree(loaded: LoadedRecipe) -> Path:
     found = repositories(loaded.recipe)
     if source.git is None or not found:
         raise UsageError(
-            Problem(file=str(loaded.path), message="the source is no folder and no repository"),
-            hint="name the tree by --source",
+            Problem(file=str(loaded.path), message="the source is neither a folder nor a repository"),
+            hint="give the tree with --source",
         )
     return Path(found[0].folder)
 
@@ -194,7 +194,8 @@ def _find_tree(folder: Path) -> Path:
         if (place / FOLDER / "dev.json").exists():
             return place
     raise UsageError(
-        Problem(file=str(folder), message="is in no editable tree"), hint="`axletree dev RECIPE -v VARIANT` makes one"
+        Problem(file=str(folder), message="is not in an editable tree"),
+        hint="run `axletree dev RECIPE -v VARIANT` to create one",
     )
 
 
@@ -334,7 +335,7 @@ def _said(need: Need, project: Project) -> list[str]:
     if need.files.edited:
         said.append(f"changed: {some_of(need.files.edited, _SHOWN)}")
     if need.files.moved and (project.scratch / "files.json").exists():
-        said.append(f"new or gone: {some_of(need.files.moved, _SHOWN)}")
+        said.append(f"added or removed: {some_of(need.files.moved, _SHOWN)}")
     return said
 
 
@@ -390,5 +391,5 @@ def _unpatched(loaded: LoadedRecipe, tree: Path, environ: Mapping[str, str]) -> 
             return notes
         if done.code != 0:
             command = f"git -C {tree} apply -p{patch.strip} {file}"
-            notes.append(f"the recipe's {patch.file} is not in the tree, or not as it is: {command}")
+            notes.append(f"the recipe's {patch.file} is not applied to the tree: {command}")
     return notes

@@ -70,8 +70,8 @@ def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
     """
     found = [variant.id for variant in select(expand(loaded.recipe), [pattern] if pattern is not None else [])]
     if len(found) > 1:
-        asked = f"{pattern!r} matches" if pattern is not None else "the recipe has"
-        raise UsageError(f"{asked} {len(found)} variants: {some_of(found, 5)}", hint="name one with -v")
+        asked = f"{pattern!r} matches" if pattern is not None else "variants of the recipe"
+        raise UsageError(f"{asked} {len(found)} variants: {some_of(found, 5)}", hint="choose one with -v")
     return found[0]
 
 
@@ -125,7 +125,7 @@ def plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
     """Whether anything differs that the plan was made from: recipe, data, locks, variables, tools."""
     recipe = Path(state.recipe)
     if not recipe.exists():
-        raise UsageError(Problem(file=state.recipe, message="the recipe is gone"), hint="put it back, or set up anew")
+        raise UsageError(Problem(file=state.recipe, message="the recipe no longer exists"), hint="restore it")
     venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
     return not (
         venv_there
@@ -203,8 +203,8 @@ def _have_venv(
     held = {"python": f"{interpreter.path} {interpreter.version}", "environments": list(environments)}
     if venv.exists() and any(venv.iterdir()):
         if not (ours or mark.exists()):
-            hint = "name another folder by --venv, or remove this one"
-            raise UsageError(Problem(file=str(venv), message="was not made by `axletree dev`", hint=hint))
+            hint = "choose another folder with --venv, or remove this one"
+            raise UsageError(Problem(file=str(venv), message="was not created by `axletree dev`", hint=hint))
         now = _read_mark(mark)
         works = (venv / "bin" / "python").exists()
         if now == held and works:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from axletree.check.diagnosis.engine import Diagnosis
     from axletree.check.host.facts import HostFacts
 
-_EMPTY = "tools print errors to the other stream: `BUILD 2>&1 | axletree diagnose -`"
+_EMPTY = "tools print errors to stderr: `BUILD 2>&1 | axletree diagnose -`"
 
 
 def diagnose_logs(
@@ -55,10 +55,10 @@ def diagnose_logs(
                 with path.open("rb") as stream:
                     diagnosis = engine().diagnose(read_chunks(stream), name)
         except OSError as error:
-            problems.append(Problem(file=name, message=f"can't be read: {error.strerror}"))
+            problems.append(Problem(file=name, message=f"cannot be read: {error.strerror}"))
             continue
         except BinaryLogError as error:
-            problems.append(Problem(file=name, message=f"is no log: it is {error}"))
+            problems.append(Problem(file=name, message=f"is not a log: it is {error}"))
             continue
         if not diagnosis.outcome.lines:
             problems.append(Problem(file=name, message="is empty", hint=_EMPTY if name == "-" else None))

@@ -86,7 +86,7 @@ def find_drift(
     loaded = load_recipe(name_or_path)
     if not (inputs.source or inputs.wheels):
         hint = "give a source tree with --source, official wheels with --wheel, or both"
-        raise UsageError("nothing of upstream to compare the recipe with", hint=hint)
+        raise UsageError("no upstream data to compare the recipe with", hint=hint)
     table = read_shipped(DEPENDENCIES)
     targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, ())]
     pythons = tuple(dict.fromkeys(target.axes["python"] for target in targets if "python" in target.axes))
@@ -139,7 +139,7 @@ def _versions(
 
 def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | None) -> Iterator[str]:
     if facts is None:
-        yield "no source tree: what upstream vendors, pins and needs for a build is not known; see --source"
+        yield "no source tree, so upstream's vendored copies, pins and build requirements are unknown; see --source"
     else:
         yield from (f"{facts.folder}: {note}" for note in facts.notes)
     if conda is not None and conda.passed_over:
@@ -148,7 +148,7 @@ def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | 
         for number, _, text in texts:
             lines.setdefault(text, []).append(number)
         shown = ", ".join(f"{text} ({', '.join(numbers)})" for text, numbers in lines.items())
-        yield f"{inputs.conda_recipe}: needs rendering, passed over (lines): {shown}"
+        yield f"{inputs.conda_recipe}: needs rendering, skipped lines: {shown}"
 
 
 def _require_one_version(compared: Sequence[Compared]) -> list[str]:
@@ -159,14 +159,14 @@ def _require_one_version(compared: Sequence[Compared]) -> list[str]:
         try:
             version = Version(each.version.replace("-", "."))
         except InvalidVersion:
-            notes.append(f"{each.name}: it does not say its version, so it is taken to be {wanted}")
+            notes.append(f"{each.name}: has no version, assumed to be {wanted}")
             continue
         if version.base_version != wanted:
             said = f" ({each.said_by})" if each.said_by else ""
-            message = f"the {each.what} is of version {each.version}{said}, the recipe of {compared[0].version}"
+            message = f"the {each.what} has version {each.version}{said}, but the recipe has {compared[0].version}"
             problems.append(Problem(file=each.name, message=message))
     if problems:
-        raise UsageError(*problems, hint="compare one version: requirements change from release to release")
+        raise UsageError(*problems, hint="compare the same version: requirements change between releases")
     return notes
 
 
@@ -200,8 +200,10 @@ def _fanned_out(
     scan = scan_wheel(map_file(path), filename=path.name, only_metadata=True)
     metadata = _metadata(scan)
     if not requires_extras(metadata.name, evidence):
-        message = f"is of {metadata.name}, which the recipe does not make and no other wheel requires with extras"
-        raise UsageError(Problem(file=path.name, message=message, hint=f"it makes {', '.join(sorted(made))}"))
+        message = (
+            f"is a wheel of {metadata.name}, which the recipe does not build and no other wheel requires with extras"
+        )
+        raise UsageError(Problem(file=path.name, message=message, hint=f"it builds {', '.join(sorted(made))}"))
     return list(fan_out(metadata, evidence, file=path.name, table=table, pythons=pythons))
 
 
@@ -229,7 +231,7 @@ def _read_conda_recipe(path: Path, table: Table) -> CondaRecipe:
     text = _read(path, _LARGEST_TEXT).decode("utf-8", "replace")
     found = read_conda_recipe(text, file=path.name, table=table)
     if not found.evidence:
-        hint = "give a meta.yaml or recipe.yaml with requirements in it"
+        hint = "give a meta.yaml or recipe.yaml that contains requirements"
         raise UsageError(Problem(file=str(path), message="no requirements could be read", hint=hint))
     return found
 
@@ -274,7 +276,7 @@ def _read(path: Path, limit: int) -> bytes:
         with path.open("rb") as stream:
             data = stream.read(limit + 1)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
     if len(data) > limit:
         raise IntegrityError(Problem(file=str(path), message=f"is larger than {limit >> 20} MiB"))
     return data

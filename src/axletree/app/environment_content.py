@@ -88,7 +88,7 @@ def _wheel_lock(loaded: LoadedRecipe, environment: TargetEnvironment, interprete
         message = f"environment {environment.name!r} has no lock for this variant"
         raise RecipeError(Problem(file=str(path), message=message, hint=hint)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error}")) from error
     lock = parse_lock(text, file=str(path))
     if problems := check_lock(lock, environment, file=str(path), platform=interpreter.platform):
         raise RecipeError(*problems)
@@ -188,7 +188,7 @@ def _previous(path: Path, requires: Sequence[str], channels: Sequence[str], subd
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error}")) from error
     lock = parse_conda_lock(text, file=str(path))
     same = (lock.requires, lock.channels, lock.platform) == (tuple(requires), tuple(channels), subdir)
     return lock if same else None
@@ -206,9 +206,9 @@ def _require_same(lock: CondaLock, solved: Sequence[Solved], path: Path) -> None
     ]
     if wrong or found.keys() != {p.name for p in lock.packages}:
         what = ", ".join(wrong) or "other packages"
-        message = f"the channels no longer have what is locked: {what}"
+        message = f"the channels no longer have locked packages: {what}"
         raise IntegrityError(
-            Problem(file=str(path), message=message, hint="choose anew: axletree env create --upgrade")
+            Problem(file=str(path), message=message, hint="choose new ones: axletree env create --upgrade")
         )
 
 
@@ -224,7 +224,7 @@ def _write_lock(path: Path, lock: CondaLock, say: Say) -> None:
     try:
         replace_file(path, render_conda_lock(lock).encode())
     except OSError as error:
-        say(f"note: not locked, {path} can't be written: {error.strerror}")
+        say(f"note: not locked, as {path} cannot be written: {error.strerror}")
 
 
 def interpreter_platform() -> str:

@@ -220,11 +220,11 @@ def read_ledger(out: Path) -> Ledger:
         return Ledger()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(
-            Problem(file=str(path), message=f"is no ledger that this version can read: {error}"),
-            hint="move it away: the next build begins a new one",
+            Problem(file=str(path), message=f"is not a ledger that this version can read: {error}"),
+            hint="move it away: the next build starts a new one",
         ) from error
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):
@@ -283,8 +283,8 @@ def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
 
 
 def _unwritable(path: Path, error: OSError) -> HostError:
-    problem = Problem(file=str(path), message=f"can't be written: {error.strerror}")
-    return HostError(problem, hint="make room there, or choose another --out")
+    problem = Problem(file=str(path), message=f"cannot be written: {error.strerror}")
+    return HostError(problem, hint="free some space there, or choose another --out")
 
 
 def _name(recipe: Recipe) -> str:

@@ -239,13 +239,17 @@ def _find_source(
     assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
     filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
     if not filename or (source.kind == "wheel" and not (filename.endswith(".whl") and readings(filename))):
-        message = "the address ends with no name of a wheel" if filename else "the address ends with no file name"
+        message = (
+            "the address does not end with a wheel file name"
+            if filename
+            else "the address does not end with a file name"
+        )
         raise RecipeError(problem_at(loaded, ("source", source.kind), message))
     sha256, size = measure(source.location, keep=surroundings.downloads, note=note)
     if source.sha256 not in {None, sha256}:
         raise IntegrityError(
-            f"{source.location} has sha256 {sha256} ({size} bytes), the recipe says {source.sha256}",
-            hint="correct `sha256` in the recipe, if this is the file that you mean",
+            f"{source.location} has sha256 {sha256} ({size} bytes), but the recipe has {source.sha256}",
+            hint="correct `sha256` in the recipe if this is the right file",
         )
     return SourceLock(
         kind="wheel" if source.kind == "wheel" else "url",
@@ -270,8 +274,8 @@ def _find_sdist(
         absence = explain_absence(source.location, source.version, files)
         raise RecipeError(problem_at(loaded, absence.path, absence.message, hint=absence.hint))
     if chosen.yanked:
-        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else ", for reasons that it does not give"
-        note(f"warning: the index advises against {chosen.filename}, it is yanked{why}")
+        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else "without giving a reason"
+        note(f"warning: {chosen.filename} is yanked from the index{why}")
     same = [file for file in files if (file.filename, file.yanked) == (chosen.filename, chosen.yanked)]
     file = min(same, key=lambda each: (each.sha256 is None, each.size is None))
     sha256, size = file.sha256, file.size
@@ -309,7 +313,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             replace_file(folder / name, text.encode())
     except OSError as error:
-        hint = "copy the recipe to a folder of yours and lock it there"
+        hint = "copy the recipe to a folder of your own and lock it there"
         raise HostError(f"cannot write {error.filename or folder}: {error.strerror}", hint=hint) from error
 
 

@@ -74,7 +74,7 @@ def pack(
         UsageError: the build tag is none, or ``out`` lies in the folder.
     """
     if out.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"--out {out} lies in the folder that is packed", hint="name a folder outside of it")
+        raise UsageError(f"--out {out} is inside the folder to pack", hint="choose a folder outside it")
     files = list_folder(folder)
     source, metadata, info = _read_dist_info(folder, files)
     named = name_of(metadata, info, file=f"{folder}/{source}/WHEEL")
@@ -110,7 +110,7 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
     found = sorted({top for file in files if (top := file.path.partition("/")[0]).endswith(".dist-info")})
     if len(found) != 1:
         what = f"has {len(found)} metadata folders: {', '.join(found[:5])}" if found else "has no *.dist-info folder"
-        hint = "name a folder as axletree unpack makes it"
+        hint = "give a folder created by axletree unpack"
         raise IntegrityError(Problem(file=str(folder), message=what, hint=hint))
     source = found[0]
     problems: list[Problem] = []
@@ -122,7 +122,7 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
         except FileNotFoundError:
             problems.append(Problem(file=str(path), message="is missing"))
         except OSError as error:
-            raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
         except IntegrityError as error:
             problems.extend(error.problems)
         return None
@@ -139,7 +139,9 @@ def _variant_label(file: Path) -> str:
         return ""
     described = parse_variants(file.read_bytes(), file=str(file))
     if len(described.variants) != 1:
-        raise IntegrityError(Problem(file=str(file), message=f"describes {len(described.variants)} variants, not one"))
+        raise IntegrityError(
+            Problem(file=str(file), message=f"describes {len(described.variants)} variants, expected one")
+        )
     return described.variants[0].label
 
 

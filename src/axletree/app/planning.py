@@ -232,7 +232,7 @@ def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
 
 def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
     """A passed variable's value lies in records and reports, so it must not be a secret."""
-    hint = "values of passed variables are kept in the store; fetch what needs a secret beforehand"
+    hint = "the store keeps the values of passed variables; fetch anything that needs a secret before the build"
     problems = {
         (stage.name, number): problem_at(
             loaded, ("stages", stage.name, "pass-env", number), f"{name} looks like a secret", hint=hint
@@ -255,7 +255,7 @@ def _interpreters(
     try:
         return find_interpreters(versions, environ=environ, cache=store.cache / "interpreters.json")
     except HostError as error:
-        further = "; or build only other variants, with -v or --skip" if len(targets) > 1 else ""
+        further = "; or build only other variants with -v or --skip" if len(targets) > 1 else ""
         raise HostError(
             *(
                 msgspec.structs.replace(problem, file=str(loaded.path), hint=f"{problem.hint}{further}")

@@ -181,7 +181,7 @@ def _read(path: Path) -> _Input:
     trouble += [Problem(file=path.name, key=issue.path, message=issue.detail) for issue in wheel.record_issues]
     trouble += [Problem(file=path.name, key=file, message=text) for file, text in scan.damaged_elfs]
     if trouble:
-        raise IntegrityError(*trouble[:20], hint="a damaged wheel can't be repaired; build it again")
+        raise IntegrityError(*trouble[:20], hint="a damaged wheel cannot be repaired; build it again")
     entries = {entry.name: entry for entry in read_directory(view, archive=path.name) if not entry.directory}
     return _Input(path=path, view=view, scan=scan, entries=entries)
 
@@ -191,9 +191,9 @@ def _machine(scan: WheelScan, facts: Mapping[str, ElfFacts]) -> str:
     foreign = sorted({member.format for member in scan.wheel.members} & {"mach-o", "pe"})
     machine = single_machine(facts)
     if foreign or machine is None:
-        found = f"holds {' and '.join(foreign)} files" if foreign else "has no ELF file for a host's processor"
+        found = f"contains {' and '.join(foreign)} files" if foreign else "has no ELF files for a host processor"
         raise IntegrityError(
-            Problem(file=name, message=f"is no Linux wheel: it {found}, so there is nothing to repair")
+            Problem(file=name, message=f"is not a Linux wheel: it {found}, so there is nothing to repair")
         )
     if "musllinux" in scan.wheel.name.platform:
         raise IntegrityError(Problem(file=name, message="is a musllinux wheel; repair it on a musl system"))
@@ -207,7 +207,7 @@ def _policy(text: str | None, policies: Sequence[Policy], machine: str) -> Polic
     found = next((policy for policy in policies if name in {policy.name, *policy.aliases}), None)
     if found is None or machine not in found.versions:
         known = ", ".join(policy.name for policy in policies if machine in policy.versions)
-        raise UsageError(f"--policy: there is no {text!r} for {machine}", hint=f"known: {known}")
+        raise UsageError(f"--policy: {text!r} does not exist for {machine}", hint=f"known: {known}")
     return found
 
 
@@ -219,10 +219,10 @@ def _platform(facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target:
             Problem(file=need.path, key=need.library, message=f"needs {need.family}_{need.version}") for need in broken
         ]
         lowest = lowest_policy(needs, policies, machine)
-        hint = f"{target.name} does not have these; " + (
+        hint = f"{target.name} does not provide these; " + (
             f"the lowest tag for this wheel is {lowest.name}" if lowest else "no manylinux tag has them"
         )
-        raise IntegrityError(*problems[:20], hint=hint + "; for a lower one build it on an older system")
+        raise IntegrityError(*problems[:20], hint=hint + "; for a lower one, build it on an older system")
     if reached is None:
         return f"linux_{machine}"
     return ".".join(f"{name}_{machine}" for name in (reached.name, *reached.aliases))
@@ -287,7 +287,7 @@ def _write(
     info = msgspec.structs.replace(wheel.wheel_info, tags=name.tags, generator=GENERATOR)
     target = out / render_wheel_name(name)
     if target.exists() and target.samefile(given.path):
-        raise UsageError(f"{target} is the wheel itself", hint="choose another folder with --out")
+        raise UsageError(f"{target} would overwrite the input wheel", hint="choose another folder with --out")
     folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
     written = write_wheel_file(
         out,

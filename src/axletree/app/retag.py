@@ -67,7 +67,7 @@ def retag(
     _require_one_name(wheel)
     name = change_name(wheel.name, wishes)
     if render_wheel_name(name) == render_wheel_name(wheel.name):
-        raise UsageError(f"{path.name} already has what is asked for", hint="see axletree retag --help")
+        raise UsageError(f"{path.name} already matches the request", hint="see axletree retag --help")
     metadata = change_metadata(wheel.metadata, wheel.name, name)
     members = packed_members(wheel.view, wheel.entries, wheel.record, folder=wheel.folder, archive=path.name)
     folder = path.parent if out is None else out
@@ -91,6 +91,6 @@ def _require_one_name(wheel: OpenWheel) -> None:
     """Installers refuse a wheel whose file name and METADATA disagree, so nothing of it may be carried on."""
     said = (canonicalize_name(wheel.metadata.name), str(Version(wheel.metadata.version)))
     if said != (wheel.name.project, wheel.name.version):
-        message = f"is {' '.join(said)} by its METADATA, which its file name contradicts"
-        hint = "axletree unpack and axletree pack name it by its METADATA"
+        message = f"has METADATA of {' '.join(said)}, which contradicts its file name"
+        hint = "to name it after its METADATA, run axletree unpack and axletree pack"
         raise IntegrityError(Problem(file=wheel.path.name, message=message, hint=hint))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from axletree.check.engine import Rule
 
 RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
-    ("What `axletree doctor` says of hosts", HOST_RULES),
-    ("What `axletree env verify` says of environments", ENVIRONMENT_RULES),
-    ("What a build says before it compiles", BUILD_RULES),
-    ("What a build says when it has compiled", COMPILING_RULES),
-    ("What the audit says of archives that it refuses", ARCHIVE_RULES),
-    ("What the audit says of wheels", DIST_RULES),
-    ("What the audit says of conda packages", CONDA_RULES),
+    ("What `axletree doctor` reports about hosts", HOST_RULES),
+    ("What `axletree env verify` reports about environments", ENVIRONMENT_RULES),
+    ("What a build reports before it compiles", BUILD_RULES),
+    ("What a build reports after it compiled", COMPILING_RULES),
+    ("What the audit reports about archives that it rejects", ARCHIVE_RULES),
+    ("What the audit reports about wheels", DIST_RULES),
+    ("What the audit reports about conda packages", CONDA_RULES),
 )
 """Title -> rules, by what they look at."""
 KINDS = "What `axletree diagnose` finds in logs"

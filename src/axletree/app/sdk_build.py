@@ -148,17 +148,17 @@ def build_sdk(
 def _apart(known: Known) -> Iterator[str]:
     if known.selection.apart:
         names = " and ".join(known.selection.apart)
-        yield f"no package for family {names}: artifacts for its GPUs bring different files under one path"
+        yield f"no package for family {names}: artifacts for its GPUs contain different files under one path"
 
 
 def _version(manifest: Manifest, request: SdkRequest) -> str:
     text = manifest.sdk.version if request.version is None else request.version
     if text is None:
-        raise UsageError("the manifest has no version", hint="give one with --version")
+        raise UsageError("the manifest has no version", hint="set one with --version")
     try:
         return str(Version(text))
     except InvalidVersion:
-        raise UsageError(Problem(key=repr(text), message="is no version that installers order (PEP 440)")) from None
+        raise UsageError(Problem(key=repr(text), message="is not a valid version (PEP 440)")) from None
 
 
 def _checked_platform(
@@ -170,10 +170,10 @@ def _checked_platform(
     for each in tag.split(".") if tag is not None else ():
         found = parse_platform(each, policies)
         if not _TAG.fullmatch(each) or not found.linux or not found.machine:
-            hint = "such as manylinux_2_28_x86_64, or linux_x86_64"
-            raise UsageError(Problem(key=repr(tag), message="is no platform tag of Linux", hint=hint))
+            hint = "use a tag such as manylinux_2_28_x86_64 or linux_x86_64"
+            raise UsageError(Problem(key=repr(tag), message="is not a Linux platform tag", hint=hint))
         if machine is not None and found.machine != machine:
-            raise UsageError(Problem(key=repr(tag), message=f"is for {found.machine}, and the SDK is for {machine}"))
+            raise UsageError(Problem(key=repr(tag), message=f"is for {found.machine}, but the SDK is for {machine}"))
     return tag
 
 

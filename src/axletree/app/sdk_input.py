@@ -54,15 +54,15 @@ def load_manifest(name: str, *, folder: Path) -> Manifest:
     except FileNotFoundError:
         known = [each.stem for each in sorted((shipped / "sdk").glob("*.toml"))] if shipped else []
         hint = suggestion(name, known, "manifests that ship with Axletree")
-        raise UsageError(Problem(file=name, message="there is no such manifest", hint=hint)) from None
+        raise UsageError(Problem(file=name, message="no such manifest", hint=hint)) from None
     except OSError as error:
-        raise HostError(Problem(file=name, message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=name, message=f"cannot be read: {error.strerror}")) from error
     if len(data) > _LARGEST:
         raise UsageError(Problem(file=name, message="is too large for a manifest"))
     try:
         return parse_manifest(data.decode(), filename=name)
     except UnicodeDecodeError:
-        raise UsageError(Problem(file=name, message="is no UTF-8 text")) from None
+        raise UsageError(Problem(file=name, message="is not UTF-8 text")) from None
 
 
 def read_sdk_input(
@@ -92,15 +92,15 @@ def read_sdk_input(
         HostError: something can't be read.
     """
     if sum(each is not None for each in (artifacts, debs, prefix)) != 1:
-        raise UsageError("say where the SDK lies", hint="one of --artifacts DIR, --debs DIR and --prefix DIR")
+        raise UsageError("give the SDK's location", hint="use --artifacts DIR, --debs DIR or --prefix DIR")
     notes: list[str] = []
     cache = Layout(store).cache / "sdk"
     if artifacts is not None:
         entries = read_artifacts(artifacts, cache=cache, targets=targets, note=notes.append, threads=threads)
     elif debs is not None:
         if manifest.debs is None:
-            hint = "add a table [debs]: which package belongs to which artifact"
-            raise UsageError(Problem(key="--debs", message="the manifest says nothing of Debian packages", hint=hint))
+            hint = "add a table [debs] that assigns packages to artifacts"
+            raise UsageError(Problem(key="--debs", message="the manifest does not support Debian packages", hint=hint))
         entries = read_debs(debs, manifest.debs, cache=cache, note=notes.append, threads=threads)
     else:
         assert prefix is not None  # noqa: S101 (counted above)

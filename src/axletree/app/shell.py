@@ -37,7 +37,7 @@ def find_place(store: Store, stage: str) -> Place:
     folder = work_folder(store, request.key)
     if not folder.exists():
         raise UsageError(
-            f"stage {stage} did its work, so its folder was removed", hint=f"its log: {log_file(store, request.key)}"
+            f"stage {stage} succeeded, so its folder was removed", hint=f"its log: {log_file(store, request.key)}"
         )
     written = folder / ENVIRONMENT_FILE
     environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
@@ -57,7 +57,7 @@ def find_request(store: Store, stage: str) -> StageRequest:
     requests = _requests(store)
     if stage not in requests:
         near = difflib.get_close_matches(stage, requests, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else "stage ids are shown by `axletree plan RECIPE`"
+        hint = f"did you mean {near[0]!r}?" if near else "`axletree plan RECIPE` shows stage ids"
         raise UsageError(f"no stage {stage!r} ran in this store", hint=hint)
     return requests[stage]
 

@@ -73,7 +73,7 @@ def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> FileSource:
 def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> PinnedSource:
     path = loaded.companion / SOURCE_LOCK
     if not path.exists():
-        message = f"the source is not locked: there is no {path}"
+        message = f"the source is not locked: {path} does not exist"
         raise RecipeError(problem_at(loaded, ("source",), message, hint=REMAKE))
     lock = parse_source(read_lock(path, loaded), file=str(path))
     problems = check_source(lock, source, file=str(path))
@@ -101,7 +101,7 @@ def read_lock(path: Path, loaded: LoadedRecipe) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        hint = f"make it anew: axletree lock {loaded.path}"
+        hint = f"create it again: axletree lock {loaded.path}"
         raise RecipeError(Problem(message=f"not UTF-8: {error.reason}", file=str(path), hint=hint)) from error
     except OSError as error:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error

@@ -144,8 +144,8 @@ def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
     else:
         shipped = _shipped()
         if text not in shipped:
-            hint = f"give a file with --rules; those that ship are for {', '.join(shipped) or 'nothing'}"
-            raise UsageError(f"no rules for splitting {text!r}", hint=hint)
+            hint = f"give a file with --rules; Axletree ships rules for {', '.join(shipped) or 'no project'}"
+            raise UsageError(f"no rules to split {text!r}", hint=hint)
         path = shipped[text]
     return parse_split_rules(_read(path), filename=str(path))
 
@@ -162,13 +162,13 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         raise UsageError(f"no rules file {path}") from None
     except OSError as error:
-        raise HostError(Problem(message=f"can't be read: {error.strerror}", file=str(path))) from error
+        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST_RULES:
-        raise UsageError(f"{path} is larger than {_LARGEST_RULES >> 20} MiB: these are no rules")
+        raise UsageError(f"{path} is larger than {_LARGEST_RULES >> 20} MiB: not a rules file")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text") from error
+        raise UsageError(f"{path} is not UTF-8 text") from error
 
 
 def _write_parts(

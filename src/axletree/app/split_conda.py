@@ -78,7 +78,9 @@ def write_conda_parts(
     prove_conda_parts(facts)
     guessed = sorted({name for part in report for name in part.guessed})
     if guessed:
-        notes[f"conda: no known package of {', '.join(guessed)}: the dependency has the distribution's name"] = None
+        notes[f"conda: no known package for {', '.join(guessed)}: using the distribution's name as the dependency"] = (
+            None
+        )
     return CondaParts(tuple(staged), tuple(report), tuple(notes))
 
 
@@ -92,7 +94,10 @@ def _compiled(
     except HostError as error:
         hint = f" ({error.problems[-1].hint})" if error.problems[-1].hint else ""
         notes[
-            f"conda: {part.package.name} has no compiled files, since this machine has no Python {part.python}{hint}"
+            (
+                f"conda: {part.package.name} has no compiled Python files, as this machine has no Python "
+                f"{part.python}{hint}"
+            )
         ] = None
         return ()
     return compile_pyc(

@@ -34,6 +34,7 @@ def reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
 
 
 def own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
+    """Reasons of a stage's own: what differs from its last run, beside inputs that are not made yet."""
     resolved = prepared.resolved[stage]
     last = prepared.last.get(stage)
     if stage in prepared.unread:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="FILE_OR_FOLDER..."
 )
 @click.option(
-    "--policy", metavar="NAME", help="Platform that the wheels should fit, such as manylinux_2_28 or a full tag."
+    "--policy", metavar="NAME", help="Platform that the wheels should support, such as manylinux_2_28 or a full tag."
 )
 @click.option(
     "--torch",
@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     "--provided-by",
     multiple=True,
     metavar="DIST=PATTERN",
-    help="Libraries that another distribution brings, such as 'mylib=libmylib*.so'. Repeatable. Those of torch, "
-    "NVIDIA's, AMD's and Intel's wheels and of drivers are known.",
+    help=(
+        "Libraries that another distribution provides, such as 'mylib=libmylib*.so'. Repeatable. Libraries of torch, "
+        "of NVIDIA, AMD and Intel wheels and of drivers are known already."
+    ),
 )
 @click.option("--glibc", metavar="VERSION", help="Highest glibc version that the wheels may need, such as 2.28.")
-@click.option("--hashes", is_flag=True, help="Compare the hashes of files of more than 16 MiB with RECORD too.")
+@click.option("--hashes", is_flag=True, help="Also compare the hashes of files larger than 16 MiB with RECORD.")
 def command(
     paths: tuple[Path, ...],
     policy: str | None,
@@ -53,9 +55,9 @@ def command(
 ) -> Reported:
     """Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code.
 
-    Each wheel is read once and not unpacked. Of a folder all wheels are checked; where it has none, it is taken as an
-    unpacked tree, and its machine code is checked. Conda packages are compared with their own lists: paths, hashes,
-    links, prefixes, compiled files. Exit code 1 means that there are findings of severity error.
+    Reads each wheel once, without unpacking it. For a folder, checks all wheels in it; a folder without wheels is
+    checked as an unpacked tree, for its machine code. Conda packages are compared with their own lists: paths, hashes,
+    links, prefixes, compiled files. The exit code is 1 if there are findings of severity error.
     """
     if glibc is not None and parse_glibc(glibc) is None:
         raise UsageError(f"--glibc: {glibc!r} is not a version", hint="write it as 2.28")

@@ -47,21 +47,23 @@ _CANCELLED = 130
 @click.argument("recipe")
 @click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
-@click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
+@click.option("--no-share", multiple=True, metavar="AXIS", help="Share nothing between values of this axis.")
 @click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
 @click.option(
     "--release",
     metavar="RELEASE",
-    help="What packages are called: nightly=YYYYMMDD, rc=N, post=N, git=SHA, tag=vX.Y.Z, or a version.",
+    help="Version of the packages: nightly=YYYYMMDD, rc=N, post=N, git=SHA, tag=vX.Y.Z, or a version.",
 )
-@click.option("--keep-going", is_flag=True, help="After a failure go on with what does not depend on it.")
+@click.option("--keep-going", is_flag=True, help="After a failure, continue with stages that do not depend on it.")
 @click.option(
-    "--remaining", is_flag=True, help="Only variants that are not done yet, by the ledger of the output folder."
+    "--remaining",
+    is_flag=True,
+    help="Only variants that are not done yet, according to the ledger of the output folder.",
 )
 @click.option("--only-failed", is_flag=True, help="Only variants whose latest build failed.")
-@click.option("--offline", is_flag=True, help="Use no network: what is missing is an error.")
+@click.option("--offline", is_flag=True, help="Do not use the network; a missing file is an error.")
 @click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels to look in first.")
 @click.option("--index-url", metavar="URL", help="Package index instead of the configured one.")
 def command(

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 @click.option("--build", "build", is_flag=True, help="Build products that git ignores (default).")
 @click.option("--hipify", "hipify", is_flag=True, help="Files that hipify made or edited in place, in submodules too.")
 @click.option("--all", "everything", is_flag=True, help="Both, in submodules too, and your changes, saved as a patch.")
-@click.option("--yes", is_flag=True, help="Do it; without this it is only shown.")
+@click.option("--yes", is_flag=True, help="Remove the files; without this option, only list them.")
 def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: bool) -> Reported:
-    """Show what builds and hipify left in a source tree, and remove it.
+    """Show or remove what builds and hipify left in a source tree.
 
-    Nothing is changed without --yes. Files that git does not track and does not ignore stay, and so do virtual
-    environments and editors' folders.
+    Nothing is changed without --yes. Untracked files that git does not ignore are kept, and so are virtual environments
+    and editors' folders.
     """
     if build + hipify + everything > 1:
-        raise UsageError("--build, --hipify and --all exclude each other", hint="--all is both")
+        raise UsageError("--build, --hipify and --all exclude each other", hint="use --all for both")
     what: What = "all" if everything else "hipify" if hipify else "build"
     trees, error = until_error(
         find_trees(place, here=Path()), lambda tree: clean(tree, what, environ=os.environ, really=yes)
@@ -59,6 +59,6 @@ def _lines(report: CleanReport) -> Iterator[str]:
     verbs = ("removed", "restored") if report.done else ("would remove", "restore")
     yield f"{verbs[0]} {files} ({size}), {verbs[1]} {restored}, {'kept' if report.done else 'keep'} {kept}"
     if report.patch is not None:
-        yield printable(f"changes that were taken back are in {report.patch}")
+        yield printable(f"reverted changes are saved in {report.patch}")
     if not report.done and (removed or restored):
-        yield "nothing was changed: --yes does it"
+        yield "nothing was changed: run with --yes to do it"

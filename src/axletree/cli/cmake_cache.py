@@ -31,15 +31,15 @@ _TYPES: dict[str, EntryType] = {kind: kind for kind in get_args(EntryType)}
 @click.option(
     "--python",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Point the tree at another interpreter.",
+    help="Switch the build folder to another interpreter.",
 )
 @click.option(
-    "--expect", multiple=True, metavar="NAME=VALUE", help="What must be enabled; `*` for anything. Repeatable."
+    "--expect", multiple=True, metavar="NAME=VALUE", help="Require this value; `*` for any enabled value. Repeatable."
 )
 @click.option(
-    "--log", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="What the last configure printed."
+    "--log", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Output of the last configure run."
 )
-@click.option("--dry-run", is_flag=True, help="Show the changes, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
 def command(
     place: Path,
     names: tuple[str, ...],
@@ -53,9 +53,9 @@ def command(
 ) -> Reported:
     """Show, edit and check the cache of a configured CMake tree.
 
-    Without options it lists the entries whose names match the patterns NAME, or all but CMake's internal ones. The next
-    build configures again by itself and compiles what the edit touches. Exit code 1: something expected is not so, or
-    no entry has such a name.
+    Without options, lists the entries whose names match the patterns NAME, or all but CMake's internal ones. The next
+    build configures again by itself and compiles what the edit affects. The exit code is 1 if an expected value
+    differs, or if no entry has a given name.
     """
     changes: dict[str, str | tuple[EntryType, str] | None] = {}
     for text in assignments:
@@ -72,7 +72,7 @@ def command(
 def _pair(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise UsageError(f"{option} {text!r} is no assignment", hint="write NAME=VALUE")
+        raise UsageError(f"{option} {text!r} is not an assignment", hint="write NAME=VALUE")
     return name, value
 
 
@@ -82,7 +82,7 @@ def _assignment(text: str) -> tuple[str, str | tuple[EntryType, str]]:
     if not colon:
         return name, value
     if kind not in _TYPES:
-        raise UsageError(f"--set {text!r}: there is no type {kind!r}", hint=f"types: {', '.join(sorted(_TYPES))}")
+        raise UsageError(f"--set {text!r}: unknown type {kind!r}", hint=f"types: {', '.join(sorted(_TYPES))}")
     return name, (_TYPES[kind], value)
 
 
@@ -91,19 +91,21 @@ def _lines(report: CacheReport, *, listing: bool) -> Iterator[str]:
         for entry in report.entries:
             yield printable(f"{entry.name}:{entry.type}={entry.value}")
         for name in report.unknown:
-            say_aside(f"no entry of {report.file} is called {name}")
+            say_aside(f"{report.file} has no entry called {name}")
         return
     if report.changes:
         yield from (printable(line) for line in render_diff(report.changes).splitlines())
         count = f"{len(report.changes)} changed"
         if report.written:
-            yield printable(f"{count}, written to {report.file}; as it was before: {report.backup}")
+            yield printable(f"{count}, written to {report.file}; backup: {report.backup}")
         else:
             yield printable(f"{count}, not written to {report.file}")
     elif not report.expected:
-        yield "nothing to change: it is as asked"
+        yield "nothing to change: the cache already has these values"
     if report.expected and not report.mismatches:
-        yield f"{report.expected} as expected" + ("" if report.logged else ", by the cache alone: no --log was given")
+        yield f"{report.expected} as expected" + (
+            "" if report.logged else ", checked only with the cache: no --log was given"
+        )
     for mismatch in report.mismatches:
         yield printable(str(mismatch))
         yield from (printable(f"  {line}") for line in mismatch.why)

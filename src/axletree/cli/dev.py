@@ -34,10 +34,10 @@ _PARTS = 10
     help="Make a source tree editable: what you edit and rebuild is what Python imports.",
 )
 @click.argument("recipe")
-@click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one.")
-@click.option("--source", type=click.Path(path_type=Path), help="The tree; default is the recipe's source folder.")
-@click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; default is in the tree.")
-@click.option("--stage", metavar="NAME", help="Stage that is built in the tree, where the recipe has several.")
+@click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed if the recipe has only one.")
+@click.option("--source", type=click.Path(path_type=Path), help="Source tree; by default the recipe's source folder.")
+@click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; inside the tree by default.")
+@click.option("--stage", metavar="NAME", help="Stage to build in the tree, if the recipe has several.")
 def command(
     *,
     recipe: str,

@@ -24,13 +24,13 @@ from axletree.view.diagnosis import diagnosis_text
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Say what of the logs' host tells the reason, by the facts that `axletree facts` wrote there.",
+    help="Explain the failure with facts of the logs' host, as written there by `axletree facts`.",
 )
 def command(logs: tuple[Path, ...], *, facts: Path | None) -> Reported:
     """Find the root cause in logs, and say what to do.
 
-    Logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length; - reads the standard
-    input. Exit code 1: something failed.
+    Reads logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length; - reads
+    standard input. The exit code is 1 if something failed.
     """
     host = None if facts is None else read_facts(facts)
     report = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host, at_work=at_work)

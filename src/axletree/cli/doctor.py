@@ -23,15 +23,15 @@ from axletree.view.doctor import render_doctor
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Examine another host, by the facts that `axletree facts --json` wrote there.",
+    help="Check another host with its facts, as written there by `axletree facts --json`.",
 )
 def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None) -> Reported:
-    """Examine this host: can it build and run a recipe's variants, and what is to be changed?
+    """Check whether this host can build and run a recipe's variants, and what to change.
 
-    Without a recipe, what every build needs. Exit code 1: something would make a build fail.
+    Without a recipe, checks what every build needs. The exit code is 1 if something would make a build fail.
     """
     if patterns and recipe is None:
-        raise click.UsageError("--variant is about a recipe: name one")
+        raise click.UsageError("--variant needs a recipe")
     chosen = settings()
     store = None if facts is not None else open_store(chosen)
     name, wishes = ("", ()) if recipe is None else wishes_of(recipe, patterns, environ=os.environ, store=store)

@@ -39,27 +39,28 @@ _FAILING = {
 @click.option(
     "--recipe-metadata",
     type=_FILE,
-    help="A conda recipe, meta.yaml or recipe.yaml, whose requirements are compared instead of the recipe's own.",
+    help="A conda recipe, meta.yaml or recipe.yaml, to compare instead of the recipe's own requirements.",
 )
 @click.option(
     "--channel", "channels", type=_FILE, multiple=True, help="A conda channel's repodata.json[.zst]. Repeatable."
 )
 @click.option(
-    "--at", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="Only what the channels had on that day (UTC)."
+    "--at",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DATE",
+    help="Use only packages that the channels had on this day (UTC).",
 )
-@click.option(
-    "--index", is_flag=True, help="Ask the package index of pip's and uv's configuration for newest releases."
-)
+@click.option("--index", is_flag=True, help="Ask the configured package index of pip and uv for the newest releases.")
 @click.option("-v", "--variant", "patterns", metavar="PATTERN", multiple=True, help="Only variants whose id matches.")
 @click.option("--evidence", is_flag=True, help="Show every statement behind each verdict, with file and line.")
-@click.option("--only", metavar="NAME", multiple=True, help="Show this dependency alone. Repeatable.")
+@click.option("--only", metavar="NAME", multiple=True, help="Show only this dependency. Repeatable.")
 @click.option(
     "--fail-on",
     type=click.Choice([*_FAILING, "contradiction", "never"]),
     multiple=True,
     default=("conflict",),
     show_default=True,
-    help="Exit 1 for this verdict and graver ones, or where upstream contradicts itself. Repeatable.",
+    help="Exit 1 for this verdict and worse ones, or for contradictions of upstream. Repeatable.",
 )
 def command(
     recipe: str,
@@ -75,14 +76,14 @@ def command(
     index: bool,
     evidence: bool,
 ) -> Reported:
-    """Compare a recipe's dependencies with upstream's, and with what can be had.
+    """Compare a recipe's dependencies with upstream's and with what channels offer.
 
-    Upstream's are those that it vendors, pins, requires and links; what can be had is read from channels. All inputs
-    must be of one upstream version. Nothing is run or rendered: git is asked for commits and tags, files are read.
-    Exit code 1: a dependency has a verdict that --fail-on names.
+    Upstream's dependencies are those that it vendors, pins, requires and links. All inputs must have the same upstream
+    version. Nothing is executed or rendered: commits and tags come from git, everything else from files. The exit code
+    is 1 if a dependency has a verdict that --fail-on names.
     """
     if at is not None and not channels:
-        raise click.UsageError("--at is about channels: give one with --channel")
+        raise click.UsageError("--at needs a channel: give one with --channel")
     indexes = read_indexes(settings(), os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
     end = None if at is None else (at.replace(tzinfo=dt.UTC) + dt.timedelta(days=1)).timestamp()
     inputs = DriftInputs(

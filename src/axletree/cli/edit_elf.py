@@ -21,13 +21,21 @@ if TYPE_CHECKING:
 
 @click.command(cls=ReportCommand, report=RenamedElf)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--rpath", metavar="ENTRY:...", help="Search path, as DT_RPATH: for the file and what it loads.")
-@click.option("--runpath", metavar="ENTRY:...", help="Search path, as DT_RUNPATH: for what the file itself needs.")
-@click.option("--no-rpath", is_flag=True, help="No search path.")
+@click.option(
+    "--rpath", metavar="ENTRY:...", help="Search path, as DT_RPATH: applies to the file and to the libraries it loads."
+)
+@click.option(
+    "--runpath", metavar="ENTRY:...", help="Search path, as DT_RUNPATH: applies to the direct dependencies of the file."
+)
+@click.option("--no-rpath", is_flag=True, help="Remove the search path.")
 @click.option("--soname", metavar="NAME", help="SONAME.")
-@click.option("--replace-needed", multiple=True, metavar="OLD=NEW", help="Need NEW instead of OLD. Repeatable.")
-@click.option("--add-needed", multiple=True, metavar="NAME", help="Need NAME as well. Repeatable.")
-@click.option("--remove-needed", multiple=True, metavar="NAME", help="Don't need NAME any longer. Repeatable.")
+@click.option(
+    "--replace-needed", multiple=True, metavar="OLD=NEW", help="Replace the needed library OLD with NEW. Repeatable."
+)
+@click.option("--add-needed", multiple=True, metavar="NAME", help="Add NAME to the needed libraries. Repeatable.")
+@click.option(
+    "--remove-needed", multiple=True, metavar="NAME", help="Remove NAME from the needed libraries. Repeatable."
+)
 def command(
     file: Path,
     rpath: str | None,
@@ -39,10 +47,10 @@ def command(
     *,
     no_rpath: bool,
 ) -> Reported:
-    """Change search path, SONAME and needed libraries of an ELF file.
+    """Change the search path, SONAME and needed libraries of an ELF file.
 
-    The file is changed in place where the new names fit, and grows by a segment where they don't. Nothing is written
-    before the result proves to be what was asked, and unchanged in all else. Prints what changed.
+    Changes the file in place if the new names fit, and otherwise adds a segment. Before writing, checks that the result
+    has the requested values and is otherwise unchanged. Prints the changes.
     """
     entries = "" if no_rpath else rpath if rpath is not None else runpath
     change = ElfChange(
@@ -63,7 +71,7 @@ def command(
 def _pair(text: str) -> tuple[str, str]:
     old, equals, new = text.partition("=")
     if not (old and equals and new):
-        raise UsageError(f"--replace-needed {text!r} is no pair of names", hint="write OLD=NEW")
+        raise UsageError(f"--replace-needed {text!r} is not a pair of names", hint="write OLD=NEW")
     return old, new
 
 
@@ -77,16 +85,16 @@ def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[s
     if "" in paths[:2]:
         yield Problem(message="the search path is empty", hint="--no-rpath removes it")
     if len(change.replace_needed) < len(set(pairs)):
-        yield Problem(message="--replace-needed gives one library two new names")
+        yield Problem(message="--replace-needed gives the same library two new names")
     others = {*change.replace_needed, *change.replace_needed.values(), *change.add_needed}
     for name in sorted(others & {*change.remove_needed}):
-        yield Problem(message=f"{name} is to be removed, and to be added or replaced")
+        yield Problem(message=f"{name} cannot be removed and added or replaced at the same time")
 
 
 def _lines(done: RenamedElf) -> Iterator[str]:
     yield printable(str(done.file))
     if not done.written:
-        yield "  nothing to change: it is as asked"
+        yield "  nothing to change: the file already has these values"
         return
     before, after = done.before, done.after
     if _path(before) != _path(after):

@@ -40,21 +40,21 @@ _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 def _choosing(command: Callable[..., object]) -> Callable[..., object]:
     """The options that say which environment of a recipe is meant."""
     for option in (
-        click.option("--environment", metavar="NAME", help="Environment of the recipe, where it has several."),
-        click.option("--stage", metavar="NAME", help="The environment of this stage."),
-        click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one."),
+        click.option("--environment", metavar="NAME", help="Environment of the recipe, if it has several."),
+        click.option("--stage", metavar="NAME", help="Use the environment of this stage."),
+        click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed if the recipe has only one."),
     ):
         command = option(command)
     return command
 
 
 def _shell_option(command: Callable[..., object]) -> Callable[..., object]:
-    return click.option(
-        "--shell", type=click.Choice(SHELLS), help="Whose text is printed; default is that of your login shell."
-    )(command)
+    return click.option("--shell", type=click.Choice(SHELLS), help="Shell to print for; your login shell by default.")(
+        command
+    )
 
 
-@click.group(help="Make environments with the search order that a variant needs, activate them, and prove the order.")
+@click.group(help="Create environments with the search order that a variant needs, activate and verify them.")
 def command() -> None:
     """Make, activate, run, verify and export environments."""
 
@@ -63,8 +63,8 @@ def command() -> None:
 @click.argument("recipe")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @_choosing
-@click.option("--toolkit", metavar="DIR", help="Root of the GPU toolkit, instead of the one that is found.")
-@click.option("--upgrade", is_flag=True, help="Choose conda packages anew instead of keeping the lock.")
+@click.option("--toolkit", metavar="DIR", help="Root of the GPU toolkit; detected by default.")
+@click.option("--upgrade", is_flag=True, help="Resolve conda packages again instead of keeping the lock.")
 def create(
     *,
     recipe: str,
@@ -75,9 +75,9 @@ def create(
     toolkit: str | None,
     upgrade: bool,
 ) -> Reported:
-    """Make an environment of a recipe's variant; what was there of it is made anew.
+    """Create an environment for a recipe's variant, replacing an earlier one.
 
-    DIR is .axletree/env/NAME-VARIANT if it is not named.
+    DIR is .axletree/env/NAME-VARIANT by default.
     """
     chosen = settings()
     created = environments.create(
@@ -100,7 +100,7 @@ def create(
 def activate(
     *, place: str | None, variant: str | None, stage: str | None, environment: str | None, shell: str | None
 ) -> Reported:
-    """Print what activates an environment: eval "$(axletree env activate ...)".
+    """Print shell code that activates an environment: eval "$(axletree env activate ...)".
 
     In fish: axletree env activate ... --shell fish | source
     """
@@ -112,7 +112,7 @@ def activate(
 @command.command(cls=ReportCommand, report=Deactivation)
 @_shell_option
 def deactivate(*, shell: str | None) -> Reported:
-    """Print what undoes the last activation: eval "$(axletree env deactivate)"."""
+    """Print shell code that undoes the last activation: eval "$(axletree env deactivate)"."""
     undone = environments.deactivate(os.environ)
     return Reported(undone, lambda: os.fsencode(undoing_text(undone.changes, _shell(shell))))
 
@@ -130,9 +130,7 @@ class _Behind(click.Command):
         except click.UsageError as error:
             if _BEHIND in ctx.meta:
                 raise
-            message = (
-                f"{error.format_message().rstrip('.')}; the command goes behind --: axletree env run DIR -- COMMAND"
-            )
+            message = f"{error.format_message().rstrip('.')}; put the command after --: axletree env run DIR -- COMMAND"
             raise click.UsageError(message, ctx) from error
 
 
@@ -148,12 +146,12 @@ def run(
     stage: str | None,
     environment: str | None,
 ) -> None:
-    """Run a command in an environment, and exit as it exits: env run [DIR|RECIPE] -- COMMAND."""
+    """Run a command in an environment, and exit with its exit code: env run [DIR|RECIPE] -- COMMAND."""
     argv: tuple[str, ...] = ctx.meta.get(_BEHIND, ())
     if not argv:
         raise UsageError("no command to run", hint="axletree env run DIR -- COMMAND")
     if not argv[0]:
-        click.echo("axletree: '': no name of a program", err=True)
+        click.echo("axletree: '': not a program name", err=True)
         sys.exit(_NOT_FOUND)
     description = _find(place, variant, stage, environment)
     variables = environments.variables(description, os.environ)
@@ -168,8 +166,8 @@ def run(
 @command.command(cls=ReportCommand, report=VerifiedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
-@click.option("--system", is_flag=True, help="Without any environment: as this shell is.")
-@click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Ask only this one. Repeatable.")
+@click.option("--system", is_flag=True, help="Check this shell without any environment.")
+@click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Check only this compiler. Repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Show every folder, header and library.")
 def verify(
     *,
@@ -181,12 +179,12 @@ def verify(
     compilers: tuple[str, ...],
     everything: bool,
 ) -> Reported:
-    """Prove the order: compile, link and run a probe with each compiler, and see what is really taken.
+    """Verify the search order: compile, link and run a probe with each compiler, and check what it uses.
 
-    Exit code 1: something else than the environment wants is taken, or a probe fails.
+    The exit code is 1 if a compiler uses something other than the environment's own, or if a probe fails.
     """
     if system and place is not None:
-        raise UsageError(f"--system is without any environment, and {place} is one")
+        raise UsageError(f"--system checks without an environment, so {place} cannot be given")
     description = None if system else _find(place, variant, stage, environment)
     report = environments.verify(
         description,
@@ -205,7 +203,7 @@ def verify(
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
 @click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
-@click.option("--unlocked", is_flag=True, help="What the recipe requires, instead of the versions that are installed.")
+@click.option("--unlocked", is_flag=True, help="Print the recipe's requirements instead of the installed versions.")
 def export(
     *,
     place: str | None,
@@ -215,7 +213,7 @@ def export(
     form: str,
     unlocked: bool,
 ) -> Reported:
-    """Print the environment as a file of conda or pixi."""
+    """Print the environment as a conda or pixi file."""
     description = _find(place, variant, stage, environment)
     exported = environments.export(description, cast("Format", form), locked=not unlocked)
     return Reported(exported, lambda: os.fsencode(exported.text))
@@ -231,12 +229,12 @@ def _find(
 ) -> Description:
     wanted = Wanted(recipe=place or "", variant=variant, stage=stage, environment=environment)
     if place is None and (variant or stage or environment):
-        raise UsageError("-v, --stage and --environment are of a recipe, and none is named")
+        raise UsageError("-v, --stage and --environment need a recipe")
     return environments.find(place, wanted, os.environ if environ is None else environ)
 
 
 def _shell(given: str | None) -> Shell:
     name = given or Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
-        raise UsageError(f"which shell? {name or 'SHELL is not set'}", hint=f"--shell {', '.join(SHELLS)}")
+        raise UsageError(f"unknown shell: {name or 'SHELL is not set'}", hint=f"--shell {', '.join(SHELLS)}")
     return name

@@ -18,9 +18,9 @@ from axletree.view.facts import facts_lines
 def command() -> Reported:
     """Print all facts of this host that builds depend on.
 
-    Each comes with its source, or with why it is not known. What can be tried is tried: compilers compile, links are
-    made, job servers hand out tokens; in temporary folders, which are removed. The home folder becomes ~; names of the
-    user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` judges what
+    Each fact has its source, or the reason why it is unknown. Facts are tested where possible: compilers compile, links
+    are made and job servers hand out tokens, in temporary folders that are removed. The home folder becomes ~; names of
+    the user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` checks what
     `axletree facts --json` wrote to a file.
     """
     facts = take_facts(os.environ, settings())

@@ -19,7 +19,7 @@ from axletree.view.ledger import ledger_text
 @click.command(
     cls=ReportCommand,
     report=Standings,
-    help="Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.",
+    help="Show the state of each variant of a recipe: done, failed, interrupted, stale, never built.",
 )
 @click.argument("recipe")
 @click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")

@@ -21,14 +21,14 @@ from axletree.view.tables import render_table
     "patterns",
     metavar="PATTERN",
     multiple=True,
-    help="Only variants whose id matches, such as 'py311-*'. May be given several times.",
+    help="Only variants whose id matches, such as 'py311-*'. Repeatable.",
 )
-@click.option("--skip", metavar="PATTERN", multiple=True, help="No variants whose id matches.")
+@click.option("--skip", metavar="PATTERN", multiple=True, help="Skip variants whose id matches. Repeatable.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
 @click.option(
     "--preset",
     metavar="NAME",
-    help="Instead, count what a preset of the recipe comes to: configurations, variants, packages.",
+    help="Count the configurations, variants and packages of a preset of the recipe instead.",
 )
 @click.option("--github", is_flag=True, help='Print one line, {"include": [...]}, for the matrix of a CI job.')
 def command(
@@ -44,7 +44,7 @@ def command(
     if github and (wants_json() or preset is not None):
         raise click.UsageError(f"{'--json' if wants_json() else '--preset'} and --github exclude each other")
     if gpu is not None and preset is not None:
-        raise click.UsageError("--gpu is for the recipe's own variants; for those of a preset there is --variant")
+        raise click.UsageError("--gpu selects the recipe's own variants; use --variant for those of a preset")
     report = list_variants(recipe, patterns=patterns, skip=skip, gpu=gpu, preset=preset)
     return Reported(report, lambda: _for_github(report) if github else _text(report))
 

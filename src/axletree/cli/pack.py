@@ -22,31 +22,37 @@ if TYPE_CHECKING:
 @click.command(cls=ReportCommand, report=PackedFolder)
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path(), help="Folder for the wheel; else the present one."
+    "--out", type=click.Path(path_type=Path), default=Path(), help="Folder for the wheel; the current one by default."
 )
-@click.option("--build", metavar="TAG", help="Build tag, which begins with a digit; '' for none. Else as in WHEEL.")
 @click.option(
-    "--level", type=click.IntRange(0, 9), default=LEVEL, show_default=True, help="0 stores, 9 gives the least bytes."
+    "--build", metavar="TAG", help="Build tag, which starts with a digit; '' for none. By default, the one in WHEEL."
+)
+@click.option(
+    "--level",
+    type=click.IntRange(0, 9),
+    default=LEVEL,
+    show_default=True,
+    help="Compression level: 0 stores, 9 is smallest.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(1, 64),
     default=lambda: min(64, len(os.sched_getaffinity(0))),
     show_default="all cores",
-    help="Compress with so many threads. Does not change the wheel.",
+    help="Number of compression threads. Does not change the wheel.",
 )
 @click.option(
     "--from",
     "older",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="WHEEL",
-    help="Take what did not change from this wheel, compressed as it is there.",
+    help="Copy unchanged members from this wheel without recompressing them.",
 )
 def command(folder: Path, out: Path, build: str | None, level: int, threads: int, older: Path | None) -> Reported:
-    """Pack a folder, such as unpack makes it, into a wheel.
+    """Pack a folder created by unpack into a wheel.
 
-    METADATA and WHEEL in its *.dist-info say how the wheel is called; RECORD is made anew. The same content gives the
-    same bytes; SOURCE_DATE_EPOCH is the date of the members. The path of the wheel is printed.
+    METADATA and WHEEL in its *.dist-info determine the wheel's file name; RECORD is written again. The same content
+    gives the same bytes; SOURCE_DATE_EPOCH sets the date of the members. Prints the path of the wheel.
     """
     epoch = source_date_epoch(os.environ)
     done = pack(folder, out=out, build=build, level=level, threads=threads, older=older, epoch=epoch)
@@ -59,4 +65,4 @@ def _lines(done: PackedFolder, older: Path | None) -> Iterator[str]:
     say_aside(f"  {plural(done.files, 'file')}{reused}, {format_bytes(done.size)}")
     if done.left_out:
         names = ", ".join(done.left_out)
-        say_aside(f"  note: left out, since it tells of another wheel: {names}")
+        say_aside(f"  note: left out, as it describes another wheel: {names}")

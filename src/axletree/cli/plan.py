@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 @click.command(
     cls=ReportCommand,
     report=PlanReport,
-    help="Show the stages of a build: what is shared, cached, run again and why.",
+    help="Show the stages of a build: what is shared, cached or run again, and why.",
 )
 @click.argument("recipe")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
-@click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
+@click.option("--no-share", multiple=True, metavar="AXIS", help="Share nothing between values of this axis.")
 @click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
-@click.option("--release", metavar="RELEASE", help="What packages are called, as for build: nightly=YYYYMMDD, rc=N ...")
-@click.option("--explain", is_flag=True, help="All reasons of each stage, and which variants share it.")
+@click.option("--release", metavar="RELEASE", help="Version of the packages, as for build: nightly=YYYYMMDD, rc=N ...")
+@click.option("--explain", is_flag=True, help="Show all reasons of each stage, and the variants that share it.")
 def command(
     *,
     recipe: str,

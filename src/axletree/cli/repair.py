@@ -33,17 +33,15 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path), default=Path("wheelhouse"), show_default=True, help="Folder for results."
 )
 @click.option(
-    "--policy", metavar="TAG", help="Platform tag to reach, such as manylinux_2_28; else the lowest possible."
+    "--policy", metavar="TAG", help="Platform tag to reach, such as manylinux_2_28; the lowest possible by default."
 )
 @click.option(
     "--library-path",
     multiple=True,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder to look for libraries in, before the system's. Repeatable.",
+    help="Folder to search for libraries, before the system's. Repeatable.",
 )
-@click.option(
-    "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library that may be taken in."
-)
+@click.option("--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library to copy in.")
 def command(
     wheels: tuple[Path, ...],
     out: Path,
@@ -51,10 +49,10 @@ def command(
     library_path: tuple[Path, ...],
     max_graft: str,
 ) -> Reported:
-    """Take missing libraries into wheels, leave what others bring, retag them.
+    """Copy missing libraries into wheels, except those that other distributions provide, and retag them.
 
-    Libraries of torch, NVIDIA, ROCm and of drivers are never copied: they stay with the distribution that owns them.
-    Each library that is taken in gets a name with its digest; the bill of materials says where it came from.
+    Libraries of torch, NVIDIA, ROCm and drivers are never copied: they stay with the distribution that owns them. Each
+    copied library gets a name with its digest; the bill of materials records where it came from.
     """
     limit = _limit(max_graft)
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
@@ -79,7 +77,7 @@ def _lines(result: RepairedWheel) -> Iterator[str]:
     yield click.style(result.wheel, bold=True)
     for library in result.grafts:
         source = f" ({library.package} {library.version})" if library.package else ""
-        yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {printable(library.path)}"
+        yield f"  copied {library.origin}{source}, {format_bytes(library.size)}, to {printable(library.path)}"
     for left in result.left:
         note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
         yield f"  left {printable(left.soname)} to {left.owner}{note}"

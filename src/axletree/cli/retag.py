@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 @click.option("--python", metavar="TAGS", help="Python tags: cp311, or a set such as py2.py3.")
 @click.option("--abi", metavar="TAGS", help="ABI tags: abi3, cp311, none.")
 @click.option("--platform", metavar="TAGS", help="Platform tags: manylinux_2_28_x86_64.")
-@click.option("--build", metavar="TAG", help="Build tag, which begins with a digit; '' removes it.")
+@click.option("--build", metavar="TAG", help="Build tag, which starts with a digit; '' removes it.")
 @click.option("--local", metavar="LABEL", help="Local label of the version, such as cu130; '' removes it.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the new wheels; else beside the old ones.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for the new wheels; next to the old ones by default."
+)
 def command(
     wheels: tuple[Path, ...],
     python: str | None,
@@ -42,10 +44,10 @@ def command(
     local: str | None,
     out: Path | None,
 ) -> Reported:
-    """Give wheels other tags, another build tag or another local version.
+    """Change the tags, build tag or local version of wheels.
 
-    TAGS replace what is there; with + before them they are added, with - removed (--abi=-none). The content is copied
-    as it is, compressed. The old wheels stay; the paths of the new ones are printed.
+    TAGS replace the existing ones; a leading + adds tags, a leading - removes them (--abi=-none). The content is copied
+    without recompressing it. The old wheels are kept; prints the paths of the new ones.
     """
     wishes = Wishes(python=python, abi=abi, platform=platform, build=build, local=local)
     if wishes == Wishes():
@@ -60,4 +62,4 @@ def _lines(report: RetaggedWheels) -> Iterator[str]:
     for done in report.wheels:
         yield str(done.wheel)
         if done.unsigned:
-            say_aside("  note: the old wheel's signature is left out; it does not hold for this one")
+            say_aside("  note: the old wheel's signature is left out, as it is not valid for this one")

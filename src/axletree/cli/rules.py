@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @click.command(cls=ReportCommand, report=ListedRules)
 @click.argument("names", nargs=-1, metavar="[RULE]...")
 def command(*, names: tuple[str, ...]) -> Reported:
-    """List the rules of audits, builds and the doctor; of those that are named, why and what to do.
+    """List the rules of audits, builds and the doctor; explain those you name.
 
-    RULE is an id such as cuda/error-804, or what rules are about, such as cuda. The kinds of failure that `axletree
-    diagnose` knows are listed by their stage, such as link, or all by log.
+    RULE is an id such as cuda/error-804, or a subject such as cuda. The kinds of failure that `axletree diagnose` knows
+    are listed by their stage, such as link, or all together by log.
     """
     found = find_rules(names)
     return Reported(found, lambda: _lines(found, names))

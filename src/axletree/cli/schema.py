@@ -30,9 +30,9 @@ _REPORTS = "reports"
 @click.argument("what", default="recipe", metavar=f"[{'|'.join([*_SCHEMAS, _REPORTS])}|COMMAND]")
 @click.pass_context
 def command(ctx: click.Context, what: str) -> None:
-    """Print the JSON schema of recipes, of data files, of SDK manifests, of events or of reports.
+    """Print the JSON schema of recipes, data files, SDK manifests, events or reports.
 
-    An editor that knows the schema of recipes completes keys and marks mistakes while you type. A report is what a
+    An editor with the schema of recipes completes keys and marks mistakes while you type. A report is what a
     command prints with --json; the name of a command, such as "env verify", gives the schema of its report alone.
     """
     schema = _SCHEMAS[what]() if what in _SCHEMAS else _of_reports(ctx, what)

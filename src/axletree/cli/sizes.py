@@ -27,9 +27,9 @@ _WIDTH = 120
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="WHEEL|FOLDER|FILE..."
 )
 def command(paths: tuple[Path, ...]) -> Reported:
-    """Say where the bytes are: by folder, ELF section and GPU architecture.
+    """Show what takes up space: by folder, ELF section and GPU architecture.
 
-    Names what no loader reads, and what stripping or thinning would save.
+    Also shows parts that the loader never reads, and what stripping or thinning would save.
     """
     inputs, error = until_error(paths, measure_path)
     return Reported(Sizes(inputs=inputs), lambda: _lines(inputs), error=error)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group(name="source")
 def command() -> None:
-    """Have a recipe's git repositories on disk: sync."""
+    """Clone and update a recipe's git repositories: sync."""
 
 
 @command.command(name="sync", cls=ReportCommand, report=SyncedSources)
@@ -35,16 +35,16 @@ def command() -> None:
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="Folder that holds the checkouts; default is this one.",
+    help="Folder for the checkouts; the current one by default.",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Only this repository. Repeatable.")
-@click.option("--dry-run", is_flag=True, help="Ask the repositories, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Query the repositories without changing anything.")
 def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry_run: bool) -> Reported:
-    """Clone or update a recipe's repositories, with their submodules, at exactly the commits that it asks for.
+    """Clone or update a recipe's repositories and their submodules at exactly the commits that it requests.
 
-    The recipe's git source or its first checkout is the main one; pins of others are read from the commit of it that
-    was asked for. Nothing of yours is lost: a repository with changed files, commits that no remote has, or files in
-    the way is left alone and named. Exit code 1: one was refused or failed.
+    The recipe's git source or its first checkout is the main repository; pins of the others are read from its requested
+    commit. None of your work is lost: a repository with changed files, unpushed commits or files in the way is left
+    unchanged and reported. The exit code is 1 if a repository was refused or failed.
     """
     reports = tuple(
         sync_sources(

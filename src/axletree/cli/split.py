@@ -25,7 +25,9 @@ _NOTES = 10
 
 @click.command(cls=ReportCommand, report=SplitOutcome)
 @click.argument("wheel", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--rules", metavar="FILE|NAME", help="Rules to split by; else those that ship for the wheel's project.")
+@click.option(
+    "--rules", metavar="FILE|NAME", help="Rules to split by; by default, the rules shipped for the wheel's project."
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the parts."
 )
@@ -36,10 +38,12 @@ _NOTES = 10
     type=click.Choice(["wheel", "conda"]),
     default=["wheel"],
     show_default=True,
-    help="What to make. Repeatable.",
+    help="Format of the parts. Repeatable.",
 )
-@click.option("--no-verify", is_flag=True, help="Don't read the parts back. Proves nothing, and costs a third.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go where.")
+@click.option(
+    "--no-verify", is_flag=True, help="Do not read the parts back: saves a third of the time, but proves nothing."
+)
+@click.option("--dry-run", is_flag=True, help="Only show where each file would go.")
 def command(
     wheel: Path,
     rules: str | None,
@@ -51,8 +55,8 @@ def command(
 ) -> Reported:
     """Split a wheel into several distributions that install together.
 
-    Each file goes to exactly one package, or is dropped for a reason that the rules name. Nothing appears in the output
-    folder before every part was read back and finds its libraries.
+    Each file goes to exactly one package, or is dropped for a reason that the rules give. Nothing appears in the output
+    folder until every part was read back and finds its libraries.
     """
     outcome = split_wheel(
         wheel,
@@ -90,7 +94,7 @@ def _render(outcome: SplitOutcome) -> Iterator[str]:
     for rule in report.rules:
         if not rule.files:
             first, *more = rule.takes.split(", ")
-            yield printable(f"  took nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
+            yield printable(f"  matched nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
     if outcome.written:
         yield f"  wrote {plural(len(outcome.written), 'package')} of version {report.version} to {outcome.out}"
     yield from (f"  install them with: {command}" for command in outcome.install)

@@ -16,14 +16,14 @@ _SHOWN = 10
 
 @click.group(name="store")
 def command() -> None:
-    """Look after the store: verify, gc, du."""
+    """Maintain the store: verify, gc, du."""
 
 
 @command.command(name="verify", cls=ReportCommand, report=VerifyReport)
 def verify_command() -> Reported:
-    """Read everything in the store again; exit 1 when something was damaged.
+    """Read everything in the store again; exit 1 if something was damaged.
 
-    Damaged content goes into quarantine, and results that lack something are removed: the next build makes them again.
+    Damaged content is quarantined, and incomplete results are removed: the next build creates them again.
     """
     report = stores.verify(open_store())
     return Reported(report, lambda: _verify_text(report), 0 if report.sound else 1)
@@ -37,7 +37,7 @@ def verify_command() -> Reported:
     type=click.FloatRange(min=0),
     default=KEEP_DAYS,
     show_default=True,
-    help="Keep results that were used in the last DAYS.",
+    help="Keep results used in the last DAYS.",
 )
 @click.option(
     "--grace",
@@ -46,25 +46,25 @@ def verify_command() -> Reported:
     type=click.FloatRange(min=0),
     default=GRACE_HOURS,
     show_default=True,
-    help="Keep whatever was written or used in the last HOURS.",
+    help="Keep everything written or used in the last HOURS.",
 )
 @click.option(
     "--root",
     "roots",
     multiple=True,
     metavar="RECIPE",
-    help="Keep what this recipe's last run needed, whenever that was; may be repeated.",
+    help="Keep what this recipe's last run needed, however old. Repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool) -> Reported:
-    """Remove what was not used lately. What running builds use stays."""
+    """Remove results that were not used recently, except those that running builds use."""
     report = sweep_store(open_store(), keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
     return Reported(report, lambda: _gc_text(report))
 
 
 @command.command(name="du", cls=ReportCommand, report=DuReport)
 def du_command() -> Reported:
-    """Show what takes the room, and the largest results."""
+    """Show what takes up space, and the largest results."""
     report = stores.du(open_store())
     return Reported(report, lambda: _du_text(report))
 
@@ -75,9 +75,9 @@ def _verify_text(report: VerifyReport) -> str:
     lines += [f"stray file, now in quarantine: {name}" for name in report.strays]
     lines += [f"incomplete result, removed: {name}" for name in report.incomplete]
     if report.leftovers:
-        lines.append(f"removed {len(report.leftovers)} scratch folders of processes that are gone")
+        lines.append(f"removed {len(report.leftovers)} scratch folders of dead processes")
     lines.append(
-        "the store is sound" if report.sound else "the store was damaged; the next build makes again what it needs"
+        "the store is sound" if report.sound else "the store was damaged; the next build rebuilds what it needs"
     )
     return "\n".join(lines)
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Folder to unpack into; else the present one.",
+    help="Folder to unpack into; the current one by default.",
 )
 def command(wheels: tuple[Path, ...], out: Path) -> Reported:
-    """Unpack wheels, checked against their RECORD.
+    """Unpack wheels and check them against their RECORD.
 
-    Each goes into a new folder NAME-VERSION, whose path is printed. A wheel that is damaged, or that does not hold what
-    its RECORD says, leaves nothing behind.
+    Each wheel goes into a new folder NAME-VERSION, whose path is printed. A wheel that is damaged, or that does not
+    match its RECORD, leaves nothing behind.
     """
     done, error = until_error(wheels, lambda path: unpack(path, out=out))
     report = UnpackedWheels(wheels=done)

@@ -303,8 +303,8 @@ def _compile(project: Project, need: Need, *words: str) -> None:
 
 def _install(project: Project, config: Mapping[str, str], watch: Callable[[str], None] | None = None) -> None:
     if project.venv is None:
-        raise StageError("an editable install needs an environment", hint="name one by `environment` in the stage")
-    project.context.progress("making the editable install")
+        raise StageError("an editable install needs an environment", hint="set `environment` in the stage")
+    project.context.progress("creating the editable install")
 
     def both(line: str) -> None:
         if watch is not None:

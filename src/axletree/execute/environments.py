@@ -35,7 +35,7 @@ def describe(context: Context, digest: Digest) -> dict[str, Any]:
     """What the environment stage wrote about itself."""
     entry = context.store.get_tree(digest).find(DESCRIPTION)
     if entry is None or entry.blob is None:
-        raise HostError(f"tree {digest} is no environment: it lacks {DESCRIPTION}")
+        raise HostError(f"tree {digest} is not an environment: it lacks {DESCRIPTION}")
     description: dict[str, Any] = json.loads(context.store.read_blob(entry.blob))
     return description
 
@@ -48,7 +48,9 @@ def interpreter_for(context: Context, version: str) -> Interpreter:
     """
     found = context.request.local.interpreters.get(version)
     if found is None:
-        raise HostError(f"the request names no interpreter for Python {version}", hint="plan again on this machine")
+        raise HostError(
+            f"the request does not name an interpreter for Python {version}", hint="plan again on this machine"
+        )
     return found
 
 
@@ -72,7 +74,7 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
         if _works(folder, interpreter):
             os.utime(folder)  # it is in use: `store gc` goes by that
             return folder
-        context.progress("making the environment")
+        context.progress("creating the environment")
         wheels = wheel_folder(context, digest)
         _clear_away(folder)
         create_venv(

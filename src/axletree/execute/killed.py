@@ -38,7 +38,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """The words for a log."""
-        return f"{self.removed:,} files that it wrote were removed, since they may be half written; {self.kept:,} stay"
+        return f"removed {self.removed:,} files that may be incomplete; kept {self.kept:,}"
 
 
 def begin(mark: Path) -> None:

@@ -82,7 +82,7 @@ def content_of(context: Context, part: Part) -> Content:
     content = [path for path in entries if brought is None or not path.startswith(f"{brought}/")]
     paths = partition(content, claims)[part.package]
     if not paths:
-        raise StageError(f"package {part.package} has no files", hint="its files patterns match nothing in the tree")
+        raise StageError(f"package {part.package} has no files", hint="its `files` patterns match nothing in the tree")
     return Content(entries=entries, paths=paths, brought=brought)
 
 
@@ -120,8 +120,8 @@ def _check_python(context: Context, tags: tuple[str, ...], path: str) -> None:
     python = context.ingredients.axes.get("python")
     if python is None or not _CPYTHON.fullmatch(python) or takes(python, tags):
         return
-    message = f"the variant is for Python {python}, but what was built is for {', '.join(tags)} ({path})"
-    hint = "build it with an environment of that Python, or take the wheel that is for it"
+    message = f"the variant is for Python {python}, but the build is for {', '.join(tags)} ({path})"
+    hint = "build it in an environment with that Python, or use a wheel for it"
     raise ExpectationError(message, hint=hint)
 
 
@@ -178,7 +178,7 @@ def metadata_of(
     name = built.name if called_so or _same_name(built.name, package.name) else package.name
     metadata = with_version(with_field(built, "Name", name), version)
     if (metadata.name, Version(built.version)) != (built.name, Version(metadata.version)):
-        context.log.say(f"built as {built.name} {built.version}, packed as {metadata.name} {metadata.version}")
+        context.log.say(f"built as {built.name} {built.version}, packaged as {metadata.name} {metadata.version}")
     if package.requires_python is not None:
         metadata = with_field(metadata, "Requires-Python", package.requires_python)
     for requirement in package.requires:
@@ -270,12 +270,12 @@ def blob_chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:
 def _read(store: Store, content: Content, path: str) -> bytes:
     entry = content.entries.get(path)
     if entry is None or entry.blob is None:
-        raise IntegrityError(Problem(file=path, message="the tree brings metadata, but no such file"))
+        raise IntegrityError(Problem(file=path, message="the tree has metadata, but not this file"))
     return store.read_blob(entry.blob)
 
 
 def _dist_info(paths: Iterable[str]) -> str | None:
     folders = {path.partition("/")[0] for path in paths if path.partition("/")[0].endswith(".dist-info")}
     if len(folders) > 1:
-        raise StageError(f"the tree holds several distributions: {', '.join(sorted(folders))}")
+        raise StageError(f"the tree contains several distributions: {', '.join(sorted(folders))}")
     return next(iter(folders), None)

@@ -235,7 +235,7 @@ def _explained(store: Store, error: Exception, cause: Sequence[str]) -> Exceptio
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
     said = any(os.strerror(errno.ENOSPC) in line for line in cause)
     if full or (said and _is_full(store.root)):
-        hint = f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`"
+        hint = f"set {STORE_VARIABLE} to a folder on a larger disk, or run `axletree store gc`"
         return StoreError(f"no space left on {mount_point(store.root)}", hint=hint)
     return error
 

@@ -60,7 +60,7 @@ def sync_lock(folder: Path) -> Iterator[tuple[int, ...]]:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"can't be used as a folder: {error.strerror}")) from error
+        raise HostError(Problem(file=str(folder), message=f"cannot be used as a folder: {error.strerror}")) from error
     try:
         end = time.monotonic() + _PATIENCE
         while True:
@@ -69,9 +69,9 @@ def sync_lock(folder: Path) -> Iterator[tuple[int, ...]]:
                 break
             except BlockingIOError as error:
                 if time.monotonic() > end:
-                    hint = "wait for it; after a killed one, for the git processes that it left"
+                    hint = "wait for it to end; if it was killed, wait for the git processes it started"
                     raise HostError(
-                        Problem(file=str(folder), message="another sync is at work here", hint=hint)
+                        Problem(file=str(folder), message="another sync is running here", hint=hint)
                     ) from error
                 time.sleep(0.1)
         yield (descriptor,)
@@ -112,7 +112,7 @@ def sync_checkout(
     if not os.path.lexists(dest):
         return _clone(dest, url=url, ref=ref, submodules=submodules, environ=environ, held=held, dry_run=dry_run)
     if not os.path.lexists(dest / ".git"):
-        message = "is in the way: it is no git repository"
+        message = "is in the way: it is not a git repository"
         raise UsageError(
             Problem(file=str(dest), message=message, hint="move it elsewhere, or sync --into another folder")
         )
@@ -148,7 +148,7 @@ def _clone(
         commit, _ = _fetch(git, url, ref, remote="origin")
         _check_out(git, commit, url, submodules=submodules, force=True)
     except HostError as error:
-        hint = f"run it again: what came whole is kept in {beside} and not fetched again"
+        hint = f"run it again: complete downloads are kept in {beside} and not fetched again"
         raise HostError(*error.problems, hint=hint) from error
     count = _mark(git)
     beside.rename(dest)
@@ -176,7 +176,7 @@ def _remote(git: Worktree, url: str) -> str:
             return key.removeprefix("remote.").removesuffix(".url")
     theirs = ", ".join(redact(address) for address in found.values()) or "none"
     hint = f"`git -C {place} remote add upstream {redact(url)}` if it is a fork, else sync --into another folder"
-    message = f"is a clone of another repository: no remote of it is {redact(url)} (remotes: {theirs})"
+    message = f"is a clone of another repository: none of its remotes is {redact(url)} (remotes: {theirs})"
     raise UsageError(Problem(file=place, message=message, hint=hint))
 
 
@@ -224,14 +224,14 @@ def _update(git: Worktree, *, url: str, ref: str, remote: str, submodules: bool,
     if finished is not None:
         notes = [f"finished {finished[:12]}, which was interrupted", *notes]
     left = links(git, before).keys() - links(git, commit).keys() if before is not None and submodules else ()
-    notes += [f"no submodule any more, left as it is: {path}" for path in populated(git, set(left))]
+    notes += [f"no longer a submodule, left unchanged: {path}" for path in populated(git, set(left))]
     complete = before == commit and (not submodules or _complete(git))
     if not complete:
         _mark(git)
         git.run("update-ref", WANTED, commit)
         _check_out(git, commit, url, submodules=submodules, force=False)
         if branch and before != commit:
-            notes.append(f"left branch {branch}, which stays where it is")
+            notes.append(f"left branch {branch}, which is unchanged")
     elif submodules:
         _sync_addresses(git, commit, url)
     count = _mark(git)
@@ -313,7 +313,7 @@ def _check_out(git: Worktree, commit: str, url: str, *, submodules: bool, force:
     _sync_addresses(git, commit, url)
     git.run("submodule", "--quiet", "update", "--init", "--recursive", "--checkout", *options)
     if not _complete(git):
-        raise HostError(Problem(file=str(git.folder), message="its submodules are not at the commits that it names"))
+        raise HostError(Problem(file=str(git.folder), message="its submodules are not at the recorded commits"))
 
 
 def _sync_addresses(git: Worktree, commit: str, url: str) -> None:

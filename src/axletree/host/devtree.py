@@ -92,7 +92,7 @@ def read_state(tree: Path) -> DevState | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error}", hint=hint)) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error}", hint=hint)) from error
 
 
 def write_state(tree: Path, state: DevState) -> None:
@@ -112,12 +112,12 @@ def tree_lock(tree: Path) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(folder), message=f"cannot be written: {error.strerror}")) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise HostError(Problem(file=str(tree), message="another `axletree dev` is at work here")) from error
+            raise HostError(Problem(file=str(tree), message="another `axletree dev` is running here")) from error
         yield folder
     finally:
         os.close(descriptor)

@@ -72,13 +72,13 @@ def apply_edits(path: Path, edits: Iterable[Edit]) -> None:
         target = path.resolve(strict=True)
         status = target.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise HostError(Problem(file=str(path), message="is no regular file"))
+            raise HostError(Problem(file=str(path), message="is not a regular file"))
         _check_moves(path, ordered, status.st_size)
         unordered = _moves_what_is_gone(ordered, status.st_size)
         if unordered or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
             _replace(target, ordered)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be changed: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be changed: {error.strerror}")) from error
 
 
 def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:

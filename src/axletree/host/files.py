@@ -72,7 +72,7 @@ def appearing(path: Path, *, sync: bool = True) -> Iterator[Path]:
         if sync:
             sync_path(path.parent)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be written: {error.strerror}")) from error
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def finish_git(
     settings = [*_SETTINGS, *(f"protocol.{name}.allow=always" for name in protocols)]
     command = ["git", *(part for setting in settings for part in ("-c", setting)), *arguments]
     if not folder.is_dir():
-        raise HostError(Problem(file=str(folder), message="the folder is gone"))
+        raise HostError(Problem(file=str(folder), message="the folder no longer exists"))
     try:
         return finish(command, cwd=folder, environ=environ, text=text, held=held)
     except HostError as error:

@@ -236,7 +236,7 @@ def uv_program() -> str:
 
         return uv.find_uv_bin()
     except (ImportError, FileNotFoundError) as error:
-        raise HostError(f"uv is not installed: {error}", hint="install axletree anew, or `pip install uv`") from error
+        raise HostError(f"uv is not installed: {error}", hint="reinstall axletree, or run `pip install uv`") from error
 
 
 def _below(variables: Layer, files: Layer) -> Layer:

@@ -118,7 +118,7 @@ def find_interpreters(
 def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[str, str]) -> HostError:
     names = ", ".join(versions)
     folder = _pyenv_folder(environ)
-    message = f"no CPython {names} on this machine, neither on PATH nor in {folder} nor among uv's own; found:"
+    message = f"no CPython {names} on PATH, in {folder} or among uv's interpreters; found:"
     lines = sorted({f"{_label(facts)} at {facts.path}" for facts in seen})
     hint = " or ".join(f"`{tool} install {' '.join(versions)}`" for tool in ("uv python", "pyenv"))
     text = "\n    ".join([message, *lines]) if lines else message.removesuffix("; found:")

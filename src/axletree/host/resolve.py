@@ -136,7 +136,7 @@ def _first_answer(attempt: Callable[[list[str]], str], settings: IndexSettings, 
 
 
 def _also(problem: Problem, names: str) -> Problem:
-    return msgspec.structs.replace(problem, message=f"asked {names} too: {problem.message}", hint=None)
+    return msgspec.structs.replace(problem, message=f"also searched {names}: {problem.message}", hint=None)
 
 
 def _best_of(indexes: list[str]) -> list[str]:
@@ -181,9 +181,11 @@ def _failure(stderr: str) -> AxletreeError:
     if _NO_ANSWER.search(text):
         asked = next((line for line in lines if "fetch" in line), lines[0])
         reason = f"{asked}: {lines[-1]}" if asked != lines[-1] else asked
-        hint = "check the network, or name a mirror with AXLETREE_INDEX_URL, or a folder with AXLETREE_FIND_LINKS"
-        return HostError(f"a package index gives no answer: {reason}", hint=hint)
-    hint = "change the requirements, or name a folder or an index that has what is missing (--find-links, --index-url)"
+        hint = "check the network, or set AXLETREE_INDEX_URL to a mirror, or AXLETREE_FIND_LINKS to a folder"
+        return HostError(f"a package index does not answer: {reason}", hint=hint)
+    hint = (
+        "change the requirements, or add a folder or an index that has the missing packages (--find-links, --index-url)"
+    )
     return RecipeError(f"the requirements cannot be met: {text}", hint=hint)
 
 
@@ -197,9 +199,11 @@ def _check_requirements(requires: Sequence[str]) -> None:
             problems.append(f"not a requirement (PEP 508): {text!r}: {reason}")
             continue
         if requirement.url is not None:
-            problems.append(f"a requirement with an address cannot be locked: {text}")
+            problems.append(f"a requirement with a URL cannot be locked: {text}")
     if problems:
-        raise RecipeError(*problems, hint="such as `numpy>=2`; put a wheel without an index into a find-links folder")
+        raise RecipeError(
+            *problems, hint="use a form such as `numpy>=2`; put a wheel that is on no index into a find-links folder"
+        )
 
 
 def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measure) -> list[LockedWheel]:

@@ -22,7 +22,7 @@ def read_shipped(shipped: Shipped[T]) -> T:
     """What shipped data says.
 
     Raises:
-        HostError: a file is missing or can't be read.
+        HostError: a file is missing or cannot be read.
         IntegrityError: one is not in its form.
     """
     return cast("T", _decoded(shipped))
@@ -33,7 +33,7 @@ def shipped_digest(shipped: Shipped[Any]) -> Digest:
     """What stands for shipped data in keys.
 
     Raises:
-        HostError: a file is missing or can't be read.
+        HostError: a file is missing or cannot be read.
     """
     return digest_of(b"".join(_contents(shipped).values()))
 
@@ -53,7 +53,7 @@ def _contents(shipped: Shipped[Any]) -> Mapping[str, bytes]:
             there = sorted((files(package) / inner).iterdir(), key=lambda file: file.name)
             matching = {file.name: file.read_bytes() for file in there if fnmatchcase(file.name, pattern)}
         except OSError as error:
-            raise HostError(f"{pattern} of {shipped.folder} can't be read: {error}", hint=hint) from error
+            raise HostError(f"{pattern} of {shipped.folder} cannot be read: {error}", hint=hint) from error
         if not matching and pattern in shipped.patterns:
             raise HostError(f"{pattern} of {shipped.folder} is missing", hint=hint)
         found |= matching

@@ -50,7 +50,7 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         HostError: it can't be read, or git fails in what looks like a repository.
     """
     if not folder.is_dir():
-        raise UsageError(f"no source folder {folder}", hint="`axletree source sync` makes one from the recipe")
+        raise UsageError(f"no source folder {folder}", hint="run `axletree source sync` to create one from the recipe")
     git = _open(folder, environ)
     if git is None:
         return _read_plain(folder, headers)
@@ -62,7 +62,7 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
     described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).text.strip()
     found, changed = (_from_commit(git, head, headers), ()) if bare else _from_work_tree(git, head, modules, headers)
     copies = {place for path in files(git, head) if (place := copy_of(path)) is not None}
-    notes = [f"changed since the commit, read as they lie there: {some_of(changed, _SHOWN)}"] if changed else []
+    notes = [f"changed since the commit, read with the changes: {some_of(changed, _SHOWN)}"] if changed else []
     notes += _absent(modules, bare=bare)
     return SourceFacts(
         folder=str(folder),
@@ -81,9 +81,9 @@ def _absent(modules: Iterable[Submodule], *, bare: bool) -> list[str]:
     if not absent:
         return []
     if bare:
-        return ["a bare repository: submodules are known by their commits only"]
-    bring = "`git submodule update --init --recursive` brings them"
-    return [f"submodules that are not checked out are known by their commits only: {some_of(absent, _SHOWN)}; {bring}"]
+        return ["a bare repository: only the commits of submodules are known"]
+    bring = "check them out with `git submodule update --init --recursive`"
+    return [f"submodules that are not checked out, so only their commits are known: {some_of(absent, _SHOWN)}; {bring}"]
 
 
 def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:
@@ -222,9 +222,9 @@ def _read_plain(folder: Path, headers: frozenset[str]) -> SourceFacts:
                         copies |= {folder for folder in (copy_of(inside),) if folder is not None}
                         paths += [inside] if is_wanted(inside, headers=headers) else []
         except OSError as error:
-            raise HostError(Problem(file=str(folder / below), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(folder / below), message=f"cannot be read: {error.strerror}")) from error
     found = {path: _text(data) for path, data in _read(folder, sorted(paths))}
-    note = "no git repository: vendored copies are known by what their files say"
+    note = "not a git repository: versions of vendored copies come only from their files"
     return SourceFacts(folder=str(folder), files=found, copies=tuple(sorted(copies)), notes=(note,))
 
 

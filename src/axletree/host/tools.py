@@ -61,7 +61,7 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
         raise HostError(
             *(
                 Problem(
-                    message=f"{name} is not on PATH, and a stage of the recipe needs it",
+                    message=f"a stage of the recipe needs {name}, which is not on PATH",
                     hint=f"install it (Debian and Ubuntu: apt-get install {_PACKAGES.get(name, name)})",
                 )
                 for name in missing
@@ -162,7 +162,7 @@ def _fingerprint(name: str, path: str, environ: Mapping[str, str]) -> dict[str, 
 def _ask(path: str, option: str, environ: Mapping[str, str]) -> str:
     """First line with a digit of what a program answers; some print a banner first."""
     variables = {"PATH": os.pathsep.join([environ.get("PATH", ""), *SYSTEM_PATH]).lstrip(os.pathsep), "LC_ALL": "C"}
-    done = finish([path, option], environ=variables, seconds=_TIMEOUT, hint="repair or remove that program")
+    done = finish([path, option], environ=variables, seconds=_TIMEOUT, hint="repair or remove this program")
     lines = [line.strip() for line in done.out.decode(errors="replace").splitlines() if line.strip()]
     if option != "--version":
         return lines[0] if lines else ""

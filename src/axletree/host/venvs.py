@@ -57,7 +57,7 @@ print(json.dumps({
     "sys_platform": sys.platform,
 }))
 """
-_VERIFY = "a wheel is not the one that was locked; `axletree store verify` looks for more"
+_VERIFY = "a wheel differs from the locked one; run `axletree store verify` to look for more damage"
 
 
 def create_venv(
@@ -223,14 +223,14 @@ def _pip(venv: Path) -> list[str]:
 def _lock_in(folder: Path) -> tuple[Path, PyLock]:
     paths = sorted(folder.glob("pylock.*.toml"))
     if len(paths) != 1:
-        raise IntegrityError(f"{folder} holds {len(paths)} pylock files, not one")
+        raise IntegrityError(f"{folder} contains {len(paths)} pylock files, expected one")
     return paths[0], parse_lock(paths[0].read_text(encoding="utf-8"), file=str(paths[0]))
 
 
 def _require_wheels(lock: PyLock, folder: Path) -> None:
     missing = [wheel.filename for wheel in lock.wheels if not (folder / wheel.filename).is_file()]
     if missing:
-        raise IntegrityError(*(f"a locked wheel is missing in {folder}: {name}" for name in missing))
+        raise IntegrityError(*(f"a locked wheel is missing from {folder}: {name}" for name in missing))
 
 
 def _link_mode(*, share: bool) -> list[str]:

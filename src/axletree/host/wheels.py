@@ -67,7 +67,9 @@ def open_wheel(path: Path) -> OpenWheel:
     folders = {top for file in files if (top := file.partition("/")[0]).endswith(".dist-info")}
     if len(folders) != 1:
         found = f"several metadata folders: {', '.join(sorted(folders)[:5])}" if folders else "no metadata folder"
-        raise IntegrityError(Problem(file=path.name, message=f"has {found}", hint="a wheel has one *.dist-info"))
+        raise IntegrityError(
+            Problem(file=path.name, message=f"has {found}", hint="a wheel has exactly one *.dist-info")
+        )
     folder = folders.pop()
     problems: list[Problem] = []
 
@@ -133,7 +135,9 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
         IntegrityError: the folder exists, a member is damaged, or RECORD does not hold. Nothing is left behind then.
     """
     if folder.exists() or folder.is_symlink():
-        raise IntegrityError(Problem(file=str(folder), message="exists", hint="remove it, or name another with --out"))
+        raise IntegrityError(
+            Problem(file=str(folder), message="exists", hint="remove it, or choose another folder with --out")
+        )
     staged = folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +150,7 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
             staged.rename(folder)
     except OSError as error:
         where = str(error.filename or folder).replace(str(staged), str(folder))
-        raise HostError(Problem(file=where, message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be written: {error.strerror}")) from error
     files = [entry for entry in wheel.entries if not entry.directory]
     return Unpacked(
         folder=folder,

@@ -55,7 +55,7 @@ def _log_lines(report: LogReport, width: int, style: Style) -> Iterator[str]:
 def _host_lines(found: Sequence[Finding], width: int, style: Style) -> Iterator[str]:
     """What of the host tells the reason."""
     if not found:
-        yield from ("", *wrapped("on this host: nothing that `axletree doctor` knows tells the reason", width))
+        yield from ("", *wrapped("on this host: `axletree doctor` finds no reason for it", width))
         return
     yield from ("", "on this host:")
     for each in found:
@@ -68,11 +68,11 @@ def _ending(report: LogReport) -> str:
     failed = report.failed
     words = {
         "failed": "something failed",
-        "succeeded": "something failed, though the log ends well" if failed else "nothing failed",
+        "succeeded": "something failed, although the log ends normally" if failed else "nothing failed",
         "unfinished": "the log stops in the middle of the work",
-        "unknown": "an error, without a word on how it ended"
+        "unknown": "an error, but the log does not say how the run ended"
         if report.failed
-        else "nothing in it says that anything failed",
+        else "the log shows no failure",
     }[outcome.ending]
     said = f": {outcome.said.text.strip()}" if outcome.said and outcome.ending == "failed" else ""
     return f"{words} ({where}{said})"

@@ -37,7 +37,7 @@ def _created(description: Description) -> Iterator[str]:
     for note in description.notes:
         yield f"note: {note}"
     yield f'activate: eval "$(axletree env activate {_shown(description.folder)})"'
-    yield f"prove it: axletree env verify {_shown(description.folder)}"
+    yield f"verify: axletree env verify {_shown(description.folder)}"
 
 
 def _order(name: str, entries: Sequence[Entry]) -> Iterator[str]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _LISTED = 20
 _ABOUT = {
     "stale": "done once; recipe, source or tools changed since",
-    "interrupted": "its run is gone; finished stages are in the store",
-    "skipped": "left out by name",
+    "interrupted": "its run ended; finished stages are in the store",
+    "skipped": "skipped by name",
 }
 
 
@@ -53,7 +53,7 @@ def remaining_lines(standings: Sequence[Standing], *, command: str) -> list[str]
         return []
     lines = ["", f"{len(left):,} of {plural(len(standings), 'variant')} remain:"]
     lines += [f"  {line}" for line in some_lines([f"{each.variant}  {_why(each)}" for each in left], _LISTED)]
-    return [*lines, f"go on with: {command}"]
+    return [*lines, f"continue with: {command}"]
 
 
 def _why(standing: Standing) -> str:

@@ -65,10 +65,7 @@ def _saved(report: PlanReport) -> str:
 
 def _unshared_text(sharing: Sharing) -> str:
     more = sharing.stages - sharing.shared_stages
-    text = (
-        f"nothing shared across {' and '.join(sharing.axes)}: {plural(sharing.stages, 'stage')}, "
-        f"{more:,} more than with sharing"
-    )
+    text = f"without sharing across {' and '.join(sharing.axes)}: {plural(sharing.stages, 'stage')}, {more:,} more"
     if sharing.work is None or sharing.shared_work is None:
         return text
     now, before = format_duration(sharing.work), format_duration(sharing.shared_work)
@@ -92,7 +89,7 @@ def _totals_text(report: PlanReport) -> str:
     if totals.work:
         gap = f", not counting {plural(totals.unknown, 'stage')} that never ran" if totals.unknown else ""
         lines.append(
-            f"last time: {format_duration(totals.work)} of work, "
-            f"at least {format_duration(totals.longest)} from first to last{gap}"
+            f"last time: {format_duration(totals.work)} of work, at least {format_duration(totals.longest)} from "
+            f"start to end{gap}"
         )
     return "\n".join(lines)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from axletree.recipe.presets import PresetReport
 
 _DEFINITIONS = {
-    "configurations": "jobs; the variants that one of them builds together agree on its values",
-    "variants": "combinations of one value on each axis, without those that are excluded",
-    "packages": "package files; of one name there is one for each combination of values of its axes",
+    "configurations": "jobs; variants built by one job agree on its values",
+    "variants": "combinations of one value of each axis, without excluded ones",
+    "packages": "package files: one for each name and combination of values of its axes",
 }
 
 

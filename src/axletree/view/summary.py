@@ -19,17 +19,17 @@ MAX_LISTED = 10
 
 _KEPT = {
     "nothing": "starts again",
-    "compiler-cache": "starts again, and finds what it compiled in the compiler cache",
-    "folder": "goes on in its build folder",
+    "compiler-cache": "starts again, with its compiled files in the compiler cache",
+    "folder": "continues in its build folder",
 }
 """What becomes of a stage that was stopped, by what it keeps."""
 _KINDS = {".whl": "wheel", ".conda": "conda package", ".zip": "archive"}
 _COMMANDS = 4
 """Command lines that install something, at most."""
 LACKING = {
-    "network": "could reach the network",
+    "network": "could access the network",
     "processes": "shared the process table with the rest of the machine",
-    "mounts": "could write to environments that others use",
+    "mounts": "could write to shared environments",
 }
 """What the lack of each kind of isolation means for a stage."""
 
@@ -67,7 +67,7 @@ def summary_lines(
     lines += _findings(view, style)
     lines += _isolation(view)
     if view.status == "cancelled":
-        lines += ["", "finished stages are kept: the same command goes on from here", *_kept(view)]
+        lines += ["", "finished stages are kept: run the same command to continue from here", *_kept(view)]
     if report is not None:
         lines += ["", f"report: {report}"]
     if view.status == "done" and install:
@@ -156,7 +156,7 @@ def _isolation(view: RunView) -> list[str]:
     """What this system could not keep stages from, each said once."""
     counts = {name: sum(name in stage.lacks for stage in view.stages.values()) for name in LACKING}
     lines = [
-        f"  warning: {plural(count, 'stage')} {LACKING[name]}: this system grants no better isolation"
+        f"  warning: {plural(count, 'stage')} {LACKING[name]}: this system does not allow better isolation"
         for name, count in counts.items()
         if count
     ]

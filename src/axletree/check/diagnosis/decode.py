@@ -34,7 +34,7 @@ def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
     try:
         table = tomllib.loads(data.decode("utf-8"))
         if table.keys() - {"kind"}:
-            raise IntegrityError(Problem(file=file, message="holds other keys than 'kind'"))
+            raise IntegrityError(Problem(file=file, message="contains keys other than 'kind'"))
         kinds = msgspec.convert(table.get("kind", []), tuple[Kind, ...])
     except (ValueError, msgspec.ValidationError) as error:
         raise IntegrityError(Problem(file=file, message=f"no list of kinds: {error}")) from error
@@ -44,7 +44,7 @@ def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
         for message in _faults(kind, file.rpartition("/")[2].removesuffix(".toml"))
     ]
     names = [kind.id for kind in kinds]
-    problems += [Problem(file=file, key=name, message="is there twice") for name in names if names.count(name) > 1]
+    problems += [Problem(file=file, key=name, message="occurs twice") for name in names if names.count(name) > 1]
     if problems:
         raise IntegrityError(*problems)
     return kinds

@@ -210,8 +210,9 @@ def _unknown(seen: _Seen, outcome: Outcome, name: str) -> Iterator[Diagnosed]:
             severity="warning",
             where=name,
             message="The log stops in the middle of the work",
-            cause="Its last line is one of work going on, and nothing says how it ended: it still runs, the log was "
-            "cut, or the whole process was killed (for memory, by a time limit), which leaves no word.",
+            cause="Its last line is about work in progress, and the log does not say how it ended: it still runs, the "
+            "log is truncated, or the whole process was killed (for lack of memory, or by a time limit), which "
+            "leaves no message.",
             fix="See whether the kernel killed it:\n$ dmesg | grep -i -E 'killed process|out of memory'",
             see=_KILLERS,
             lines=_lines([*lines, *(line for line in last if line not in lines)]),

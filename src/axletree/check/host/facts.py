@@ -73,12 +73,12 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
         elif read.schema is not None and (problem := format_problem(read.schema, SCHEMA, file=file, remake=_HINT)):
             raise UsageError(problem)
         elif read.result is None and read.system is None and read.schema is None:
-            message = "holds no facts of a host"
+            message = "does not contain facts of a host"
         else:
             if read.result is not None:
                 return msgspec.convert(read.result, HostFacts)
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = error if data.lstrip().startswith(b"{") else "it is no JSON object"
-        message = f"holds no facts of a host: {reason}"
+        message = f"does not contain facts of a host: {reason}"
     raise UsageError(Problem(file=file, message=message, hint=_HINT))

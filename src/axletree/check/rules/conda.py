@@ -87,7 +87,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         cases=lambda: (
             Case(title="no `info/paths.json`", facts=_sample(paths=None), fires=True),
             Case(
-                title="an `index.json` that is no JSON",
+                title="an `index.json` that is not JSON",
                 facts=_sample(unreadable=("info/index.json: no JSON",)),
                 fires=True,
             ),
@@ -150,7 +150,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
     Rule(
         id="conda/path-twice",
         severity="error",
-        title="A path is there twice",
+        title="A path occurs twice",
         why="Which of the two is installed depends on the installer, and the recorded hash fits one of them at most.",
         fix="pack each file once",
         check=partial(_found, kinds=("twice",)),
@@ -163,7 +163,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/case-collision",
         severity="warning",
         title="Paths differ only in upper and lower case",
-        why="macOS and Windows keep one of the two and say nothing.",
+        why="macOS and Windows silently keep one of the two.",
         fix="rename one of them",
         check=partial(_found, kinds=("case",)),
         cases=lambda: (
@@ -227,8 +227,10 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/prefix",
         severity="error",
         title="The build prefix is not replaced, or replaced wrongly",
-        why="A file that holds the path it was built in looks for its data on the machine of whoever built it. "
-        "Binaries treated as text change their length and break.",
+        why=(
+            "A file that contains its build path looks for its data on the build machine. Binaries treated as text "
+            "change their length and break."
+        ),
         fix="build again with a tool that detects prefixes in texts and binaries, or make the file relocatable",
         check=partial(_found, kinds=("prefix",)),
         cases=lambda: (

@@ -177,7 +177,7 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
     Rule(
         id="environment/header-shadowed",
         severity="error",
-        title="A folder in front of the environment's brings another header of the same name",
+        title="A folder before the environment's has a different header of the same name",
         why=_WHY_HEADER,
         fix=_NOT_COMPARED,
         check=_headers,
@@ -207,7 +207,7 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
     Rule(
         id="environment/library-shadowed-link",
         severity="error",
-        title="The linker takes another file than the environment's",
+        title="The linker uses a file from outside the environment",
         why="A program is then linked against symbols that the library which is loaded may not have.",
         fix=_NOT_COMPARED,
         check=_linked,
@@ -219,7 +219,7 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
     Rule(
         id="environment/library-shadowed-run",
         severity="error",
-        title="The loader takes another file than the environment's",
+        title="The loader uses a file from outside the environment",
         why="A program that was built in the environment runs with another library: it does not start (`version "
         "GLIBCXX_... not found`), or crashes later.",
         fix=_NOT_COMPARED,

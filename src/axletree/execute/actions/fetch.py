@@ -149,7 +149,7 @@ class _Allowance:
         if self._left < 0:
             raise StageError(
                 f"{self._name} ({format_bytes(self._size)}) would unpack to more than {format_bytes(self._limit)}",
-                hint='if it is what it should be, unpack it yourself and name the folder: source = { path = "..." }',
+                hint='if the archive is correct, unpack it yourself and use the folder: source = { path = "..." }',
             )
 
     def spend_tar(self, member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -162,7 +162,7 @@ def _unpack_zip(archive: Path, folder: Path, name: str, allowance: _Allowance) -
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             if not is_safe_path(member.filename.rstrip("/")):
-                raise IntegrityError(f"{name}: member outside of its folder: {member.filename!r}")
+                raise IntegrityError(f"{name}: member outside its folder: {member.filename!r}")
             allowance.spend(member.file_size)
             path = Path(opened.extract(member, folder))
             mode = member.external_attr >> 16

@@ -48,11 +48,12 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     script = SCRIPT if folder == "." else f"{folder}/{SCRIPT}"
     if before.find(script) is None:
         raise StageError(
-            f"the source has no {script}", hint="hipify stages are for PyTorch's tree; `directory` says where it is"
+            f"the source has no {script}",
+            hint="hipify stages need PyTorch's source tree; set `directory` if it is in a subfolder",
         )
     venv = ensure_environment(context, context.request.inputs["environment"])
     source = context.materialise("source", "source")
-    context.progress("making HIP code of CUDA code")
+    context.progress("converting CUDA code to HIP")
     with child_environment(context, venv=venv, compiles=False, variables=context.parameters.env) as env:
         check_program(
             [str(venv / "bin" / "python"), SCRIPT],
@@ -66,10 +67,10 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     changes = compare(before, context.store.get_tree(result))
     if not changes.made:
         raise StageError(
-            f"{SCRIPT} made no file",
-            hint="the source has HIP code already (a checkout that it ran in), or no CUDA code",
+            f"{SCRIPT} created no files",
+            hint="the source already contains HIP code (from an earlier run), or no CUDA code",
         )
-    said = f"{plural(len(changes.made), 'file')} made, {len(changes.edited):,} edited in place"
+    said = f"{plural(len(changes.made), 'file')} created, {len(changes.edited):,} edited in place"
     context.progress(said)
     context.log.say(said)
     for path in changes.edited:

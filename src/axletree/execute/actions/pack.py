@@ -70,7 +70,7 @@ def run(context: ActionContext[WheelParameters]) -> Outcome:
 def _no_links(content: Content, targets: Iterable[str]) -> None:
     links = [path for path in targets if content.entries[path].kind == "link"]
     if links:
-        message = f"a wheel can't hold symbolic links: {some_of(links)}"
+        message = f"a wheel cannot contain symbolic links: {some_of(links)}"
         hint = "exclude them, or let a relocate stage keep each library under one name (single)"
         raise StageError(message, hint=hint)
 

@@ -85,8 +85,8 @@ def run(context: ActionContext[CondaParameters]) -> Outcome:
 
 def _is_distribution(content: Content, layout: str, context: ActionContext[CondaParameters]) -> bool:
     if layout == "prefix" and content.brought is not None:
-        message = f"the tree brings {content.brought}, which has no place at the root of an environment"
-        raise StageError(message, hint='give layout = "python", or exclude what Python metadata the tree has')
+        message = f"the tree contains {content.brought}, which does not belong at the root of an environment"
+        raise StageError(message, hint='set layout = "python", or exclude the tree\'s Python metadata')
     if not content.paths or layout == "prefix":
         return False
     return layout == "python" or content.brought is not None or "python" in context.ingredients.axes

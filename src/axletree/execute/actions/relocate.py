@@ -125,7 +125,7 @@ def _pinned(find: Find, known: Mapping[str, str], patterns: Iterable[str]) -> Fi
         library = find(soname, like)
         listed = any(fnmatchcase(soname, pattern) for pattern in patterns)
         if library is not None and listed and known.get(soname) != library.sha256:
-            problem = Problem(file=library.origin, message="is not as it was when the build was planned")
+            problem = Problem(file=library.origin, message="has changed since the build was planned")
             raise IntegrityError(problem, hint="start the build again")
         return library
 
@@ -168,7 +168,7 @@ def _text(store: Store, entry: Entry) -> str:
     try:
         return store.read_blob(entry.blob).decode()
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=entry.path, message=f"is no UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=entry.path, message=f"is not UTF-8 text: {error.reason}")) from error
 
 
 def _write_texts(
@@ -286,13 +286,13 @@ def _say(context: ActionContext[RelocateParameters], layout: Layout, links: Link
         context.log.say(f"{path}: {', '.join(new)}")
     for graft in links.grafts:
         package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
-        context.log.say(f"{graft.path}: taken in from {graft.library.origin}{package}")
+        context.log.say(f"{graft.path}: copied from {graft.library.origin}{package}")
     for each in links.outside:
         context.log.say(f"{each.soname}: left to {each.owner}, needed by {some_of(each.files, 1)}")
     if layout.shared:
-        context.log.say(f"{len(layout.shared):,} files are those of sibling trees")
+        context.log.say(f"{len(layout.shared):,} files are shared with sibling trees")
     if layout.saved:
-        context.log.say(f"copies of libraries under other names: {format_bytes(layout.saved)} less")
+        context.log.say(f"copies of libraries under other names removed: {format_bytes(layout.saved)} saved")
 
 
 def _facts(

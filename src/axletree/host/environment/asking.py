@@ -64,7 +64,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         """Its last words, where it failed."""
         lines = [line.strip() for line in (self.err + self.out).splitlines() if line.strip()]
         sure = [line for line in lines if re.search(r"\berror\b|cannot find", line) and "Configured with" not in line]
-        return (sure or lines[-1:] or [f"exit code {self.code}, and no word"])[0][:300]
+        return (sure or lines[-1:] or [f"exit code {self.code}, without a message"])[0][:300]
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -201,7 +201,7 @@ class Seen:
             return self.put(field, f"{source}: {error.strerror or error}", None)
         except (ValueError, IndexError, KeyError) as error:
             return self.put(field, f"{source}: not as expected: {error}"[:300], None)
-        return self.put(field, source if value is not None else f"{source}: not there", value)
+        return self.put(field, source if value is not None else f"{source}: not found", value)
 
 
 def run_program(
@@ -272,7 +272,7 @@ def find_tool(access: Access, name: str, *options: str) -> Tool | None:
     answer = access.ask(path, *(options or ("--version",)))
     line, version = read_version(f"{answer.out}\n{answer.err}") if answer.code == 0 else (None, None)
     said = " ".join([path.rpartition("/")[2], *(options or ("--version",))])
-    source = said if version else f"{said}: {answer.trouble if answer.code != 0 else 'tells no version'}"
+    source = said if version else f"{said}: {answer.trouble if answer.code != 0 else 'prints no version'}"
     sources = {"name": "what was looked for", "path": "PATH" if "/" not in name else "where it was looked for"}
     sources |= {"version": source, "release": source}
     return Tool(name=name.rpartition("/")[2], path=path, version=version, release=line, sources=sources)

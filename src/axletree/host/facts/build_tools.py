@@ -80,9 +80,9 @@ def _build_tool(access: Access, name: str) -> BuildTool | None:
     for style in ("fifo", "pipe"):
         field = f"jobserver_{style}"
         if name == "cmake":
-            taken[field], sources[field] = None, "it starts others and takes no tokens itself"
+            taken[field], sources[field] = None, "it starts other tools and takes no tokens itself"
         elif access.root != Path("/"):
-            taken[field], sources[field] = None, "can't be tried below another root"
+            taken[field], sources[field] = None, "cannot be tested below another root"
         else:
             taken[field], sources[field] = takes_tokens(access, tool.path, name, style)
     return BuildTool(

@@ -81,7 +81,7 @@ def find_mount(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
 def _disk(access: Access, uses: dict[str, str], mount: Mount | None) -> Disk:
     seen = Seen()
     absent = [use for use, name in uses.items() if not access.exists(name)]
-    more = f"; not there, so what is above is meant: {', '.join(absent)}" if absent else ""
+    more = f"; missing, so their parent folder is used: {', '.join(absent)}" if absent else ""
     seen.put("uses", f"HOME, TMPDIR, the store's and the working folder{more}", uses)
     if mount is None:
         seen.put("mount", f"{_MOUNTS} lists none for it", None)
@@ -127,7 +127,7 @@ def _try(seen: Seen, folders: dict[str, Path]) -> None:
     }
     if place is None:
         for field in trials:
-            seen.put(field, "nothing can be written there", None)
+            seen.put(field, "no file can be written there", None)
         return
     use, folder = place
     try:

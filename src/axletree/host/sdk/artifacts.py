@@ -127,7 +127,7 @@ def refuse(problems: list[Problem]) -> None:
 
 def entry_of(item: Found, path: str, name: ArtifactName, problems: list[Problem], *, shown: str) -> Iterator[Entry]:
     """What was found as an entry at a path below the prefix, or a problem: a device, an unsafe name or link."""
-    fault = "is neither a file nor a link nor a folder" if item.kind == "other" else path_fault(path, item.link)
+    fault = "is not a file, link or folder" if item.kind == "other" else path_fault(path, item.link)
     if fault is not None or item.kind == "other":
         hint = f"it says {item.link!r}" if item.link else None
         problems.append(Problem(file=repr(shown)[1:-1], message=fault or "", hint=hint))
@@ -159,7 +159,7 @@ def checksum_of(place: Path) -> str | None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise HostError(Problem(file=str(side), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(side), message=f"cannot be read: {error.strerror}")) from error
         return parse_checksum(text, filename=place.name, shown=str(side))
     return None
 
@@ -172,9 +172,9 @@ def parse_checksum(text: str, *, filename: str, shown: str) -> str:
     """
     match = _SHA256.fullmatch(text.strip())
     if match is None:
-        raise IntegrityError(Problem(file=shown, message="holds no SHA-256, as sha256sum writes it"))
+        raise IntegrityError(Problem(file=shown, message="does not contain a SHA-256 in the format of sha256sum"))
     if match[2] is not None and match[2].rpartition("/")[2] != filename:
-        raise IntegrityError(Problem(file=shown, message=f"is the checksum of {match[2]!r}"))
+        raise IntegrityError(Problem(file=shown, message=f"is the checksum of another file, {match[2]!r}"))
     return match[1].lower()
 
 
@@ -190,7 +190,7 @@ def _artifacts(folder: Path) -> dict[ArtifactName, list[Path]]:
         ]
     except OSError as error:
         where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     found: dict[ArtifactName, list[Path]] = {}
     problems: list[Problem] = []
     for stem, place in candidates:
@@ -208,10 +208,8 @@ def _choose(
     found: dict[ArtifactName, list[Path]], targets: Collection[str] | None, folder: Path, note: Callable[[str], None]
 ) -> dict[ArtifactName, Path]:
     if not found:
-        hint = (
-            f"artifacts are folders NAME_COMPONENT_TARGET with an {MANIFEST}, or archives NAME_COMPONENT_TARGET.tar.zst"
-        )
-        raise IntegrityError(Problem(file=str(folder), message="holds no artifacts", hint=hint))
+        hint = f"expected folders NAME_COMPONENT_TARGET with an {MANIFEST}, or archives NAME_COMPONENT_TARGET.tar.zst"
+        raise IntegrityError(Problem(file=str(folder), message="contains no artifacts", hint=hint))
     built = {name.target for name in found} - {GENERIC}
     if targets is not None:
         wanted = {target for target in built if target in targets or base_target(target) in targets}
@@ -219,14 +217,14 @@ def _choose(
             target for target in targets if not any(target in {it, base_target(it)} for it in built | {GENERIC})
         )
         if missing:
-            hint = f"there are some for {', '.join(sorted(built)) or 'no GPU at all'}"
+            hint = f"it has artifacts for {', '.join(sorted(built)) or 'no GPU at all'}"
             raise IntegrityError(
-                Problem(file=str(folder), message=f"holds no artifacts for {', '.join(missing)}", hint=hint)
+                Problem(file=str(folder), message=f"contains no artifacts for {', '.join(missing)}", hint=hint)
             )
         found = {name: places for name, places in found.items() if name.target in wanted | {GENERIC}}
     for name, places in sorted(found.items()):
         if len(places) > 1:
-            note(f"{name.folder} is there more than once; read: {places[0].name}")
+            note(f"{name.folder} occurs more than once; read: {places[0].name}")
     return {name: places[0] for name, places in found.items()}
 
 
@@ -234,7 +232,7 @@ def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, s
     try:
         text = (root / MANIFEST).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise HostError(Problem(file=str(shown / MANIFEST), message=f"can't be read: {error}")) from error
+        raise HostError(Problem(file=str(shown / MANIFEST), message=f"cannot be read: {error}")) from error
     bases = base_folders(text, filename=str(shown / MANIFEST))
     entries: list[Entry] = []
     for item in scan(root):
@@ -242,7 +240,7 @@ def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, s
         if base is not None:
             entries += entry_of(item, item.path[len(base) + 1 :], name, problems, shown=f"{shown}/{item.path}")
         elif item.path != MANIFEST and not (item.kind == "folder" and _leads_to(item.path, bases)):
-            message = f"lies in none of the folders that {MANIFEST} lists"
+            message = f"is not in any folder that {MANIFEST} lists"
             problems.append(Problem(file=repr(f"{shown}/{item.path}")[1:-1], message=message))
     return entries
 

@@ -32,7 +32,7 @@ def compile_launcher(environ: Mapping[str, str]) -> bytes:
     """
     compiler = shlex.split(environ.get("CC", "")) or ["cc"]
     source = files("axletree.host.sdk").joinpath("launcher.c").read_bytes()
-    hint = "install a C compiler, or name one in CC: links to programs become small programs"
+    hint = "install a C compiler, or set CC: links to programs are compiled to small launchers"
     problem = ""
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch, "launcher")
@@ -42,7 +42,7 @@ def compile_launcher(environ: Mapping[str, str]) -> bytes:
             if done.code == 0:
                 return target.read_bytes()
             problem = done.ending()[-400:]
-    raise HostError(Problem(message=f"{compiler[0]} can't compile a launcher: {problem}"), hint=hint)
+    raise HostError(Problem(message=f"{compiler[0]} cannot compile a launcher: {problem}"), hint=hint)
 
 
 def aim(launcher: bytes, target: str) -> bytes:
@@ -57,6 +57,6 @@ def aim(launcher: bytes, target: str) -> bytes:
     """
     path = os.fsencode(target)
     if len(path) >= _ROOM:
-        raise IntegrityError(Problem(key=target[:80], message=f"is longer than {_ROOM} bytes: no launcher can hold it"))
+        raise IntegrityError(Problem(key=target[:80], message=f"is longer than {_ROOM} bytes, too long for a launcher"))
     at = launcher.index(_MARK)
     return launcher[:at] + path + bytes(_ROOM - len(path)) + launcher[at + _ROOM :]

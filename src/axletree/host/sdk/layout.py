@@ -80,7 +80,7 @@ def lay_out(
     members = _members(tuple(entries), records or {})
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out} is there, and not empty", hint="name a folder that is to be made, or remove it")
+            raise UsageError(f"{out} exists and is not empty", hint="choose a new folder, or remove this one")
         out.parent.mkdir(parents=True, exist_ok=True)
         with part_folder(out) as part:
             if archives:
@@ -93,7 +93,7 @@ def lay_out(
             part.rename(out)
     except OSError as error:
         where = str(error.filename or out)
-        raise HostError(Problem(file=where, message=f"can't be laid out: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be laid out: {error.strerror}")) from error
     return LaidOut(folder=str(out), artifacts=tuple(laid), linked=counts["linked"], copied=counts["copied"])
 
 
@@ -116,7 +116,7 @@ def _members(entries: Sequence[Entry], records: Mapping[str, bytes]) -> dict[Art
     paths = {entry.path for entry in entries}
     for path, data in sorted(records.items()):
         if path in paths:
-            problems[path] = Problem(file=path, message="the SDK has this file, and it was to be written anew")
+            problems[path] = Problem(file=path, message="the SDK already has this file, which axletree would write")
         found.setdefault(RECORDS, []).append(_Member(path=f"{RECORDS_BASE}/{path}", data=data))
     if problems:
         raise IntegrityError(*problems.values())

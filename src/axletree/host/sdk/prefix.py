@@ -121,7 +121,7 @@ def read_debs(
                 name = ArtifactName(artifacts[deb.control.package], component_of(path), GENERIC)
                 entries += entry_of(kept, path, name, problems, shown=f"{deb.shown}: {item.path}")
         if files:
-            note(f"{deb.shown}: outside of {prefix}, left out: {some_of(files, _SHOWN)}")
+            note(f"{deb.shown}: outside {prefix}, left out: {some_of(files, _SHOWN)}")
         _note_outside(links, deb.shown, note)
     refuse(problems)
     return merge_entries(entries, same=same_content, note=note)
@@ -165,7 +165,7 @@ def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
         trees = [place for place in places if place.is_dir()]
     except OSError as error:
         where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
         pending = {place: pool.submit(unpack_deb, place, cache) for place in archives}
     problems: list[Problem] = []
@@ -174,7 +174,7 @@ def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
     unpacked = zip(pending, all_results(pending.values()), strict=True)
     found += [_Deb(root=root, control=control, shown=place.name) for place, (root, control) in unpacked]
     if not found:
-        raise IntegrityError(Problem(file=str(folder), message="holds no Debian packages (*.deb)"))
+        raise IntegrityError(Problem(file=str(folder), message="contains no Debian packages (*.deb)"))
     return sorted(found, key=lambda deb: (deb.control.package, deb.shown))
 
 
@@ -188,7 +188,7 @@ def _tree(place: Path, problems: list[Problem]) -> _Deb:
     except IntegrityError as error:
         problems += error.problems
     except OSError as error:
-        raise HostError(Problem(file=str(control), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(control), message=f"cannot be read: {error.strerror}")) from error
     return _Deb(root=place, control=DebControl(package=name), shown=place.name)
 
 
@@ -202,10 +202,10 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
         package = deb.control.package
         artifact = next((artifact for matches, artifact in tests if matches(package)), None)
         if package in shown:
-            message = f"package {package} is there twice: {shown[package]} and {deb.shown}"
-            problems.append(Problem(file=str(folder), message=message, hint="leave one of them out"))
+            message = f"package {package} occurs twice: {shown[package]} and {deb.shown}"
+            problems.append(Problem(file=str(folder), message=message, hint="remove one of them"))
         elif artifact is None:
-            hint = f'say which it is in the manifest, below [debs.artifacts]: "{package}" = "NAME"'
+            hint = f'assign it to an artifact in the manifest, under [debs.artifacts]: "{package}" = "NAME"'
             problems.append(Problem(file=deb.shown, message=f"package {package} belongs to no artifact", hint=hint))
         else:
             artifacts[package] = artifact
@@ -214,6 +214,6 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
     real = {name: deb for name, deb in architectures.items() if name not in {"", "all"}}
     if len(real) > 1:
         listed = ", ".join(f"{name} ({deb})" for name, deb in sorted(real.items()))
-        problems.append(Problem(file=str(folder), message=f"holds packages of several architectures: {listed}"))
+        problems.append(Problem(file=str(folder), message=f"contains packages of several architectures: {listed}"))
     refuse(problems)
     return artifacts

@@ -48,7 +48,7 @@ def scan(folder: Path) -> list[Found]:
                     else:
                         found.append(_found(item, f"{prefix}{item.name}"))
         except OSError as error:
-            raise HostError(Problem(file=parent, message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=parent, message=f"cannot be read: {error.strerror}")) from error
         if prefix and len(found) + len(waiting) == before:
             found.append(Found(path=prefix[:-1], kind="folder", place=parent))
     found.sort(key=lambda entry: entry.path)
@@ -70,7 +70,7 @@ def same_content(one: Entry, other: Entry) -> bool:
                     return False
             return not right.read(1)
     except OSError as error:
-        raise HostError(Problem(file=str(error.filename), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(error.filename), message=f"cannot be read: {error.strerror}")) from error
 
 
 def _found(item: os.DirEntry[str], path: str) -> Found:

@@ -225,7 +225,7 @@ class Manifest(Table, frozen=True, kw_only=True):
     environment: Annotated[
         dict[str, Places],
         Meta(
-            description="Build variable -> path below the root (`.` is the root), several paths, of which the first that exists is used, or a literal text after `=`."
+            description="Build variable -> path below the root (`.` is the root), or several paths (the first that exists is used), or a literal text after `=`."
         ),
     ] = {}
     system: Annotated[

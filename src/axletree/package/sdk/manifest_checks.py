@@ -212,7 +212,7 @@ def _claims(manifest: Manifest) -> Iterator[Fault]:
     for number, drop in enumerate(manifest.drop):
         yield from _claim(drop, ("drop", number))
         if not drop.why.strip():
-            yield Fault(path=("drop", number, "why"), message="says nothing")
+            yield Fault(path=("drop", number, "why"), message="is empty")
 
 
 def _claim(claim: Claim, path: Path) -> Iterator[Fault]:

@@ -236,8 +236,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
             "pytorch/pytorch#136556",
             'NVIDIA, CUDA Installation Guide for Linux, "Host Compiler Support Policy"',
         ),
-        why="nvcc hands host code to GCC or Clang, and stops with `unsupported GNU version` for those that it was not "
-        "tested with; told to go on, it fails inside their headers.",
+        why=(
+            "nvcc passes host code to GCC or Clang, and stops with `unsupported GNU version` for untested versions; "
+            "if forced to continue, it fails inside their headers."
+        ),
         fix="name an older compiler for nvcc",
         check=_host_compiler,
         cases=lambda: (
@@ -299,7 +301,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
             ),
             Case(title="3.31 for PyTorch 2.13", facts=on(wish=_TORCH), fires=False),
             Case(
-                title="an environment that brings its own",
+                title="an environment with its own",
                 facts=on(
                     wish=msgspec.structs.replace(_TORCH, own_cmake=True),
                     toolchain=_with_tool("cmake", version="3.25.1"),
@@ -368,7 +370,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The compiler has no OpenMP",
         references=("GCC manual, libgomp", "CMake, FindOpenMP"),
-        why="Configuring goes on without it, and what is built uses one core where it could use all.",
+        why="Configuring continues without it, and the result uses one core instead of all.",
         fix="$ apt-get install libgomp1\nor, for Clang,\n$ apt-get install libomp-dev",
         check=_no_openmp,
         cases=lambda: (

@@ -25,7 +25,7 @@ def _openmp(facts: Examined) -> Iterator[Found]:
             kinds.setdefault(library.name, library)
     if {"iomp5", "omp"} <= set(kinds) or ("iomp5" in kinds and "gomp" in kinds):
         message = (
-            f"{' and '.join(sorted(kinds))} lie in one environment: a process that loads both ends, or runs slowly"
+            f"{' and '.join(sorted(kinds))} are in one environment: a process that loads both crashes or runs slowly"
         )
         yield Found(
             where=next(iter(kinds.values())).path,
@@ -109,7 +109,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         title="A library is there in several versions",
         references=("ld.so(8)",),
         why="Which one is loaded depends on the order of folders, and on what is imported first.",
-        fix="remove the others, or put the folder that is meant first in LD_LIBRARY_PATH",
+        fix="remove the others, or put the right folder first in LD_LIBRARY_PATH",
         check=_copies,
         cases=lambda: (
             Case(
@@ -155,7 +155,9 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="LD_PRELOAD is set",
         references=("ld.so(8), LD_PRELOAD",),
-        why="Compilers and tests run with another library than they were made for. Axletree's stages do not see it.",
+        why=(
+            "Compilers and tests run with a library they were not built for. Axletree's stages do not see the variable."
+        ),
         fix="$ unset LD_PRELOAD",
         check=_preload,
         cases=lambda: (
@@ -168,9 +170,11 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="LD_LIBRARY_PATH has holes",
         references=("ld.so(8), LD_LIBRARY_PATH",),
-        why="An empty entry is the current folder: whoever writes there decides what is loaded. A folder that is not "
-        "there mostly was meant to be.",
-        fix="set it anew",
+        why=(
+            "An empty entry is the current folder: anyone who can write there decides what is loaded. A missing "
+            "folder is usually a mistake."
+        ),
+        fix="set it again",
         check=_path_holes,
         cases=lambda: (
             Case(title="an empty entry", facts=on(libraries={"search_path": ("/opt/lib", ".")}), fires=True),

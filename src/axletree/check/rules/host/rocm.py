@@ -28,7 +28,7 @@ def _missing(facts: Examined) -> Iterator[Found]:
     roots = facts.host.rocm.roots
     if facts.wish.rocm is not None and roots is not None and not any(each.hipcc != "none" for each in roots):
         there = "parts of it are here, without hipcc" if roots else "none is here"
-        message = f"GPU code is to be compiled with ROCm {facts.wish.rocm}, and {there}"
+        message = f"GPU code needs ROCm {facts.wish.rocm} to compile, but {there}"
         yield Found(where="ROCm", message=message)
 
 

@@ -71,7 +71,7 @@ def _above_wanted(facts: DistFacts) -> Iterator[Found]:
             yield Found(where=need.files[0], message=message, evidence=listing(need.files))
     others = [path for path, elf in facts.elfs.items() if elf.architecture not in {None, wanted.machine}]
     if others:
-        message = f"{subject(others, 'is', 'are')} for another machine than {wanted.tag}"
+        message = f"{subject(others, 'is', 'are')} for a different machine than {wanted.tag}"
         yield Found(where=others[0], message=message, evidence=listing(others))
     yield from _linked_otherwise(facts, wanted)
 
@@ -223,7 +223,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/libc-mismatch",
         severity="error",
         title="A file is linked to another C library than the platform tag names",
-        why="glibc and musl can't stand in for each other: the loader finds neither the library nor its symbols.",
+        why="glibc and musl cannot replace each other: the loader finds neither the library nor its symbols.",
         fix="build in an image of the tag's family (manylinux or musllinux), or correct the tag",
         check=_other_libc,
         cases=lambda: (

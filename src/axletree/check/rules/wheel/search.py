@@ -150,8 +150,8 @@ def _out_of_reach(facts: DistFacts) -> Iterator[Found]:
             entries = dict.fromkeys((*search_path(path, elf), *(e for name in names for e in inherited.get(name, ()))))
             abroad = any(provider.lies_in(entry.folder or "") for entry in entries for provider in facts.providers)
             if abroad and not any(p.lies_in(entry.folder or "") for p in providers for entry in entries):
-                message = f"its search path leads to other distributions, but not to {need.soname} of {need.by}"
-                evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"lies in: {f}" for f in folders))
+                message = f"its search path includes other distributions, but not {need.soname} of {need.by}"
+                evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"found in: {f}" for f in folders))
                 yield Found(where=path, message=message, evidence=evidence)
 
 
@@ -171,8 +171,10 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/library-cut-off",
         severity="error",
         title="A file can't find a library that its wheel has",
-        why="The loader looks in the file's search path alone; DT_RUNPATH of whoever loads it does not count, DT_RPATH "
-        "does. No other file of the wheel has the library loaded either.",
+        why=(
+            "The loader searches only the file's own search path; the DT_RPATH of a library that loads it counts, its "
+            "DT_RUNPATH does not. No other file of the wheel loads the library first either."
+        ),
         fix="link the file with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`",
         check=_library_cut_off,
         cases=lambda: (
@@ -286,8 +288,10 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/rpath-absolute",
         severity="warning",
         title="A search path leads to a place that other machines have too",
-        why="What lies there elsewhere is another release, or another user's: it is loaded instead of what the wheel "
-        "was built with.",
+        why=(
+            "On other machines this folder may contain another release, or another user's files, which are loaded "
+            "instead of the libraries that the wheel was built with."
+        ),
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_absolute,
         cases=lambda: (
@@ -324,7 +328,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-ignored",
         severity="warning",
-        title="A file has DT_RPATH and DT_RUNPATH, of which the first is ignored",
+        title="A file has DT_RPATH and DT_RUNPATH; DT_RPATH is ignored",
         why="A loader that knows DT_RUNPATH does not look at DT_RPATH of the same file (gABI).",
         fix="keep one of them, with all entries",
         check=_ignored,
