@@ -110,7 +110,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
     Rule(
         id="conda/path-unsafe",
         severity="error",
-        title="A path leads out of the prefix",
+        title="A path is outside the prefix",
         why="Installing the package could write or replace any file of the user. Absolute paths, `..`, and files below "
         "a symbolic link of the package all can.",
         fix="do not install it; get it again from where it was made",
@@ -124,8 +124,10 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/link",
         severity="error",
         title="A link has no end inside of the package's prefix",
-        why="A symbolic link that is absolute or climbs out of the prefix shows another file on each machine, or none; "
-        "a hard link to what is not there can't be unpacked.",
+        why=(
+            "A symbolic link that is absolute or leaves the prefix points to a different file on each machine, or to "
+            "none; a hard link to a missing file cannot be unpacked."
+        ),
         fix="make links relative, to a place below the prefix",
         check=partial(_found, kinds=("link",)),
         cases=lambda: (
@@ -183,7 +185,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/file-missing",
         severity="error",
         title="A file that `paths.json` lists is not in the archive",
-        why="Installers link what is listed, and stop in the middle where it is not there.",
+        why="Installers link the listed files, and stop halfway if one is missing.",
         fix="build the package again",
         check=partial(_found, kinds=("missing",)),
         cases=lambda: (
@@ -195,8 +197,10 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/file-unlisted",
         severity="warning",
         title="A file is in the archive, but not in every list of files",
-        why="Installers take the files of `paths.json`, older ones those of `info/files`: what only one of them names "
-        "is installed for some users and left behind by removals.",
+        why=(
+            "Installers use `paths.json`, older ones `info/files`: a file in only one of them is installed for some "
+            "users only, and left behind on removal."
+        ),
         fix="build the package again, so that both lists are made from its content",
         check=partial(_found, kinds=("extra", "files")),
         cases=lambda: (

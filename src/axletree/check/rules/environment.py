@@ -235,7 +235,7 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
         title="An old libstdc++ comes before the compiler's own",
         why="The C++ library only grows: a program may use symbols of the version that its compiler has, and an older "
         "file lacks them.",
-        fix="take its folder out of what is searched",
+        fix="remove its folder from the search path",
         check=_old_libstdcxx,
         cases=lambda: (
             Case(title="older", facts=_sample(loaded=(_library("/old"),)), fires=True),

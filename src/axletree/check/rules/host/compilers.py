@@ -194,8 +194,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         title="A compiler does not work",
         references=("GCC manual",),
         why="Each build stops at its first file, or at CMake's check of the compiler.",
-        fix="compile a small file with it by hand; mostly its headers (libc6-dev), its linker or its sysroot "
-        "are missing",
+        fix=(
+            "compile a small file with it by hand; usually its headers (libc6-dev), its linker or its sysroot are "
+            "missing"
+        ),
         check=_broken,
         cases=lambda: (
             Case(
@@ -283,7 +285,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/cmake-version",
         severity="warning",
-        title="CMake is older or newer than PyTorch's source takes",
+        title="CMake is older or newer than PyTorch's source supports",
         references=("pytorch/pytorch#150149", "pytorch/pytorch#153153"),
         why="Configuring stops at the first line of a CMakeLists.txt.",
         fix="put a CMake that fits into the build's environment",
@@ -350,7 +352,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/libstdcxx-older",
         severity="warning",
-        title="The loader takes an older libstdc++ than the compiler links",
+        title="The loader uses an older libstdc++ than the compiler links",
         references=('libstdc++ manual, "ABI Policy and Guidelines"', "ld.so(8)"),
         why="Programs built here end with `GLIBCXX_... not found`, in tests and in build steps that run what was "
         "built: mostly LD_LIBRARY_PATH or a conda environment puts an old library first.",

@@ -187,13 +187,13 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(title="a toolkit", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
-            Case(title="nobody asks for CUDA", facts=on(), fires=False),
+            Case(title="CUDA is not requested", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="cuda/toolkit-another",
         severity="error",
-        title="The build would take a CUDA toolkit of another release",
+        title="The build would use a CUDA toolkit of another release",
         references=("torch/utils/cpp_extension.py, _find_cuda_home",),
         why="What is built says in its name and metadata that it is for one release, and would be of another.",
         fix="install that release, and name it by CUDA_HOME and PATH",
@@ -211,9 +211,9 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/toolkits-disagree",
         severity="warning",
-        title="CUDA_HOME and PATH lead to different toolkits",
+        title="CUDA_HOME and PATH point to different toolkits",
         references=("torch/utils/cpp_extension.py, _find_cuda_home", "CMake, FindCUDAToolkit"),
-        why="torch.utils.cpp_extension takes the one, CMake the other: headers of one meet code of the other.",
+        why="torch.utils.cpp_extension uses one, CMake the other: headers of one are mixed with code of the other.",
         fix="let both name the same toolkit",
         check=_disagree,
         cases=lambda: (
@@ -244,7 +244,7 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         fix="name the folder that has bin/nvcc, or unset the variable",
         check=_named_in_vain,
         cases=lambda: (
-            Case(title="a folder that is gone", facts=having(("CUDA_HOME", "/usr/local/cuda-11.8")), fires=True),
+            Case(title="a missing folder", facts=having(("CUDA_HOME", "/usr/local/cuda-11.8")), fires=True),
             Case(title="not set", facts=on(WITH_CUDA), fires=False),
         ),
     ),
@@ -253,7 +253,7 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="nvcc and the headers next to it are from different releases",
         references=("NVIDIA, cuda.h, CUDA_VERSION",),
-        why="Two installations went into one folder: what is compiled calls what the library does not have.",
+        why="Two installations share one folder: compiled code calls functions that the library does not have.",
         fix="reinstall the toolkit, or make the versions of its packages agree",
         check=_headers_differ,
         cases=lambda: (

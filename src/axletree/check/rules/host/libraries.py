@@ -62,7 +62,7 @@ def _path_holes(facts: Examined) -> Iterator[Found]:
     if "." in path:
         yield Found(
             where="LD_LIBRARY_PATH",
-            message="LD_LIBRARY_PATH has an empty entry: libraries of whatever the current folder is are loaded",
+            message="LD_LIBRARY_PATH has an empty entry: libraries are loaded from the current folder",
             fix="$ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}",
         )
     if facts.host.libraries.search_path_missing:
@@ -106,7 +106,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="library/copies-differ",
         severity="warning",
-        title="A library is there in several versions",
+        title="A library is installed in several versions",
         references=("ld.so(8)",),
         why="Which one is loaded depends on the order of folders, and on what is imported first.",
         fix="remove the others, or put the right folder first in LD_LIBRARY_PATH",
@@ -178,9 +178,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         check=_path_holes,
         cases=lambda: (
             Case(title="an empty entry", facts=on(libraries={"search_path": ("/opt/lib", ".")}), fires=True),
-            Case(
-                title="a folder that is gone", facts=on(libraries={"search_path_missing": ("/opt/gone",)}), fires=True
-            ),
+            Case(title="a missing folder", facts=on(libraries={"search_path_missing": ("/opt/gone",)}), fires=True),
             Case(title="not set", facts=on(), fires=False),
         ),
     ),

@@ -137,7 +137,7 @@ def _hidden(facts: Examined) -> Iterator[Found]:
 def _stub(facts: Examined) -> Iterator[Found]:
     driver = facts.host.cuda.driver
     if driver is not None and "/stubs/" in f"{driver.libcuda or ''}/":
-        yield Found(where=driver.libcuda or "", message="the loader takes the libcuda that is made for linking only")
+        yield Found(where=driver.libcuda or "", message="the loader uses the libcuda stub, which is only for linking")
 
 
 def _uncovered(facts: Examined) -> Iterator[Found]:
@@ -256,8 +256,8 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="No NVIDIA driver",
         references=("NVIDIA, CUDA Installation Guide for Linux",),
-        why="Compiling needs none; tests on a GPU, and whatever looks for one while it builds, do.",
-        fix="run the tests on a machine with a GPU; name the architectures, so that no build asks for one",
+        why="Compiling does not need a GPU; tests on a GPU, and builds that detect one, do.",
+        fix="run the tests on a machine with a GPU; set the architectures, so that builds do not detect one",
         check=_no_driver,
         cases=lambda: (
             Case(title="a build machine", facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="none")), fires=True),
@@ -298,7 +298,7 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/stub-loaded",
         severity="error",
-        title="The loader takes the stub of libcuda",
+        title="The loader uses the stub of libcuda",
         references=("NVIDIA, CUDA Runtime API, cudaErrorStubLibrary",),
         why="The stub has every name and does nothing: error 34, `CUDA driver is a stub library`.",
         fix="take the stubs folder out of LD_LIBRARY_PATH; it belongs to LIBRARY_PATH, which the linker reads",

@@ -221,7 +221,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/gpu-no-ptx",
         severity="info",
-        title="The newest GPU code has no PTX beside it",
+        title="The newest GPU code comes without PTX",
         why="Binary code runs within one generation only. GPUs of a later one need PTX, which the driver compiles.",
         fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs shall work",
         check=_no_ptx,

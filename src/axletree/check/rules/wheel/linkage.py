@@ -185,8 +185,10 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/provider-undeclared",
         severity="error",
         title="A distribution that provides needed libraries is not required",
-        why="Installers don't know that it is needed: the import works only where it happens to be installed, in "
-        "whatever version.",
+        why=(
+            "Installers do not know that it is needed: the import works only if it happens to be installed, in any "
+            "version."
+        ),
         fix="add the distribution to the package's requirements",
         check=_undeclared,
         cases=undeclared_cases,
@@ -234,8 +236,10 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-optional",
         severity="info",
         title="A library is needed for some users only",
-        why="The file that needs it is an alternative, a plug-in or a binding, and the rest of the wheel works without "
-        "it: who wants it must install the library.",
+        why=(
+            "The file that needs it is an alternative, a plug-in or a binding, and the rest of the wheel works "
+            "without it: users of that file must install the library."
+        ),
         fix="add its provider to an extra of the package, so that users can install it",
         check=_optional,
         cases=optional_cases,

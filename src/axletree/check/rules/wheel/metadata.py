@@ -175,7 +175,7 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/tags-mismatch",
         severity="error",
-        title="The tags of the file name are not those of the WHEEL file",
+        title="The tags in the file name differ from those in the WHEEL file",
         why="The file name decides who installs the wheel; the WHEEL file is what tools read once it is installed.",
         fix="write both from one source: pack the wheel again instead of renaming it",
         check=_tags_differ,

@@ -189,8 +189,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/cxx-strings-mixed",
         severity="warning",
         title="Files linked to each other have different std::string types",
-        why="What one passes as a string the other reads as something else: undefined symbols when loading, or a "
-        "crash.",
+        why="A string passed from one to the other is misread: undefined symbols when loading, or a crash.",
         fix="compile all of it with the same `_GLIBCXX_USE_CXX11_ABI`",
         check=_strings,
         cases=lambda: (

@@ -253,7 +253,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/provider-out-of-reach",
         severity="warning",
-        title="A search path leads to other distributions' folders, but not to one that is needed",
+        title="A search path has other distributions' folders, but lacks one that is needed",
         why="The library is found only where something else has loaded it before.",
         fix="add the folder to the RPATH",
         check=_out_of_reach,
@@ -287,7 +287,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-absolute",
         severity="warning",
-        title="A search path leads to a place that other machines have too",
+        title="A search path includes a folder that other machines may have too",
         why=(
             "On other machines this folder may contain another release, or another user's files, which are loaded "
             "instead of the libraries that the wheel was built with."
@@ -314,7 +314,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-relative",
         severity="warning",
-        title="A search path leads to the current folder",
+        title="A search path includes the current folder",
         why="An empty entry, or one that begins neither with `/` nor with `$ORIGIN`, is looked up from wherever the "
         "program is started: who can put a file there runs code in it.",
         fix="remove the entry; an empty one comes from a colon too many",
@@ -348,7 +348,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-leftover",
         severity="info",
-        title="A search path leads to a folder of the build machine",
+        title="A search path includes a folder of the build machine",
         why="The folder is missing elsewhere; the entry tells how the build machine is laid out, and costs the loader "
         "a few system calls for each library.",
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
@@ -363,7 +363,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-dead",
         severity="info",
-        title="A search path leads to a folder that does not exist",
+        title="A search path includes a folder that does not exist",
         why="The entry finds nothing; each costs the loader a few system calls for each library.",
         fix="correct the entry, add the missing files, or remove it",
         check=_dead,

@@ -102,7 +102,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-symbol-missing",
         severity="error",
-        title="The torch it will meet does not export a symbol that it needs",
+        title="The torch at run time does not export a symbol that the wheel needs",
         why="Importing fails with `undefined symbol`. torch's C++ interface changes with each release: a function that "
         "gained an argument is another symbol.",
         fix="build it against this torch, or against torch's stable interface (`torch/csrc/stable`)",
@@ -120,7 +120,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-other-machine",
         severity="error",
-        title="The torch it will meet is for another machine",
+        title="The torch at run time is for another machine",
         why="Neither can be loaded where the other works, and their symbols can't be compared.",
         fix="name a torch for the wheel's machine",
         check=_other_machine,
