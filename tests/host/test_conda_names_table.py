@@ -1,10 +1,10 @@
 """The table of conda names that ships."""
 
 from axletree.host.shipped_data import read_shipped
-from axletree.package.conda.requires import CONDA_NAMES, Target, convert_requires
+from axletree.package.conda.requires import CONDA_NAMES, CondaTarget, convert_requires
 from axletree.package.wheel.metadata import create_metadata
 
-LINUX = Target(subdir="linux-64", python="3.11")
+LINUX = CondaTarget(subdir="linux-64", python="3.11")
 
 
 def test_what_torch_for_cuda_13_requires() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from axletree.app.facts import read_facts
 from axletree.check.host.facts import HostFacts, decode_facts
-from axletree.check.host.part import Part
+from axletree.check.host.part import FactGroup
 from axletree.core.errors import UsageError
 from axletree.core.secrets import looks_secret
 from axletree.host.facts import gather
@@ -50,9 +50,9 @@ def said(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environ).stdout.strip()
 
 
-def parts(value: object) -> Iterator[Part]:
+def parts(value: object) -> Iterator[FactGroup]:
     """A part and all parts in it."""
-    if isinstance(value, Part):
+    if isinstance(value, FactGroup):
         yield value
         for field in value.__struct_fields__:
             yield from parts(getattr(value, field))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.pylock import Pylock, is_valid_pylock_path
 
-from axletree.app.lock import LockedFile, Surroundings, lock_recipe
+from axletree.app.lock import LockContext, LockedFile, lock_recipe
 from axletree.app.planning import PlanRequest, prepare
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, RecipeError
@@ -72,7 +72,7 @@ class Project:
         server.add_project("tiny", {"tiny-1.0.tar.gz": SDIST, "tiny-0.9.tar.gz": b""})
         index, links = f"{server.address}/simple", str(self.wheels)
         variables = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index, "PIP_FIND_LINKS": links}
-        self.surroundings = Surroundings(
+        self.surroundings = LockContext(
             environ={**os.environ, **variables, "UV_CACHE_DIR": str(folder / "uv")},
             home=folder,
             cwd=folder,

@@ -24,7 +24,7 @@ from axletree.plan.actions.listing import ListingParameters
 from axletree.plan.actions.pack import PackedWheel, WheelParameters
 from axletree.plan.actions.pack_conda import CondaParameters, PackedConda
 from axletree.plan.actions.pack_zip import ZipParameters
-from axletree.plan.actions.packages import AuditParameters, Described, Part, Taken
+from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart
 from axletree.plan.actions.relocate import RelocateParameters
 from axletree.plan.actions.spec import facts_of
 from axletree.recipe.conda import TargetConda
@@ -61,9 +61,9 @@ def described(**changes: Any) -> Described:
     return Described(**{"name": "small", "version": "1.0+cpu", "summary": "Small.", "license": "MIT", **changes})
 
 
-def part_of(package: str = "small", **siblings: Taken) -> Part:
+def part_of(package: str = "small", **siblings: Taken) -> TreePart:
     """What a package takes of a tree: all of it, unless it has siblings."""
-    return Part(package=package, siblings=siblings or {package: Taken(files=("**",))})
+    return TreePart(package=package, siblings=siblings or {package: Taken(files=("**",))})
 
 
 def wanted(**changes: Any) -> TargetConda:
@@ -280,7 +280,7 @@ def test_a_metapackage_has_no_files(store: Store) -> None:
 
 def test_a_metapackage_as_a_wheel(store: Store) -> None:
     package = described(requires=("torch==1.0",), requires_python=">=3.9")
-    record = run(store, "pack", wheel_parameters(package, Part(package="small", siblings={})), {})
+    record = run(store, "pack", wheel_parameters(package, TreePart(package="small", siblings={})), {})
     assert isinstance(record, StageRecord)
     assert facts_of(record, PackedWheel).filename == "small-1.0+cpu-py3-none-any.whl"
     (entry,) = store.get_tree(record.tree).entries
@@ -291,7 +291,7 @@ def test_a_metapackage_as_a_wheel(store: Store) -> None:
         assert b"Requires-Dist: torch==1.0\n" in archive.read(names[0])
 
 
-def wheel_parameters(package: Described, part: Part) -> WheelParameters:
+def wheel_parameters(package: Described, part: TreePart) -> WheelParameters:
     """What planning asks for where a tree becomes a wheel."""
     return WheelParameters(package=package, part=part, compressor="", generator="test", level=5, policy=None)
 

@@ -16,7 +16,7 @@ from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.sdk.artifacts import read_artifacts, read_stages
 from axletree.host.sdk.layout import lay_out
 from axletree.package.sdk.descriptor import parse_descriptor
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from support.artifacts import BASE, archive_artifact, content_of, hostile_archive, make_artifact, special
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_folders_are_read(tree: Path, tmp_path: Path) -> None:
     assert [entry.path for entry in entries] == sorted([*FILES, "empty", "include/rand.h", "lib/librand.so"])
     by = {entry.path: entry for entry in entries}
     assert (by["bin/tool"].executable, by["lib/libx.so.1.2"].executable) == (True, False)
-    assert by["lib/libx.so"] == Entry(
+    assert by["lib/libx.so"] == SdkEntry(
         path="lib/libx.so", kind="link", artifact="core-hip", component="lib", link="libx.so.1"
     )
     assert by["empty"].kind == "folder"
@@ -352,7 +352,7 @@ def test_nothing_is_left_of_a_layout_that_fails(tree: Path, tmp_path: Path) -> N
     (tmp_path / "mine" / "file").write_text("")
     with pytest.raises(UsageError, match="not empty"):
         lay_out(entries, tmp_path / "mine")
-    odd = [Entry(path="a", artifact="has_underscore", component="lib", source=tool.source)]
+    odd = [SdkEntry(path="a", artifact="has_underscore", component="lib", source=tool.source)]
     with pytest.raises(IntegrityError, match="has_underscore"):
         lay_out(odd, tmp_path / "out")
     with pytest.raises(IntegrityError, match="which axletree would write"):

@@ -14,7 +14,7 @@ from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.sdk.artifacts import read_artifacts
 from axletree.host.sdk.layout import lay_out
 from axletree.host.sdk.store import fetch_artifacts
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from support.artifacts import content_of
 from support.index_server import Server, serve
 
@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Path:
     folder.mkdir()
     given = {"base": "generic", "rand": "gfx900", "fft": "gfx90a:xnack+"}
     entries = [
-        Entry(
+        SdkEntry(
             path=f"lib/lib{name}.so",
             artifact="rand" if name == "fft" else name,
             component="lib",

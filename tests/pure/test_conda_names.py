@@ -5,7 +5,7 @@ import pytest
 from axletree.core.errors import IntegrityError
 from axletree.package.conda.names import parse_conda_name, pin_exact, python_tag
 from axletree.package.conda.requires import (
-    Target,
+    CondaTarget,
     conda_name,
     convert_requires,
     convert_specifiers,
@@ -17,8 +17,8 @@ from axletree.package.wheel.metadata import create_metadata
 from axletree.recipe.conda import build_hash
 from support.conda import demo
 
-LINUX = Target(subdir="linux-64", python="3.11")
-ANY = Target(subdir="noarch")
+LINUX = CondaTarget(subdir="linux-64", python="3.11")
+ANY = CondaTarget(subdir="noarch")
 
 
 def test_the_hash_is_conda_builds() -> None:
@@ -137,7 +137,7 @@ def test_python_itself() -> None:
     metadata = create_metadata(name="demo", version="1.0", requires_python=">=3.10")
     assert python_depends(metadata, ANY) == ("python >=3.10",)
     assert python_depends(metadata, LINUX) == ("python >=3.11,<3.12.0a0", "python_abi 3.11.* *_cp311")
-    free = Target(subdir="linux-64", python="3.13t")
+    free = CondaTarget(subdir="linux-64", python="3.13t")
     assert python_depends(metadata, free)[1] == "python_abi 3.13.* *_cp313t"
 
 

@@ -21,7 +21,7 @@ from axletree.package.conda.repodata import (
     merge_channel,
     read_repodata,
 )
-from axletree.package.conda.requires import Target, convert_requires
+from axletree.package.conda.requires import CondaTarget, convert_requires
 from axletree.package.cpp_archive import archive_name, lay_out, own_files
 from axletree.package.wheel.metadata import create_metadata
 from axletree.plan.actions.pack_conda import CondaParameters
@@ -258,7 +258,7 @@ def test_wheels_of_an_environment_become_packages_among_themselves() -> None:
     metadata = create_metadata(
         name="x", version="1", requires=["nvidia-cublas-cu12==12.4.5.8", "cuda-toolkit[cublas]==13.0", "torch", "six>1"]
     )
-    wanted = convert_requires(metadata, Target(subdir="linux-64", python="3.11"), local_table(called, names))
+    wanted = convert_requires(metadata, CondaTarget(subdir="linux-64", python="3.11"), local_table(called, names))
     assert wanted.depends == ("libcublas ==12.4.5.8", "cuda-version ==13.0", "pytorch", "six >1")
 
 

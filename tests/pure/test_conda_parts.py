@@ -12,7 +12,7 @@ from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
 from axletree.package.conda.platforms import conda_subdir
 from axletree.package.conda.tree import conda_package_from_tree
 from axletree.package.split.conda import CondaPart, plan_conda_parts, prove_conda_parts
-from axletree.package.split.plan import Part
+from axletree.package.split.plan import SplitPart
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.metadata import Metadata, create_metadata
 from axletree.package.wheel.names import WheelName
@@ -58,9 +58,9 @@ def part(
     tag: str = f"py3-none-{PLATFORM}",
     version: str = "2.6.0",
     identity: str = "id",
-) -> Part:
+) -> SplitPart:
     python, abi, platform = tag.split("-")
-    return Part(
+    return SplitPart(
         name=WheelName(project=project, version=version, python=python, abi=abi, platform=platform),
         metadata=create_metadata(
             name=project, version=version, requires=[*siblings, *requires], license="BSD-3-Clause"
@@ -86,7 +86,7 @@ TORCH = part(
 HEADERS = part("torch-headers", "torch/include/torch.h")
 
 
-def planned(*parts: Part, platform: str = PLATFORM) -> dict[str, CondaPart]:
+def planned(*parts: SplitPart, platform: str = PLATFORM) -> dict[str, CondaPart]:
     return {each.package.name: each for each in plan_conda_parts(parts, platform=platform, names=NAMES)}
 
 

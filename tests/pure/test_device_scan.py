@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.binary.gpu import scan as device_scan
-from axletree.binary.gpu.code import Budget, DeviceSection
+from axletree.binary.gpu.code import DeviceSection, ReadLimit
 from axletree.binary.gpu.scan import DeviceScanner, read_device
 from axletree.binary.source import BufferSource
 from support.device import FLAG_LZ4, FLAG_ZSTD, bundle, fat_container, fat_entry, packed_bundle
@@ -114,7 +114,7 @@ def test_damage_is_a_fact(body: bytes, says: str) -> None:
 
 
 def test_the_number_of_entries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_scan, "Budget", lambda: Budget(50))
+    monkeypatch.setattr(device_scan, "ReadLimit", lambda: ReadLimit(50))
     body = fat_container(*[fat_entry("sm_80", 8)] * 100) * 3
     (section,) = both(body, [(".nv_fatbin", 0, len(body))])
     assert section.code[0].count <= 50

@@ -9,7 +9,7 @@ import pytest
 
 from axletree.binary.elf.facts import AbiUse, SectionSize, read_elf
 from axletree.binary.elf.segments import read_only_ranges
-from axletree.binary.elf.tables import PT_LOAD, Layout, Segment, TableAt
+from axletree.binary.elf.tables import PT_LOAD, ElfLayout, Segment, TableAt
 from support.wheels import make_elf
 
 TORCH_CXX = (
@@ -143,11 +143,11 @@ def test_a_section_never_has_more_bytes_than_the_file() -> None:
     assert all(section.size <= len(grown) for section in read_elf(grown).sections)
 
 
-def layout(*segments: tuple[int, int, int]) -> Layout:
+def layout(*segments: tuple[int, int, int]) -> ElfLayout:
     parts = tuple(
         Segment(PT_LOAD, flags, start, start, end - start, end - start, 4096) for flags, start, end in segments
     )
-    return Layout(64, "little", 3, 62, parts, (), TableAt(64, 56, len(parts)), TableAt(0, 0, 0))
+    return ElfLayout(64, "little", 3, 62, parts, (), TableAt(64, 56, len(parts)), TableAt(0, 0, 0))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from axletree.binary.edits import EditedSource
 from axletree.binary.elf.layout import read_image
 from axletree.binary.gpu.compact import Compaction, kept_entries, plan_compaction, with_following
 from axletree.binary.gpu.registered import Registered, read_registered
-from axletree.binary.gpu.scan import Section, SectionCode, read_containers
+from axletree.binary.gpu.scan import GpuSection, SectionCode, read_containers
 from axletree.binary.gpu.verify import verify_compaction
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
@@ -43,7 +43,7 @@ def registered(elf: HipElf | bytes) -> Registered | str:
     data = elf if isinstance(elf, bytes) else elf.data
     source = BufferSource(data)
     section = read_image(source).sections[7]
-    return read_registered(source, [read_containers(source, Section(".hip_fatbin", section.offset, section.size))])
+    return read_registered(source, [read_containers(source, GpuSection(".hip_fatbin", section.offset, section.size))])
 
 
 def compacted(elf: HipElf, kept: Mapping[int, Collection[int]]) -> tuple[Registered, Compaction, bytes]:
@@ -78,7 +78,7 @@ def test_every_wrapper_finds_its_code(form: Form, behind: bool, spare: bool) -> 
     code, compaction, data = compacted(elf, kept)
     assert compaction.saved == len(elf.data) - len(data)
     assert 2 * COUNT * PAGE - PAGE <= compaction.saved <= 2 * COUNT * PAGE
-    assert compaction.section == Section(".hip_fatbin", FATBIN, compaction.section.size)
+    assert compaction.section == GpuSection(".hip_fatbin", FATBIN, compaction.section.size)
     assert [end - start for start, end in zip(kept, [end for _, end in with_following(code)], strict=True)] == [
         STEP
     ] * 3
@@ -230,12 +230,12 @@ def test_a_symbol_with_an_addend_is_no_wrappers_pointer() -> None:
 
 def test_what_is_no_library_of_hip_is_said() -> None:
     source = BufferSource(ELF.data)
-    place = Section(".hip_fatbin", FATBIN, ELF.parts[".hip_fatbin"].size)
+    place = GpuSection(".hip_fatbin", FATBIN, ELF.parts[".hip_fatbin"].size)
     code = read_containers(source, place)
     nowhere = "its GPU code is not all in one section .hip_fatbin"
     assert read_registered(source, []) == nowhere
     assert read_registered(source, [code, code]) == nowhere
-    nvidia = read_containers(BufferSource(fat_container(fat_entry("sm_90"))), Section(".nv_fatbin", 0, 200))
+    nvidia = read_containers(BufferSource(fat_container(fat_entry("sm_90"))), GpuSection(".nv_fatbin", 0, 200))
     assert read_registered(source, [nvidia]) == nowhere
     assert read_registered(source, [SectionCode(place, code.containers, "is truncated")]) == "is truncated"
     short = read_registered(BufferSource(ELF.data[:100]), [code])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from axletree.binary.edits import EditedSource
 from axletree.binary.elf.edit import ElfChange
 from axletree.binary.elf.layout import read_links
-from axletree.binary.gpu.scan import Section
+from axletree.binary.gpu.scan import GpuSection
 from axletree.binary.source import BufferSource
 from axletree.binary.zip.directory import read_directory
 from axletree.core.errors import IntegrityError, UsageError
@@ -179,9 +179,9 @@ def test_samples_tell_how_well_a_section_compresses() -> None:
     assert len(file.ratios) == len(data) >> 20
     for read in (file, member):
         assert len(read.ratios) >= 3
-        zeros, mixed = Section("x", 4096, 1 << 20), Section("x", 4096, len(data) - 8192)
+        zeros, mixed = GpuSection("x", 4096, 1 << 20), GpuSection("x", 4096, len(data) - 8192)
         assert read.ratio(zeros) < 0.01
-        assert read.ratio(Section("x", 3 << 20, 1 << 20)) > 0.9
+        assert read.ratio(GpuSection("x", 3 << 20, 1 << 20)) > 0.9
         assert 0.2 < read.ratio(mixed) < 0.8
     bare = read_file_code(BufferSource(make_elf()), name="x", sample=True)
-    assert bare.ratio(Section("x", 0, 100)) == 1.0
+    assert bare.ratio(GpuSection("x", 0, 100)) == 1.0

@@ -11,10 +11,10 @@ from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import IntegrityError
 from axletree.core.trees import Entry, Tree, make_tree
 from axletree.core.values import Digest, digest_of
-from axletree.package.libraries.graft import Candidate
+from axletree.package.libraries.graft import GraftCandidate
 from axletree.package.libraries.providers import Provider
-from axletree.package.relocation.layout import Layout, lay_out, unversioned
-from axletree.package.relocation.links import Links, plan_links
+from axletree.package.relocation.layout import RelocatedTree, lay_out, unversioned
+from axletree.package.relocation.links import LinkChanges, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
 from axletree.package.relocation.texts import edit_texts
 from axletree.recipe.relocation import Relocate, TextEdit
@@ -207,11 +207,11 @@ MACHINE = {
 }
 
 
-def find(soname: str, _like: ElfFacts) -> Candidate | None:
+def find(soname: str, _like: ElfFacts) -> GraftCandidate | None:
     if soname not in MACHINE:
         return None
     digest = digest_of(soname.encode())
-    return Candidate(soname=soname, facts=MACHINE[soname], size=1, sha256=digest, origin=f"/usr/lib/{soname}")
+    return GraftCandidate(soname=soname, facts=MACHINE[soname], size=1, sha256=digest, origin=f"/usr/lib/{soname}")
 
 
 def hashed(soname: str) -> str:
@@ -221,7 +221,7 @@ def hashed(soname: str) -> str:
 
 def plan(
     files: dict[str, ElfFacts], rules: Relocate, *, siblings: dict[str, ElfFacts] | None = None
-) -> tuple[Layout, Links]:
+) -> tuple[RelocatedTree, LinkChanges]:
     tree = make_tree([file(path) for path in files])
     layout = lay_out(tree, rules, files)
     now = {path: files[entry.path] for path, entry in layout.entries.items()}

@@ -7,7 +7,7 @@ import pytest
 from axletree.core.errors import IntegrityError, UsageError
 from axletree.package.sdk.artifact_name import ArtifactName, archive_stem, in_group, may_be_target, parse_artifact_name
 from axletree.package.sdk.components import assigning
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.merge import leaves_tree, merge_entries
 from axletree.package.sdk.store_listing import choose_offers, offers, page_links, runs
 from axletree.package.sdk.therock import therock_records
@@ -77,16 +77,16 @@ def test_components_by_patterns_the_manifests_first() -> None:
         assigning({"doc": ("a**",)})
 
 
-def entry(path: str, artifact: str = "base", **more: object) -> Entry:
+def entry(path: str, artifact: str = "base", **more: object) -> SdkEntry:
     values: dict[str, object] = {"component": "lib", "source": f"{artifact}/{path}", "size": 1}
-    return Entry(path=path, artifact=artifact, **(values | more))  # type: ignore[arg-type]
+    return SdkEntry(path=path, artifact=artifact, **(values | more))  # type: ignore[arg-type]
 
 
 def test_merged_by_path_each_once_and_said_so() -> None:
     notes: list[str] = []
     asked: list[tuple[str, str]] = []
 
-    def same(one: Entry, other: Entry) -> bool:
+    def same(one: SdkEntry, other: SdkEntry) -> bool:
         asked.append((one.source, other.source))
         return True
 
@@ -116,7 +116,7 @@ def test_conflicts_name_both_and_are_told_together() -> None:
 
 
 def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -> None:
-    def same(one: Entry, other: Entry) -> bool:
+    def same(one: SdkEntry, other: SdkEntry) -> bool:
         return one.path == other.path == "licence"
 
     targets = ("gfx900", "gfx1100", "gfx94X-dcgpu")

@@ -17,9 +17,9 @@ from axletree.binary.elf.facts import read_elf
 from axletree.core.errors import IntegrityError
 from axletree.package.libraries.providers import Provider
 from axletree.package.split.metadata import part_metadata, share_requirements, split_version
-from axletree.package.split.plan import Part, SplitPlan, plan_split
+from axletree.package.split.plan import SplitPart, SplitPlan, plan_split
 from axletree.package.split.proof import ReadPart, prove_split
-from axletree.package.split.rules import Opens, Package, parse_split_rules
+from axletree.package.split.rules import Opens, OutputPackage, parse_split_rules
 from axletree.package.split.source import read_split_source
 from axletree.package.wheel.metadata import Metadata, create_metadata
 from axletree.package.wheel.scan import scan_wheel
@@ -119,7 +119,7 @@ def split(
     return data, plan_split(source, parse_split_rules(text, filename="demo.toml"), **options)
 
 
-def written(part: Part) -> tuple[bytes, ReadPart]:
+def written(part: SplitPart) -> tuple[bytes, ReadPart]:
     sink = io.BytesIO()
     record = write_wheel(sink, part.members, metadata=part.metadata, wheel_info=part.wheel_info)
     stem = f"{part.name.project.replace('-', '_')}-{part.name.version}"
@@ -479,7 +479,7 @@ def test_the_version_of_the_parts(version: str, module: str | None, expected: st
 
 def test_a_requirement_nobody_can_read_stays() -> None:
     metadata = Metadata(fields=(*METADATA.fields, ("Requires-Dist", "old (what?")))
-    shares = share_requirements(metadata, (Package(name="a", takes=("*",)),), main="demo")
+    shares = share_requirements(metadata, (OutputPackage(name="a", takes=("*",)),), main="demo")
     assert shares[-1].given == {"demo": "old (what?"}
 
 
@@ -498,8 +498,8 @@ def test_no_requirement_and_no_extra_is_lost(
     texts = [f"{name}[{','.join(sorted(extras))}]>=1" for name, extras in requirements]
     metadata = create_metadata(name="demo", version="1", requires=())
     metadata = Metadata(fields=(*metadata.fields, *(("Requires-Dist", text) for text in texts)))
-    packages = [Package(name=f"p{number}", takes=takes) for number, takes in enumerate(takers)]
-    packages.append(Package(name="demo", takes=own))
+    packages = [OutputPackage(name=f"p{number}", takes=takes) for number, takes in enumerate(takers)]
+    packages.append(OutputPackage(name="demo", takes=own))
     shares = share_requirements(metadata, packages, main="demo")
     made = [
         part_metadata(metadata, package, main="demo", version="1+a", siblings=(), shares=shares) for package in packages

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from axletree.core.errors import IntegrityError, RecipeError
 from axletree.core.globs import glob_fault
 from axletree.package.split.assign import assign_files
-from axletree.package.split.rules import Package, Rule, SplitRules, parse_split_rules
+from axletree.package.split.rules import FileRule, OutputPackage, SplitRules, parse_split_rules
 
 SHIPPED = Path(__file__).parents[2] / "recipes" / "split"
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.toml"))}
@@ -114,49 +114,49 @@ def test_faults_of_meaning(old: str, new: str, message: str) -> None:
     assert all(problem.line is not None for problem in caught.value.problems)
 
 
-def rules(*given: Rule) -> SplitRules:
+def rules(*given: FileRule) -> SplitRules:
     packages = tuple(
-        Package(name=name) for name in ("demo", *sorted({rule.to for rule in given if rule.to} - {"demo"}))
+        OutputPackage(name=name) for name in ("demo", *sorted({rule.to for rule in given if rule.to} - {"demo"}))
     )
     return SplitRules(name="demo", label="split.1", package=packages, rule=given)
 
 
 def assigned(
-    paths: list[str], *given: Rule, sonames: dict[str, str] | None = None
+    paths: list[str], *given: FileRule, sonames: dict[str, str] | None = None
 ) -> dict[str, tuple[str | None, str]]:
     places = assign_files(paths, rules(*given), soname=(sonames or {}).get)
     assert [place.path for place in places] == paths
     return {place.path: (place.package, place.target) for place in places}
 
 
-REST = Rule(to="demo", files=("**",))
+REST = FileRule(to="demo", files=("**",))
 
 
 def test_the_first_rule_that_takes_a_file_decides() -> None:
-    found = assigned(["a.so", "b.py"], Rule(to="lib", files=("*.so",)), REST, Rule(to="late", files=("b.py",)))
+    found = assigned(["a.so", "b.py"], FileRule(to="lib", files=("*.so",)), REST, FileRule(to="late", files=("b.py",)))
     assert found == {"a.so": ("lib", "a.so"), "b.py": ("demo", "b.py")}
 
 
 def test_dropped_files_are_in_no_package() -> None:
-    assert assigned(["t/x", "y"], Rule(drop="tests", files=("t/**",)), REST)["t/x"][0] is None
+    assert assigned(["t/x", "y"], FileRule(drop="tests", files=("t/**",)), REST)["t/x"][0] is None
 
 
 def test_rules_count_only_when_a_file_is_there() -> None:
-    rule = Rule(to="gpu", files=("lib.so",), when="gpu.so")
+    rule = FileRule(to="gpu", files=("lib.so",), when="gpu.so")
     assert assigned(["lib.so"], rule, REST)["lib.so"][0] == "demo"
     assert assigned(["lib.so", "gpu.so"], rule, REST)["lib.so"][0] == "gpu"
 
 
 def test_modules_by_their_dotted_name() -> None:
     paths = ["a/b/__init__.py", "a/b/c/d.txt", "a/b.py", "a/b.cpython-311-x86_64-linux-gnu.so", "a/bc.py", "a.py"]
-    found = assigned(paths, Rule(to="part", modules=("a.b",)), REST)
+    found = assigned(paths, FileRule(to="part", modules=("a.b",)), REST)
     assert [path for path in paths if found[path][0] == "part"] == paths[:4]
 
 
 def test_libraries_by_soname_in_the_order_of_the_rules() -> None:
     sonames = {"x.so": "libx.so.1", "y.so": "liby.so.1", "z.so": "libx.so.2"}
-    by_path = Rule(to="first", files=("z.so",))
-    by_soname = Rule(to="part", soname=("libx.so.*",), exclude=("w/**",))
+    by_path = FileRule(to="first", files=("z.so",))
+    by_soname = FileRule(to="part", soname=("libx.so.*",), exclude=("w/**",))
     found = assigned(["x.so", "y.so", "z.so", "n.py"], by_path, by_soname, REST, sonames=sonames)
     assert {path: package for path, (package, _) in found.items()} == {
         "x.so": "part", "y.so": "demo", "z.so": "first", "n.py": "demo"
@@ -172,7 +172,7 @@ def test_no_library_is_read_where_no_rule_goes_by_soname() -> None:
 
 
 def test_files_move_to_another_folder() -> None:
-    rule = Rule(to="lib", files=("a/**",), place={"a/b": "c", "a": "d/e"})
+    rule = FileRule(to="lib", files=("a/**",), place={"a/b": "c", "a": "d/e"})
     assert assigned(["a/b/x", "a/bx", "a/y"], rule) == {
         "a/b/x": ("lib", "c/x"), "a/bx": ("lib", "d/e/bx"), "a/y": ("lib", "d/e/y")
     }  # fmt: skip
@@ -181,10 +181,10 @@ def test_files_move_to_another_folder() -> None:
 def test_every_gap_and_clash_is_told() -> None:
     place = {"a": "c", "b": "c"}
     given = (
-        Rule(to="one", files=("a/*",), place=place),
-        Rule(to="two", files=("b/*",), place=place),
-        Rule(to="two", files=("nowhere",), required=True),
-        Rule(to="two", files=("c",)),
+        FileRule(to="one", files=("a/*",), place=place),
+        FileRule(to="two", files=("b/*",), place=place),
+        FileRule(to="two", files=("nowhere",), required=True),
+        FileRule(to="two", files=("c",)),
     )
     with pytest.raises(IntegrityError) as caught:
         assign_files(["a/x", "b/x", "c", "left.py", "over.py"], rules(*given), soname=lambda _: None)
@@ -197,7 +197,7 @@ def test_every_gap_and_clash_is_told() -> None:
 
 
 def test_dropped_files_clash_with_nothing() -> None:
-    given = (Rule(drop="old", files=("a/*",), place={"a": "b"}), REST)
+    given = (FileRule(drop="old", files=("a/*",), place={"a": "b"}), REST)
     assert assigned(["a/x", "b/x"], *given)["b/x"] == ("demo", "b/x")
 
 
@@ -210,7 +210,7 @@ PATTERNS = (
 )
 RULES = st.lists(
     st.builds(
-        Rule,
+        FileRule,
         to=st.sampled_from(["demo", "x", "y"]),
         files=st.lists(PATTERNS, min_size=1, max_size=2).map(tuple),
         exclude=st.lists(PATTERNS, max_size=2).map(tuple),
@@ -222,7 +222,7 @@ RULES = st.lists(
 
 
 @given(TREES, RULES)
-def test_total_and_disjoint_or_an_error(paths: list[str], given_rules: list[Rule]) -> None:
+def test_total_and_disjoint_or_an_error(paths: list[str], given_rules: list[FileRule]) -> None:
     try:
         places = assign_files(paths, rules(*given_rules), soname=lambda _: None)
     except IntegrityError as error:
@@ -236,8 +236,8 @@ def test_total_and_disjoint_or_an_error(paths: list[str], given_rules: list[Rule
 
 
 @given(TREES, RULES)
-def test_a_rule_that_is_reached_decides_whatever_follows(paths: list[str], given_rules: list[Rule]) -> None:
-    whole = rules(*given_rules, Rule(to="rest", files=("**",)))
+def test_a_rule_that_is_reached_decides_whatever_follows(paths: list[str], given_rules: list[FileRule]) -> None:
+    whole = rules(*given_rules, FileRule(to="rest", files=("**",)))
     alone = {}
     for path in paths:
         alone[path] = assign_files([path], whole, soname=lambda _: None)[0].rule

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.binary.edits import Edit, EditedSource
-from axletree.binary.gpu.scan import Section, SectionCode, read_containers, summarise
+from axletree.binary.gpu.scan import GpuSection, SectionCode, read_containers, summarise
 from axletree.binary.gpu.thin import thin_container
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
@@ -21,7 +21,7 @@ START = 4096
 
 def code_of(body: bytes, name: str = ".nv_fatbin") -> tuple[BufferSource, SectionCode]:
     source = BufferSource(bytes(START) + body + b"behind")
-    return source, read_containers(source, Section(name, START, len(body)))
+    return source, read_containers(source, GpuSection(name, START, len(body)))
 
 
 def thin(body: bytes, *gpus: str, name: str = ".nv_fatbin", **rules: bool) -> tuple[ThinnedFile, SectionCode, bytes]:

@@ -11,7 +11,7 @@ from axletree.binary.elf.facts import read_elf
 from axletree.binary.formats import code_format
 from axletree.core.errors import IntegrityError
 from axletree.package.wheel.record import (
-    Content,
+    ReadContent,
     RecordEntry,
     check_record,
     content_of,
@@ -132,7 +132,7 @@ def test_what_is_no_record(data: bytes) -> None:
 
 
 def test_no_record_of_signatures_is_needed() -> None:
-    files = {f"{INFO}/RECORD": Content(sha256="00", size=0), f"{INFO}/RECORD.jws": Content(sha256="00", size=0)}
+    files = {f"{INFO}/RECORD": ReadContent(sha256="00", size=0), f"{INFO}/RECORD.jws": ReadContent(sha256="00", size=0)}
     assert check_record((), files, dist_info=INFO) == ()
 
 

@@ -22,7 +22,7 @@ from axletree.app.publish import PublishedFile, check_writable, publish
 from axletree.core.errors import AxletreeError, HostError, Problem, render_problem
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
-from axletree.execute.driver import Job, Result, execute
+from axletree.execute.driver import BuildRun, Result, execute
 from axletree.execute.executor import LocalExecutor
 from axletree.host import machine
 from axletree.host.hiding import hide_start
@@ -204,7 +204,7 @@ def run_plan(
 ) -> Result:
     """Run the stages of a plan that the store lacks; ``tell`` gets the events, ``tick`` is called now and then."""
     ccache = find_ccache()
-    job = Job(
+    job = BuildRun(
         plan=prepared.plan,
         specs=prepared.specs,
         surroundings=prepared.surroundings,

@@ -11,8 +11,8 @@ import msgspec
 from axletree.buildsystem.cmake.cache import (
     CACHE_FILE,
     Cache,
-    Change,
-    Entry,
+    CacheChange,
+    CacheEntry,
     EntryType,
     diff_caches,
     edit_cache,
@@ -35,11 +35,11 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
     """A cache as it is now, or would be: report of ``cmake-cache``."""
 
     file: str
-    entries: tuple[Entry, ...]
+    entries: tuple[CacheEntry, ...]
     """Those that were asked for, by name; all but CMake's internal ones where none were named."""
     unknown: tuple[str, ...]
     """Names and patterns that no entry has."""
-    changes: tuple[Change, ...]
+    changes: tuple[CacheChange, ...]
     expected: int
     """How many entries were compared with what is expected."""
     mismatches: tuple[Mismatch, ...]
@@ -105,7 +105,7 @@ def work_on_cache(
     )
 
 
-def _entries(cache: Cache, names: Sequence[str]) -> tuple[Entry, ...]:
+def _entries(cache: Cache, names: Sequence[str]) -> tuple[CacheEntry, ...]:
     return tuple(
         entry
         for name, entry in sorted(cache.entries.items())

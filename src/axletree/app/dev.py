@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.app.dev_part import context_of
-from axletree.app.dev_setup import Wanted, choose_variant, load, plan_changed, set_up
+from axletree.app.dev_setup import DevRequest, choose_variant, load, plan_changed, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.core.errors import HostError, Problem, StageError, UsageError
 from axletree.core.units import some_of
 from axletree.disk import remove_tree
 from axletree.execute import editable
 from axletree.execute.diagnosing import read_failure
-from axletree.execute.editable import CONFIGURING, Need, Project
-from axletree.execute.environ import child_environment, note_environment
+from axletree.execute.editable import CONFIGURING, Outdated, Project
 from axletree.execute.killed import begin
 from axletree.execute.preparing import prepare
+from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import Workplace, workplace_variables
 from axletree.host import devtree
 from axletree.host.devtree import FOLDER, DevState
@@ -104,7 +104,7 @@ def dev(
     tree = (source or _default_tree(loaded)).resolve()
     if not tree.is_dir():
         raise UsageError(f"no source folder {tree}", hint="run `axletree source sync` to create one from the recipe")
-    wanted = Wanted(
+    wanted = DevRequest(
         recipe=path,
         variant=choose_variant(loaded, variant),
         stage=stage,
@@ -157,7 +157,7 @@ def rebuild(
             raise UsageError(Problem(file=str(tree), message=message, hint=f"set it up again: {command}"))
         state = before
         if plan_changed(before, environ):
-            wanted = Wanted(
+            wanted = DevRequest(
                 recipe=Path(before.recipe),
                 variant=before.variant,
                 stage=before.stage,
@@ -308,7 +308,7 @@ def _skipped(project: Project) -> list[Path]:
     return [project.build, *([project.venv] if project.venv is not None else [])]
 
 
-def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp]) -> Need:
+def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp]) -> Outdated:
     marker = project.scratch / CONFIGURING
     how = marker.read_text() if marker.exists() else ""
     changes = compare_files(devtree.read_files(Path(state.tree)), files)
@@ -318,7 +318,7 @@ def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp])
         install = editable.lacks_path_file(project)
     else:
         install = state.project != devtree.project_files(project.source)
-    return Need(
+    return Outdated(
         afresh=how == "afresh",
         configure=bool(how),
         install=install,
@@ -327,7 +327,7 @@ def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp])
     )
 
 
-def _said(need: Need, project: Project) -> list[str]:
+def _said(need: Outdated, project: Project) -> list[str]:
     """Reasons, as people read them."""
     said = []
     if need.killed:
@@ -339,7 +339,7 @@ def _said(need: Need, project: Project) -> list[str]:
     return said
 
 
-def _build(state: DevState, project: Project, need: Need, log_path: Path) -> tuple[Count, DevState]:
+def _build(state: DevState, project: Project, need: Outdated, log_path: Path) -> tuple[Count, DevState]:
     running = project.scratch / _RUNNING
     if need.killed:
         editable.mend(project, running)

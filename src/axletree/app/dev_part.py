@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class DevPart(msgspec.Struct, frozen=True, kw_only=True):
     """The stage, with what is not a stage of its own in an editable tree."""
 
     stage: PlannedStage
@@ -62,7 +62,7 @@ def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
     raise UsageError(Problem(file=file, message="the recipe has no build or compile stage"))
 
 
-def part_of(prepared: Prepared, stage: PlannedStage) -> Part:
+def part_of(prepared: Prepared, stage: PlannedStage) -> DevPart:
     """The stage's own parameters; where it builds only the part for one Python, also those of what it is built against.
 
     PyTorch's bindings are such a part: the library is a compile stage of the same source. An editable tree is the
@@ -85,7 +85,7 @@ def part_of(prepared: Prepared, stage: PlannedStage) -> Part:
         env={name: value for name, value in env.items() if name not in SPLIT_VARIABLES},
         commands=tuple(dict.fromkeys(commands)),
     )
-    return Part(stage=stage, parameters=parameters, inputs=inputs)
+    return DevPart(stage=stage, parameters=parameters, inputs=inputs)
 
 
 def python_of(stage: PlannedStage) -> str:

@@ -20,8 +20,8 @@ from axletree.core.errors import HostError, Problem, RecipeError, StageError, Us
 from axletree.core.records import Grant, StageRequest
 from axletree.core.units import some_of
 from axletree.disk import remove_tree
-from axletree.execute.environments import UV_CACHE
 from axletree.execute.laying import lay_out
+from axletree.execute.stage_venvs import UV_CACHE
 from axletree.host import machine
 from axletree.host.devtree import FOLDER, DevState, digests, stamps
 from axletree.host.files import replace_file
@@ -36,7 +36,7 @@ from axletree.recipe.properties import data_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from axletree.app.dev_part import Part
+    from axletree.app.dev_part import DevPart
     from axletree.app.planning import Prepared
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.events import Event
@@ -51,7 +51,7 @@ _MARK = "axletree-dev.json"
 """File of an environment that says which locked environments it holds."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class DevRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What an editable tree is to be."""
 
     recipe: Path
@@ -84,7 +84,7 @@ def read_of(recipe: Path) -> dict[str, str]:
 
 
 def set_up(
-    wanted: Wanted,
+    wanted: DevRequest,
     before: DevState | None,
     store: Store,
     *,
@@ -135,14 +135,14 @@ def plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
     )
 
 
-def _plan(wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
+def _plan(wanted: DevRequest, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, DevPart]:
     """The plan; the source is in it only where another stage than this one is made of it: it may be large."""
     with tempfile.TemporaryDirectory(prefix="axletree-dev-") as nothing:
         prepared, part = _plan_with(Path(nothing), wanted, store, environ)
     return _plan_with(wanted.tree, wanted, store, environ) if part.inputs else (prepared, part)
 
 
-def _plan_with(source: Path, wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
+def _plan_with(source: Path, wanted: DevRequest, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, DevPart]:
     request = planning.PlanRequest(
         recipe=str(wanted.recipe), patterns=(exactly(wanted.variant),), out=wanted.tree / FOLDER, source=source
     )
@@ -245,10 +245,10 @@ def _lay_out(tree: Path, inputs: Mapping[str, Digest], store: Store) -> None:
 
 
 def _state(
-    wanted: Wanted,
+    wanted: DevRequest,
     before: DevState | None,
     prepared: Prepared,
-    part: Part,
+    part: DevPart,
     *,
     environments: tuple[Digest, ...],
     inputs: dict[str, Digest],

@@ -17,13 +17,13 @@ from axletree.host.indexes import IndexSettings
 from axletree.host.shipped_data import read_shipped
 from axletree.host.simple_api import list_files
 from axletree.host.source_tree import read_source
-from axletree.package.drift.channel import Offer, of_files, of_repodata
+from axletree.package.drift.channel import Releases, of_files, of_repodata
 from axletree.package.drift.conda_recipe import CondaRecipe, read_conda_recipe
 from axletree.package.drift.linked import of_libraries
 from axletree.package.drift.metapackage import fan_out, requires_extras
 from axletree.package.drift.names import DEPENDENCIES, look_up
 from axletree.package.drift.recipe import Asked, of_targets
-from axletree.package.drift.requirements import Origin, of_metadata
+from axletree.package.drift.requirements import RequirementOrigin, of_metadata
 from axletree.package.drift.tree import SourceFacts, headers_of, of_tree, source_version
 from axletree.package.drift.verdict import contradictions, judge
 from axletree.package.wheel.names import parse_wheel_name
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.package.drift.evidence import Evidence
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
     from axletree.package.wheel.metadata import Metadata
     from axletree.package.wheel.scan import WheelScan
 
@@ -180,12 +180,12 @@ def _lines(loaded: LoadedRecipe) -> dict[str, int]:
     return found
 
 
-def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> list[Evidence]:
+def _read_wheel(path: Path, table: DependencyTable, pythons: tuple[str, ...]) -> list[Evidence]:
     scan = scan_wheel(map_file(path), filename=path.name, hashes="small")
     metadata = _metadata(scan)
     tags = scan.wheel.name.python.split(".")
     own = tuple(f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp") and tag[3:].isdigit())
-    origin = Origin(column="wheel", role="requires", file=path.name, phase="run", pythons=own or pythons)
+    origin = RequirementOrigin(column="wheel", role="requires", file=path.name, phase="run", pythons=own or pythons)
     found = of_metadata(metadata, origin, table=table)
     gpus = _gpus(metadata.version, found)
     found = tuple(msgspec.structs.replace(each, gpus=gpus) if _is_of_gpu(each) else each for each in found)
@@ -194,7 +194,7 @@ def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> list[Evid
 
 
 def _fanned_out(
-    path: Path, evidence: list[Evidence], table: Table, pythons: tuple[str, ...], made: Collection[str]
+    path: Path, evidence: list[Evidence], table: DependencyTable, pythons: tuple[str, ...], made: Collection[str]
 ) -> list[Evidence]:
     """What a metapackage brings that the other wheels require with extras."""
     scan = scan_wheel(map_file(path), filename=path.name, only_metadata=True)
@@ -227,7 +227,7 @@ def _is_of_gpu(each: Evidence) -> bool:
     return each.project.startswith(_OF_GPU)
 
 
-def _read_conda_recipe(path: Path, table: Table) -> CondaRecipe:
+def _read_conda_recipe(path: Path, table: DependencyTable) -> CondaRecipe:
     text = _read(path, _LARGEST_TEXT).decode("utf-8", "replace")
     found = read_conda_recipe(text, file=path.name, table=table)
     if not found.evidence:
@@ -236,10 +236,10 @@ def _read_conda_recipe(path: Path, table: Table) -> CondaRecipe:
     return found
 
 
-def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> dict[str, Offer]:
+def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: DependencyTable) -> dict[str, Releases]:
     """What channels have; and the index, where it may be asked, of what they have not."""
     names = {each.dependency for each in evidence}
-    offers: dict[str, Offer] = {}
+    offers: dict[str, Releases] = {}
     for path in inputs.channels:
         data = _read(path, _LARGEST_INDEX)
         if path.name.endswith(".zst"):
@@ -256,7 +256,7 @@ def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> 
     return offers
 
 
-def _ask_index(project: str, settings: IndexSettings, table: Table) -> Offer | None:
+def _ask_index(project: str, settings: IndexSettings, table: DependencyTable) -> Releases | None:
     files = [file for file in list_files(project, settings) if not file.yanked]
     versions = {str(found) for file in files if (found := version_of(file.filename, project)) is not None}
     return of_files(project, versions, file="package index", table=table)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.app.dev_setup import choose_variant
+from axletree.app.env_packages import channel_addresses, install, interpreter_platform
 from axletree.app.env_place import claimed
-from axletree.app.environment_content import channel_addresses, install, interpreter_platform
 from axletree.app.recipes import load_recipe
 from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
-from axletree.check.rules.environment import ENVIRONMENT_RULES
+from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.environment.apply import ENV, activated, level_of, undoing
 from axletree.environment.delta import Activation, Order
@@ -46,7 +46,7 @@ PLACE = Path(".axletree") / "env"
 """Where environments are made if nothing else is said."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which environment of a recipe is meant."""
 
     recipe: str
@@ -56,7 +56,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def create(
-    wanted: Wanted,
+    wanted: EnvironmentRequest,
     folder: Path | None,
     *,
     store: Store,
@@ -132,7 +132,7 @@ def place_of(environment: TargetEnvironment, target: Target) -> Path:
     return PLACE / f"{environment.name}-{target.variant}"
 
 
-def _choose(wanted: Wanted) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
+def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
     loaded = load_recipe(wanted.recipe)
     variant = choose_variant(loaded, wanted.variant)
     target = resolve(loaded.recipe, next(each for each in expand(loaded.recipe) if each.id == variant))
@@ -238,7 +238,7 @@ def without_activation(environ: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -> Description:
+def find(place: str | None, wanted: EnvironmentRequest | None, environ: Mapping[str, str]) -> Description:
     """The environment that is meant: a folder, a recipe's, the active one, or the only one here.
 
     Raises:
@@ -254,7 +254,9 @@ def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -
         hint = "run `axletree env create` to create one"
         raise UsageError(Problem(file=place, message="is neither an environment folder nor a recipe", hint=hint))
     if place is not None:
-        _, target, environment = _choose(msgspec.structs.replace(wanted or Wanted(recipe=place), recipe=place))
+        _, target, environment = _choose(
+            msgspec.structs.replace(wanted or EnvironmentRequest(recipe=place), recipe=place)
+        )
         folder = place_of(environment, target)
         if not (folder / FILE).is_file():
             hint = f"create it: axletree env create {place} -v {target.variant}"

@@ -62,7 +62,7 @@ class LockedRecipe(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[LockedFile, ...]
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class LockContext(msgspec.Struct, frozen=True, kw_only=True):
     """What locking needs of this machine."""
 
     environ: Mapping[str, str]
@@ -80,7 +80,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
 def lock_recipe(
     name_or_path: str,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     *,
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
@@ -153,7 +153,7 @@ def _lock_environment(
     environment: TargetEnvironment,
     interpreter: Interpreter,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     *,
     upgrade: bool,
     note: Callable[[str], None],
@@ -195,7 +195,7 @@ def _lock_source(
     loaded: LoadedRecipe,
     source: TargetSource,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     *,
     upgrade: bool,
     note: Callable[[str], None],
@@ -219,7 +219,7 @@ def _find_source(
     loaded: LoadedRecipe,
     source: TargetSource,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     note: Callable[[str], None],
 ) -> SourceLock:
     if source.kind == "pypi":
@@ -265,7 +265,7 @@ def _find_sdist(
     loaded: LoadedRecipe,
     source: TargetSource,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     note: Callable[[str], None],
 ) -> SourceLock:
     files = list_files(source.location, settings)

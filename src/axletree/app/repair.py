@@ -20,7 +20,7 @@ from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.grafts import library_finder
 from axletree.host.libraries import search_folders
 from axletree.host.shipped_data import read_shipped
-from axletree.package.libraries.graft import Graft, Left, graft_components, plan_grafts
+from axletree.package.libraries.graft import Graft, LeftOut, graft_components, plan_grafts
 from axletree.package.libraries.policy import (
     MANYLINUX_POLICIES,
     Policy,
@@ -86,7 +86,7 @@ class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
     grafts: tuple[GraftedLibrary, ...]
     relinked: tuple[str, ...]
     """Files of the wheel itself whose names or search path changed."""
-    left: tuple[Left, ...]
+    left: tuple[LeftOut, ...]
     """Libraries that stay with whoever brings them."""
 
 

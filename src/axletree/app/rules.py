@@ -11,8 +11,8 @@ from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
-from axletree.check.rules.environment import ENVIRONMENT_RULES
 from axletree.check.rules.host.all import HOST_RULES
+from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.core.errors import Problem, UsageError
 from axletree.core.findings import Severity

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from axletree.binary.elf.facts import ElfFacts
     from axletree.host.archive import WheelFile
     from axletree.host.folder_lock import Note
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
     from axletree.package.sdk.machines import HostFiles
     from axletree.package.sdk.manifest import Manifest
     from axletree.package.sdk.plan import DevelItem, PackagePlan, SdkPlan
@@ -85,7 +85,7 @@ class _Wheel(NamedTuple):
 
 def build_sdk(
     manifest: Manifest,
-    entries: Sequence[Entry],
+    entries: Sequence[SdkEntry],
     request: SdkRequest,
     *,
     out: Path,
@@ -179,8 +179,8 @@ def _checked_platform(
 
 def _known(
     manifest: Manifest,
-    entries: Sequence[Entry],
-    owned: dict[str, tuple[Entry, ...]],
+    entries: Sequence[SdkEntry],
+    owned: dict[str, tuple[SdkEntry, ...]],
     code: dict[str, tuple[str, ...]],
     host: HostFiles,
     families: tuple[str, ...],
@@ -290,7 +290,7 @@ def runtime_modules() -> dict[str, bytes]:
     }
 
 
-def _elfs(known: Known, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
+def _elfs(known: Known, entries: Iterable[SdkEntry]) -> dict[str, ElfFacts]:
     return {entry.path: known.facts[entry.source] for entry in entries if entry.source in known.facts}
 
 

@@ -10,10 +10,10 @@ from axletree.app.shipped import recipes_folder
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.sdk.artifacts import read_artifacts
 from axletree.host.sdk.prefix import read_debs, read_prefix
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.manifest import Manifest, parse_manifest
 from axletree.recipe.faults import suggestion
-from axletree.store.layout import Layout
+from axletree.store.layout import StoreLayout
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,7 +26,7 @@ _LARGEST = 1 << 20
 class SdkInput(msgspec.Struct, frozen=True, kw_only=True):
     """The files of an SDK."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[SdkEntry, ...]
     """Sorted by path."""
     notes: tuple[str, ...]
     """What a user should know of the reading."""
@@ -94,7 +94,7 @@ def read_sdk_input(
     if sum(each is not None for each in (artifacts, debs, prefix)) != 1:
         raise UsageError("give the SDK's location", hint="use --artifacts DIR, --debs DIR or --prefix DIR")
     notes: list[str] = []
-    cache = Layout(store).cache / "sdk"
+    cache = StoreLayout(store).cache / "sdk"
     if artifacts is not None:
         entries = read_artifacts(artifacts, cache=cache, targets=targets, note=notes.append, threads=threads)
     elif debs is not None:

@@ -22,7 +22,7 @@ from axletree.host.archive import digest_file, write_wheel_file
 from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.built import BuiltFile, read_built, selector_file
 from axletree.host.wheels import open_wheel
-from axletree.package.closure import Offer
+from axletree.package.closure import OwnWheel
 from axletree.package.index import distribution_of
 from axletree.package.sdk.release import check_flavour, check_pins, distributions_of
 from axletree.package.sdk.upload import (
@@ -340,7 +340,7 @@ def _index(base: str, root: _Root, built: Sequence[BuiltFile]) -> UploadedIndex:
     places = {each.path.name: root.folder for each in root.files}
     places |= {line.filename: posixpath.normpath(posixpath.join(root.folder, line.folder)) for line in root.linked}
     wheels = tuple(
-        Offer(filename=name, url=_below(base, place, name), requires=metadata.requires)
+        OwnWheel(filename=name, url=_below(base, place, name), requires=metadata.requires)
         for name, place in places.items()
         if (metadata := known[name].metadata) is not None
     )

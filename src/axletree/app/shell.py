@@ -11,14 +11,14 @@ import msgspec
 
 from axletree.core.errors import UsageError
 from axletree.core.records import StageRequest
-from axletree.execute.environ import ENVIRONMENT_FILE
 from axletree.execute.stage import log_file, work_folder
+from axletree.execute.variables import ENVIRONMENT_FILE
 
 if TYPE_CHECKING:
     from axletree.store.store import Store
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class StageFolder(msgspec.Struct, frozen=True, kw_only=True):
     """Where a shell opens."""
 
     stage: str
@@ -27,7 +27,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     log: Path
 
 
-def find_place(store: Store, stage: str) -> Place:
+def find_place(store: Store, stage: str) -> StageFolder:
     """The folder that a stage's latest attempt left.
 
     Raises:
@@ -45,7 +45,7 @@ def find_place(store: Store, stage: str) -> Place:
     source = Path(environ.get("AXLETREE_SOURCE", folder / "source"))
     start = source / request.ingredients.parameters.get("directory", ".")
     opened = next((path for path in (start, source) if path.is_dir()), folder)
-    return Place(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
+    return StageFolder(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
 
 
 def find_request(store: Store, stage: str) -> StageRequest:

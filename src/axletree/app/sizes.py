@@ -11,7 +11,7 @@ from axletree.binary.zip.directory import read_directory
 from axletree.core.errors import IntegrityError
 from axletree.host.archive import map_file
 from axletree.host.folders import list_files
-from axletree.host.sources import FileSource
+from axletree.host.sources import DiskSource
 from axletree.package.sizes import SizedFile, SizeReport, measure_sizes
 from axletree.package.wheel.scan import scan_wheel
 
@@ -67,7 +67,7 @@ def _folder_files(root: Path, damaged: list[str]) -> Iterator[SizedFile]:
 
 
 def _file(path: Path, name: str, damaged: list[str]) -> SizedFile:
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         try:
             facts = read_elf(source, name=name) if is_elf(source.read(0, 4)) else None
         except IntegrityError as error:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from axletree.app.split_conda import CondaParts
     from axletree.host.archive import WheelFile
     from axletree.host.folder_lock import Note
-    from axletree.package.split.plan import Part, SplitPlan
+    from axletree.package.split.plan import SplitPart, SplitPlan
     from axletree.package.split.source import SplitSource
 
 Format = Literal["wheel", "conda"]
@@ -172,7 +172,7 @@ def _read(path: Path) -> str:
 
 
 def _write_parts(
-    folder: Path, parts: Sequence[Part], epoch: int, pool: Executor
+    folder: Path, parts: Sequence[SplitPart], epoch: int, pool: Executor
 ) -> tuple[tuple[WheelFile, StagedFile], ...]:
     """Write the wheels of parts side by side, the largest first: what is begun last is done soon."""
     largest_first = sorted(parts, key=_bytes, reverse=True)
@@ -181,11 +181,11 @@ def _write_parts(
     return tuple(files[part.name] for part in parts)
 
 
-def _bytes(part: Part) -> int:
+def _bytes(part: SplitPart) -> int:
     return sum(len(member.data.data) for member in part.members if isinstance(member.data, Packed))
 
 
-def _write(folder: Path, part: Part, *, epoch: int) -> tuple[WheelFile, StagedFile]:
+def _write(folder: Path, part: SplitPart, *, epoch: int) -> tuple[WheelFile, StagedFile]:
     file = write_wheel_file(
         folder,
         part.name,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from axletree import store as stores
 from axletree.app.recipes import load_recipe
 from axletree.core.values import Digest
-from axletree.execute.environments import UV_CACHE
+from axletree.execute.stage_venvs import UV_CACHE
 from axletree.host.venvs import forget_wheels
 
 if TYPE_CHECKING:

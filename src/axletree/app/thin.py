@@ -15,7 +15,7 @@ from axletree.binary.zip.members import MemberSource, read_member
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import write_wheel_file
-from axletree.host.sources import FileSource, write_source
+from axletree.host.sources import DiskSource, write_source
 from axletree.host.wheels import OpenWheel, open_wheel
 from axletree.package.gpu.arch import parse_gpu
 from axletree.package.gpu.compact import LibraryCode, Thinning, check_thinning, plan_thinning, registered_code
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from axletree.binary.zip.directory import ZipEntry
     from axletree.host.folder_lock import Note
     from axletree.package.gpu.arch import Gpu
-    from axletree.package.gpu.variant import Variant
+    from axletree.package.gpu.variant import WheelVariant
 
 _MAX_VARIANT_FILE = 1 << 20
 _FORGET_EVERY = 8 << 20
@@ -225,7 +225,7 @@ def _same(source: Source) -> Source:
 
 def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinReport:
     results: list[ThinResult] = []
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         read = read_file_code(source, name=str(path), sample=out is None)
         file = _Library(partial(_same, source), registered_code(source, read))
         plans = _plans([file], request, str(path))
@@ -292,7 +292,7 @@ def _plan(files: Sequence[_Library], gpus: tuple[Gpu, ...], request: ThinRequest
 
 
 def _members(
-    wheel: OpenWheel, entries: dict[str, ZipEntry], plan: _Plan, variant: Variant, files: dict[str, _Library]
+    wheel: OpenWheel, entries: dict[str, ZipEntry], plan: _Plan, variant: WheelVariant, files: dict[str, _Library]
 ) -> tuple[Member, ...]:
     """Everything as it is, still compressed, but for the thinned libraries and the variant's description."""
     archive, description = wheel.path.name, f"{wheel.folder}/{VARIANT_FILE}"
@@ -370,7 +370,7 @@ def _refusal(plan: _Plan) -> ThinResult:
     return ThinResult(gpus=tuple(gpu.name for gpu in plan.gpus), refused=reasons)
 
 
-def _base_variant(wheel: OpenWheel, entries: dict[str, ZipEntry]) -> Variant | None:
+def _base_variant(wheel: OpenWheel, entries: dict[str, ZipEntry]) -> WheelVariant | None:
     """The variant that the wheel already is."""
     entry = entries.get(f"{wheel.folder}/{VARIANT_FILE}")
     if entry is None:

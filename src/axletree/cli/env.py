@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from axletree.app import environments
-from axletree.app.environments import Wanted
+from axletree.app.environments import EnvironmentRequest
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import open_store, settings
 from axletree.cli.reporting import ReportCommand, Reported
@@ -81,7 +81,7 @@ def create(
     """
     chosen = settings()
     created = environments.create(
-        Wanted(recipe=recipe, variant=variant, stage=stage, environment=environment),
+        EnvironmentRequest(recipe=recipe, variant=variant, stage=stage, environment=environment),
         folder,
         store=open_store(chosen),
         settings=chosen,
@@ -227,7 +227,7 @@ def _find(
     *,
     environ: dict[str, str] | None = None,
 ) -> Description:
-    wanted = Wanted(recipe=place or "", variant=variant, stage=stage, environment=environment)
+    wanted = EnvironmentRequest(recipe=place or "", variant=variant, stage=stage, environment=environment)
     if place is None and (variant or stage or environment):
         raise UsageError("-v, --stage and --environment need a recipe")
     return environments.find(place, wanted, os.environ if environ is None else environ)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from axletree.app.lock import LockedFile, LockedRecipe, Surroundings, lock_recipe
+from axletree.app.lock import LockContext, LockedFile, LockedRecipe, lock_recipe
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes, plural
-from axletree.store.layout import Layout
+from axletree.store.layout import StoreLayout
 from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
@@ -41,8 +41,12 @@ def command(
 ) -> Reported:
     """Resolve a recipe's source and environments, and pin them by hash."""
     chosen = settings(find_links=find_links, index_url=index_url)
-    surroundings = Surroundings(
-        environ=os.environ, home=Path.home(), cwd=Path.cwd(), settings=chosen, cache=Layout(Path(chosen.store)).cache
+    surroundings = LockContext(
+        environ=os.environ,
+        home=Path.home(),
+        cwd=Path.cwd(),
+        settings=chosen,
+        cache=StoreLayout(Path(chosen.store)).cache,
     )
     files = lock_recipe(
         recipe,

@@ -29,7 +29,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     """What parts the entries of a list."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class SearchFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder that tools look into."""
 
     path: str
@@ -39,11 +39,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Where tools look, the first first: three lists, because what is right for one is not for another."""
 
-    include: tuple[Entry, ...] = ()
+    include: tuple[SearchFolder, ...] = ()
     """Headers, by the compiler."""
-    link: tuple[Entry, ...] = ()
+    link: tuple[SearchFolder, ...] = ()
     """Libraries, by the linker."""
-    run: tuple[Entry, ...] = ()
+    run: tuple[SearchFolder, ...] = ()
     """Libraries, by the loader."""
 
 

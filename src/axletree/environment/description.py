@@ -19,7 +19,7 @@ PREFIX = "prefix"
 Provider = Literal["venv", "conda", "system"]
 
 
-class Package(msgspec.Struct, frozen=True, kw_only=True):
+class InstalledPackage(msgspec.Struct, frozen=True, kw_only=True):
     """What was installed."""
 
     name: str
@@ -47,7 +47,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     channels: tuple[str, ...] = ()
     toolkit: str | None = None
     """Root of the GPU toolkit that is used."""
-    packages: tuple[Package, ...] = ()
+    packages: tuple[InstalledPackage, ...] = ()
     order: Order
     deltas: tuple[Delta, ...]
     notes: tuple[str, ...] = ()

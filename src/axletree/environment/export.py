@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from axletree.environment.delta import Delta
-    from axletree.environment.description import Description, Package
+    from axletree.environment.description import Description, InstalledPackage
 
 Format = Literal["environment.yml", "pixi.toml"]
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "y", "n", "on", "off", "null"})
@@ -134,7 +134,7 @@ def _pixi_toml(description: Description, *, platform: str, locked: bool) -> Iter
         yield from (f"{name} = {_text(value)}" for name, value in variables.items() if value)  # none may be empty
 
 
-def _pixi_conda(package: Package) -> str:
+def _pixi_conda(package: InstalledPackage) -> str:
     return f"{_key(package.name)} = {_table({'version': f'=={package.version}', 'build': package.build})}"
 
 

@@ -37,7 +37,7 @@ _GOOD = frozenset({"done", "cached"})
 _COUNTED = {"done": "ran", "cached": "cached", "failed": "failed", "cancelled": "blocked"}
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class BuildRun(msgspec.Struct, frozen=True, kw_only=True):
     """All that a run needs to know, decided before it starts."""
 
     plan: Plan
@@ -82,7 +82,7 @@ _KILLED_TWICE = "it already ran alone with one job, after it had been killed bef
 
 
 def execute(
-    job: Job,
+    job: BuildRun,
     store: Store,
     executor: Executor,
     *,
@@ -101,7 +101,7 @@ def execute(
 class _Driver:
     """One run. All state changes happen in the event loop's thread, through the scheduler."""
 
-    def __init__(self, job: Job, store: Store, executor: Executor, emit: Callable[[Event], None]) -> None:
+    def __init__(self, job: BuildRun, store: Store, executor: Executor, emit: Callable[[Event], None]) -> None:
         self.job = job
         self.store = store
         self.executor = executor

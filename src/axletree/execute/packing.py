@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from axletree.execute.context import ActionContext, Context
     from axletree.package.sbom.write import Component
     from axletree.plan.actions.pack import WheelParameters
-    from axletree.plan.actions.packages import Part
+    from axletree.plan.actions.packages import TreePart
     from axletree.store.store import Store
 
 
@@ -52,7 +52,7 @@ _INSTALLED = re.compile(r"(?:.*/)?site-packages/[^/]+\.dist-info/METADATA")
 _CPYTHON = re.compile(r"\d\.\d+t?")
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class PackageContent(msgspec.Struct, frozen=True, kw_only=True):
     """A package's part of a tree."""
 
     entries: dict[str, Entry]
@@ -63,7 +63,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata folder that the tree brings, if it brings one."""
 
 
-def content_of(context: Context, part: Part) -> Content:
+def content_of(context: Context, part: TreePart) -> PackageContent:
     """Divide the stage's tree among the packages that share it, and give this one its part; empty without a tree.
 
     Args:
@@ -75,7 +75,7 @@ def content_of(context: Context, part: Part) -> Content:
         StageError: nothing is left for the package.
     """
     if "tree" not in context.request.inputs:
-        return Content(entries={}, paths=(), brought=None)
+        return PackageContent(entries={}, paths=(), brought=None)
     entries = {entry.path: entry for entry in context.tree("tree").entries if entry.kind != "directory"}
     brought = _dist_info(entries)
     claims = {owner: Claim(files=taken.files, exclude=taken.exclude) for owner, taken in part.siblings.items()}
@@ -83,10 +83,10 @@ def content_of(context: Context, part: Part) -> Content:
     paths = partition(content, claims)[part.package]
     if not paths:
         raise StageError(f"package {part.package} has no files", hint="its `files` patterns match nothing in the tree")
-    return Content(entries=entries, paths=paths, brought=brought)
+    return PackageContent(entries=entries, paths=paths, brought=brought)
 
 
-def as_distribution(content: Content, *, name: str, version: str, prefix: str) -> dict[str, str]:
+def as_distribution(content: PackageContent, *, name: str, version: str, prefix: str) -> dict[str, str]:
     """Path in the tree -> path in the wheel, for a package's files and what else is in the metadata folder."""
     folder = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
     targets = {path: f"{folder}{path}" for path in content.paths}
@@ -96,7 +96,7 @@ def as_distribution(content: Content, *, name: str, version: str, prefix: str) -
     return targets
 
 
-def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags:
+def tags_of(context: Context, content: PackageContent, targets: dict[str, str]) -> Tags:
     """The tags that a wheel of these files has.
 
     Raises:
@@ -140,7 +140,7 @@ def elf_facts(store: Store, entries: dict[str, Entry], targets: dict[str, str]) 
 
 def metadata_of(
     context: ActionContext[WheelParameters],
-    content: Content,
+    content: PackageContent,
     *,
     version: str,
     conda: Callable[[str], bool] | None = None,
@@ -187,7 +187,7 @@ def metadata_of(
 
 
 def check_inside(
-    context: ActionContext[WheelParameters], content: Content, *, version: str, conda: Callable[[str], bool]
+    context: ActionContext[WheelParameters], content: PackageContent, *, version: str, conda: Callable[[str], bool]
 ) -> None:
     """Refuse files that are another version of the distribution that conda calls as their package; see `metadata_of`.
 
@@ -213,7 +213,7 @@ def _same_name(one: str, other: str) -> bool:
 
 
 def with_bill(
-    context: Context, content: Content, targets: dict[str, str], metadata: Metadata
+    context: Context, content: PackageContent, targets: dict[str, str], metadata: Metadata
 ) -> tuple[dict[str, str], tuple[Member, ...]]:
     """Put the bills of the libraries that a tree took in where PEP 770 has a distribution's bill.
 
@@ -267,7 +267,7 @@ def blob_chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:
     return read
 
 
-def _read(store: Store, content: Content, path: str) -> bytes:
+def _read(store: Store, content: PackageContent, path: str) -> bytes:
     entry = content.entries.get(path)
     if entry is None or entry.blob is None:
         raise IntegrityError(Problem(file=path, message="the tree has metadata, but not this file"))

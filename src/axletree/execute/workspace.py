@@ -21,10 +21,10 @@ import msgspec
 
 from axletree.core.values import key_of
 from axletree.disk import remove_tree
-from axletree.execute.environ import MAPS
 from axletree.execute.killed import begin, has_ninja, remove_written, was_stopped
 from axletree.execute.laying import holds, laid_out, lay_out, listing_of, remove_leftovers
 from axletree.execute.preparing import PREPARED
+from axletree.execute.variables import MAPS
 from axletree.host.files import replace_file
 from axletree.recipe.target import input_variable
 from axletree.store.errors import disk_errors

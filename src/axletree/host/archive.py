@@ -21,7 +21,7 @@ from axletree.core.errors import HostError, IntegrityError, Problem, some_proble
 from axletree.core.values import Digest
 from axletree.host.files import appearing
 from axletree.package.wheel.names import WheelName, render_wheel_name
-from axletree.package.wheel.record import Content, check_record, content_of, encode_hash, parse_record
+from axletree.package.wheel.record import ReadContent, check_record, content_of, encode_hash, parse_record
 from axletree.package.wheel.writer import WrittenWheel, write_wheel, write_zip
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def read_contents(
     archive: str,
     threads: int = 1,
     hashed: Container[str] | None = None,
-) -> dict[str, Content]:
+) -> dict[str, ReadContent]:
     """Inflate every member and compare its CRC: its path -> what was read. Folders are left out.
 
     Args:
@@ -248,7 +248,7 @@ def read_contents(
         IntegrityError: a member is damaged.
     """
 
-    def read(group: list[ZipEntry]) -> list[tuple[str, Content]]:
+    def read(group: list[ZipEntry]) -> list[tuple[str, ReadContent]]:
         return [
             (entry.name, _content(view, entry, archive, hashed=hashed is None or entry.name in hashed))
             for entry in group
@@ -275,14 +275,14 @@ def share_out(entries: Sequence[ZipEntry], parts: int) -> list[list[ZipEntry]]:
     return [[entry for entry in entries if owner[entry.name] == part] for part in range(parts)]
 
 
-def _content(view: memoryview, entry: ZipEntry, archive: str, *, hashed: bool) -> Content:
+def _content(view: memoryview, entry: ZipEntry, archive: str, *, hashed: bool) -> ReadContent:
     if entry.size <= SMALL:
         return content_of(read_member(view, entry, archive=archive, limit=SMALL))
     digest = hashlib.sha256()
     for chunk in iter_member(view, entry, archive=archive):
         if hashed:
             digest.update(chunk)
-    return Content(sha256=digest.hexdigest() if hashed else "", size=entry.size)
+    return ReadContent(sha256=digest.hexdigest() if hashed else "", size=entry.size)
 
 
 def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> None:

@@ -20,7 +20,7 @@ from axletree.host.gitoutput import GITLINK
 from axletree.host.indexes import redact
 from axletree.host.worktree import Worktree, files, said_of_modules
 from axletree.package.drift.tree import SourceFacts, copy_of, is_wanted
-from axletree.package.drift.vendored import Submodule
+from axletree.package.drift.vendored import VendoredSubmodule
 from axletree.recipe.addresses import COMMIT
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
     )
 
 
-def _absent(modules: Iterable[Submodule], *, bare: bool) -> list[str]:
+def _absent(modules: Iterable[VendoredSubmodule], *, bare: bool) -> list[str]:
     """What to say of submodules that nothing but a commit is known of."""
     absent = [module.path for module in modules if not module.here]
     if not absent:
@@ -105,7 +105,7 @@ def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:
     return git
 
 
-def _submodules(git: Worktree, commit: str, *, prefix: str, bare: bool, depth: int) -> Iterator[Submodule]:
+def _submodules(git: Worktree, commit: str, *, prefix: str, bare: bool, depth: int) -> Iterator[VendoredSubmodule]:
     """The submodules of a commit, and those of them that are checked out."""
     said = _gitmodules(git, commit)
     for path, (mode, _, target) in sorted(files(git, commit).items()):
@@ -113,7 +113,7 @@ def _submodules(git: Worktree, commit: str, *, prefix: str, bare: bool, depth: i
             continue
         inner = None if bare else _open_inner(git, path)
         url, branch = said.get(path, ("", ""))
-        module = Submodule(path=prefix + path, commit=target, url=_shown(url), branch=branch, nested=depth > 0)
+        module = VendoredSubmodule(path=prefix + path, commit=target, url=_shown(url), branch=branch, nested=depth > 0)
         if inner is None:
             yield module
             continue
@@ -128,7 +128,7 @@ def _open_inner(git: Worktree, path: str) -> Worktree | None:
     return _open(place, git.environ) if inside and (place / ".git").exists() else None
 
 
-def _described(git: Worktree, module: Submodule) -> Submodule:
+def _described(git: Worktree, module: VendoredSubmodule) -> VendoredSubmodule:
     """A submodule with what its own repository says of its commit."""
 
     def ask(*arguments: str) -> str:
@@ -137,7 +137,7 @@ def _described(git: Worktree, module: Submodule) -> Submodule:
 
     here = git.has(module.commit)
     describe = ("describe", "--long", "--abbrev=40")
-    return Submodule(
+    return VendoredSubmodule(
         path=module.path,
         commit=module.commit,
         url=module.url,
@@ -165,7 +165,7 @@ def _shown(url: str) -> str:
 
 
 def _from_work_tree(
-    git: Worktree, head: str, modules: Collection[Submodule], headers: frozenset[str]
+    git: Worktree, head: str, modules: Collection[VendoredSubmodule], headers: frozenset[str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """The tracked files that may tell, as they lie in the work tree and its submodules; and which of them changed."""
     folders = {module.path for module in modules}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class FileSource:
+class DiskSource:
     """A file that is read in pieces, as a :class:`~axletree.binary.source.Source`.
 
     A mapping brings 64 KiB into memory with each page that is touched: for thousands of small headers in a library of

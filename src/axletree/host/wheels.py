@@ -23,7 +23,7 @@ from axletree.host.files import part_folder
 from axletree.package.wheel.info import WheelInfo, parse_wheel_info
 from axletree.package.wheel.metadata import Metadata, parse_metadata
 from axletree.package.wheel.names import WheelName, parse_wheel_name
-from axletree.package.wheel.record import Content, RecordEntry, RecordIssue, check_record, content_of, parse_record
+from axletree.package.wheel.record import ReadContent, RecordEntry, RecordIssue, check_record, content_of, parse_record
 from axletree.package.wheel.scan import MAX_METADATA
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _unpack(wheel: OpenWheel, folder: Path, place: Callable[[str], Path], *, thr
     for parent in sorted({folder, *(target.parent for target in targets.values())}):
         parent.mkdir(parents=True, exist_ok=True)
 
-    def write(group: list[ZipEntry]) -> list[tuple[str, Content]]:
+    def write(group: list[ZipEntry]) -> list[tuple[str, ReadContent]]:
         return [(entry.name, _write(wheel, entry, targets[entry.name])) for entry in group]
 
     groups = share_out(files, threads)
@@ -176,7 +176,7 @@ def _unpack(wheel: OpenWheel, folder: Path, place: Callable[[str], Path], *, thr
     return check_record(wheel.record, contents, dist_info=wheel.folder)
 
 
-def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> Content:
+def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> ReadContent:
     mode = 0o777 if entry.executable else 0o666
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     with os.fdopen(descriptor, "wb", buffering=0) as stream:
@@ -189,7 +189,7 @@ def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> Content:
             for chunk in iter_member(wheel.view, entry, archive=wheel.path.name):
                 digest.update(chunk)
                 stream.write(chunk)
-            content = Content(sha256=digest.hexdigest(), size=entry.size)
+            content = ReadContent(sha256=digest.hexdigest(), size=entry.size)
         date = _date(wheel.view, entry)
         os.utime(stream.fileno(), (date, date))
     return content

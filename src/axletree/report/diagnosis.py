@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from axletree.check.diagnosis.engine import Diagnosed
-from axletree.check.diagnosis.outcome import Outcome
+from axletree.check.diagnosis.outcome import LogOutcome
 from axletree.core.findings import worst
 
 
@@ -14,7 +14,7 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     """As the user gave it; ``-`` is the standard input."""
-    outcome: Outcome
+    outcome: LogOutcome
     """How it ends."""
     findings: tuple[Diagnosed, ...]
     """The root cause first."""

@@ -13,7 +13,7 @@ from axletree.package.drift.verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
     from axletree.package.drift.evidence import Evidence
-    from axletree.package.drift.verdict import Row
+    from axletree.package.drift.verdict import DriftRow
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one should know of the inputs."""
 
 
-def reported(row: Row) -> Dependency:
+def reported(row: DriftRow) -> Dependency:
     """A row of the comparison as it is reported."""
     offer, newest = row.offer, None
     if offer is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 CHUNK = 1 << 18
 """Bytes read at a time. Files up to this size are looked up before anything is written; it also fits into L2 caches."""
@@ -55,7 +55,7 @@ class Intake:
     Use it inside :func:`axletree.store.locks.using`, and with a private folder on the store's file system.
     """
 
-    def __init__(self, layout: Layout, work: Path, *, expected: int) -> None:
+    def __init__(self, layout: StoreLayout, work: Path, *, expected: int) -> None:
         """Prepare for about ``expected`` files."""
         self._blobs = str(layout.blobs)
         self._work = str(work)
@@ -162,7 +162,7 @@ class Intake:
         return found
 
 
-def put_bytes(layout: Layout, data: bytes) -> Digest:
+def put_bytes(layout: StoreLayout, data: bytes) -> Digest:
     """Store content; nothing happens when it is there already.
 
     Raises:
@@ -184,7 +184,7 @@ def put_bytes(layout: Layout, data: bytes) -> Digest:
     return digest
 
 
-def put_file(layout: Layout, path: Path, *, adopt: bool = False) -> tuple[Digest, int]:
+def put_file(layout: StoreLayout, path: Path, *, adopt: bool = False) -> tuple[Digest, int]:
     """Store a file's content: its digest and size. With ``adopt`` the file itself moves in and is gone afterwards.
 
     Raises:
@@ -204,12 +204,12 @@ def put_file(layout: Layout, path: Path, *, adopt: bool = False) -> tuple[Digest
     return digest, size
 
 
-def has_blob(layout: Layout, digest: Digest) -> bool:
+def has_blob(layout: StoreLayout, digest: Digest) -> bool:
     """Whether there is content by this name; says nothing of what it is."""
     return layout.blob_path(digest).exists()
 
 
-def blob_ok(layout: Layout, digest: Digest) -> bool:
+def blob_ok(layout: StoreLayout, digest: Digest) -> bool:
     """Whether the content is there and is what its name says. What is not goes into quarantine."""
     path = layout.blob_path(digest)
     with disk_errors(layout):
@@ -223,7 +223,7 @@ def blob_ok(layout: Layout, digest: Digest) -> bool:
     return found == digest
 
 
-def read_blob(layout: Layout, digest: Digest) -> bytes:
+def read_blob(layout: StoreLayout, digest: Digest) -> bytes:
     """Content, checked.
 
     Raises:
@@ -242,13 +242,13 @@ def read_blob(layout: Layout, digest: Digest) -> bytes:
     return data
 
 
-def set_aside(layout: Layout, digest: Digest) -> None:
+def set_aside(layout: StoreLayout, digest: Digest) -> None:
     """Move what is no longer what its name says into quarantine, so that it can be made anew and looked at."""
     with disk_errors(layout), contextlib.suppress(FileNotFoundError):
         layout.blob_path(digest).rename(layout.quarantine / f"{digest}.{os.urandom(4).hex()}")
 
 
-def lost_blobs(layout: Layout, digests: Sequence[Digest]) -> CorruptBlob:
+def lost_blobs(layout: StoreLayout, digests: Sequence[Digest]) -> CorruptBlob:
     """The error for blobs that are missing or were set aside; not raised here."""
     hint = "run the same command again: it rebuilds the missing content"
     problems: list[Problem] = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from axletree.core.errors import AxletreeError
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 _HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files: ulimit -n 65536")
 _HINTS |= {
@@ -30,7 +30,7 @@ _HINTS |= {
 
 @contextlib.contextmanager
 def disk_errors(
-    layout: Layout, *, target: Path | None = None, needs: Callable[[], int] | None = None
+    layout: StoreLayout, *, target: Path | None = None, needs: Callable[[], int] | None = None
 ) -> Iterator[None]:
     """Turn an ``OSError`` into an error that says which path and what to do.
 
@@ -51,7 +51,7 @@ def disk_errors(
         ) from error
 
 
-def _explain(layout: Layout, error: OSError, target: Path, needs: int | None) -> AxletreeError:
+def _explain(layout: StoreLayout, error: OSError, target: Path, needs: int | None) -> AxletreeError:
     reason = error.strerror or str(error)
     if error.errno in FULL:
         room = "" if needs is None else f": needs {format_bytes(needs)}, has {format_bytes(_free(target))} free"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from axletree.core.trees import Tree
     from axletree.core.values import Digest
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 
 class _Found(msgspec.Struct):
@@ -36,7 +36,7 @@ class _Found(msgspec.Struct):
     problems: list[Problem]
 
 
-def put_tree(layout: Layout, tree: Tree) -> Digest:
+def put_tree(layout: StoreLayout, tree: Tree) -> Digest:
     """Store a listing whose contents are in the store already.
 
     Raises:
@@ -45,7 +45,7 @@ def put_tree(layout: Layout, tree: Tree) -> Digest:
     return put_bytes(layout, encode_tree(tree))
 
 
-def get_tree(layout: Layout, digest: Digest) -> Tree:
+def get_tree(layout: StoreLayout, digest: Digest) -> Tree:
     """Read a listing, checked.
 
     Raises:
@@ -55,7 +55,7 @@ def get_tree(layout: Layout, digest: Digest) -> Tree:
     return decode_tree(read_blob(layout, digest))
 
 
-def ingest(layout: Layout, folder: Path, *, adopt: bool = False, exclude: Sequence[str] = ()) -> Digest:
+def ingest(layout: StoreLayout, folder: Path, *, adopt: bool = False, exclude: Sequence[str] = ()) -> Digest:
     """Store all that is in a folder and return the digest of its tree.
 
     Symbolic links are kept as they are written, also those that lead out of the folder. Of modes only the owner's

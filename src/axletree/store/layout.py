@@ -48,7 +48,7 @@ FOLDERS = (
 )
 
 
-class Layout(msgspec.Struct, frozen=True):
+class StoreLayout(msgspec.Struct, frozen=True):
     """The root of a store, and the paths that follow from it."""
 
     root: Path

@@ -12,7 +12,7 @@ from axletree.core.formats import format_problem
 from axletree.disk import sync_path, write_new
 from axletree.store import blobs, ingest, locks, materialise, results, scratch
 from axletree.store.errors import disk_errors
-from axletree.store.layout import FOLDERS, STORE_FORMAT, STORE_VARIABLE, Layout
+from axletree.store.layout import FOLDERS, STORE_FORMAT, STORE_VARIABLE, StoreLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest, Key, StageId
 
 
-class Store(Layout, frozen=True):
+class Store(StoreLayout, frozen=True):
     """A content-addressed store of file trees and of the results that they are.
 
     It holds no state but its root: any number of processes and threads may use one store at once. Each method is the
@@ -155,7 +155,7 @@ def _refuse_unfit(root: Path) -> None:
         )
 
 
-def _read_format(store: Layout) -> bool:
+def _read_format(store: StoreLayout) -> bool:
     """Whether the root is marked as a store.
 
     Raises:
@@ -174,7 +174,7 @@ def _read_format(store: Layout) -> bool:
     return True
 
 
-def _refuse_foreign(store: Layout) -> None:
+def _refuse_foreign(store: StoreLayout) -> None:
     """A folder that holds something else does not become a store; one that is just being made by another process may.
 
     Raises:

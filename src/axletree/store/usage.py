@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.core.records import StageRecord
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class DuReport(msgspec.Struct, frozen=True, kw_only=True):
         return sum(kind.size for kind in self.kinds)
 
 
-def du(layout: Layout) -> DuReport:
+def du(layout: StoreLayout) -> DuReport:
     """Sum up what takes the room.
 
     Raises:

@@ -12,7 +12,7 @@ from axletree.view.tables import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from axletree.environment.delta import Entry
+    from axletree.environment.delta import SearchFolder
     from axletree.environment.description import Description
     from axletree.environment.verify import Choice, Proof
     from axletree.report.environment import VerifiedEnvironment
@@ -40,7 +40,7 @@ def _created(description: Description) -> Iterator[str]:
     yield f"verify: axletree env verify {_shown(description.folder)}"
 
 
-def _order(name: str, entries: Sequence[Entry]) -> Iterator[str]:
+def _order(name: str, entries: Sequence[SearchFolder]) -> Iterator[str]:
     for number, entry in enumerate(entries, 1):
         yield f"  {name if number == 1 else '':<8}{number}. {entry.path}  ({entry.origin})"
 

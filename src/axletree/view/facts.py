@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.check.host.part import UNLIMITED, Part
+from axletree.check.host.part import UNLIMITED, FactGroup
 from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
@@ -31,22 +31,22 @@ def facts_lines(facts: HostFacts, *, width: int) -> Iterator[str]:
             yield render_table([group.upper(), "VALUE", "SOURCE"], rows, width=width)
 
 
-def _rows(field: str, part: Part, prefix: str) -> Iterator[Row]:
+def _rows(field: str, part: FactGroup, prefix: str) -> Iterator[Row]:
     """A field of a part; of parts in it, their fields."""
     value, source = getattr(part, field), part.sources.get(field, "")
-    if isinstance(value, Part):
+    if isinstance(value, FactGroup):
         yield from _inner(value, prefix)
-    elif isinstance(value, tuple) and any(isinstance(each, Part) for each in value):
+    elif isinstance(value, tuple) and any(isinstance(each, FactGroup) for each in value):
         for number, each in enumerate(value, 1):
             yield from _inner(each, f"{prefix}{field} {number}: ")
     elif value is not None or source:
         yield f"{prefix}{field}", _shown(value), source
 
 
-def _inner(part: Part, prefix: str) -> Iterator[Row]:
+def _inner(part: FactGroup, prefix: str) -> Iterator[Row]:
     for field in part.__struct_fields__:
         if field != "sources":
-            below = f"{prefix}{field}: " if isinstance(getattr(part, field), Part) else prefix
+            below = f"{prefix}{field}: " if isinstance(getattr(part, field), FactGroup) else prefix
             yield from _rows(field, part, below)
 
 

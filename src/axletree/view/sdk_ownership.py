@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.package.sdk.claims import ClaimRef, Ownership
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
     from axletree.package.sdk.manifest import Manifest
 
 _SHOWN = 10
@@ -45,7 +45,7 @@ def ownership_text(ownership: Ownership, manifest: Manifest, *, width: int) -> s
 
 
 def answer_text(
-    entry: Entry,
+    entry: SdkEntry,
     claims: Sequence[ClaimRef],
     excluded: Sequence[tuple[ClaimRef, str]],
     verdict: str,
@@ -115,12 +115,12 @@ def _summary(ownership: Ownership) -> str:
     )
 
 
-def _amount(entries: Iterable[Entry]) -> tuple[str, str]:
+def _amount(entries: Iterable[SdkEntry]) -> tuple[str, str]:
     there = list(entries)
     return f"{len(there):,}", format_bytes(sum(entry.size for entry in there))
 
 
-def _artifacts(entries: Iterable[Entry]) -> str:
+def _artifacts(entries: Iterable[SdkEntry]) -> str:
     sizes: Counter[str] = Counter()
     for entry in entries:
         sizes[entry.artifact] += entry.size

@@ -65,7 +65,7 @@ class Program(NamedTuple):
         return self.offset + self.filesz
 
 
-class Section(NamedTuple):
+class SectionHeader(NamedTuple):
     """A section header."""
 
     name: int
@@ -97,7 +97,7 @@ class Image(NamedTuple):
     phoff: int
     shoff: int
     programs: tuple[Program, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[SectionHeader, ...]
     dynamic: tuple[tuple[int, int], ...]
     """(tag, value) up to DT_NULL, that not included."""
     dynamic_at: int
@@ -164,7 +164,7 @@ class Image(NamedTuple):
             return self.reader.structure("IIQQQQQQ").pack(*program)
         return self.reader.structure("IIIIIIII").pack(kind, *rest, flags, align)
 
-    def pack_section(self, section: Section) -> bytes:
+    def pack_section(self, section: SectionHeader) -> bytes:
         """A section header as it stands in the file."""
         return self.reader.structure("IIQQQQIIQQ" if self.wide else "IIIIIIIIII").pack(*section)
 
@@ -209,7 +209,7 @@ def read_image(source: Source, *, name: str = "ELF file") -> Image:
     if shoff and (shnum > _MAX_SECTIONS or shentsize != reader.structure(section_form).size):
         raise reader.error(f"its section table has {shnum} entries of {shentsize} bytes")
     rows = _rows(reader, section_form, shoff, shnum if shoff else 0, "section table")
-    sections = tuple(Section._make(row) for row in rows)
+    sections = tuple(SectionHeader._make(row) for row in rows)
     dynamic, place, slots = _read_dynamic(reader, programs, name=name, wide=wide)
     return Image(name, reader, wide, machine, phoff, shoff, programs, sections, dynamic, place, slots)
 

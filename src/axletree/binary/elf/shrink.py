@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary.edits import Blank, Edit, Move, Put
-from axletree.binary.elf.annex import GRAIN, Moved, Plan, evict, moved_program, moved_section, new_value, page_of
+from axletree.binary.elf.annex import GRAIN, AnnexPlan, Moved, evict, moved_program, moved_section, new_value, page_of
 from axletree.binary.elf.layout import (
     PF_W,
     PT_LOAD,
@@ -21,13 +21,13 @@ from axletree.binary.elf.layout import (
     SHT_NOBITS,
     Image,
     Program,
-    Section,
+    SectionHeader,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.binary.elf.annex import Block
+    from axletree.binary.elf.annex import AnnexBlock
 
 _PHOFF, _SHOFF, _PHNUM = 32, 40, 56
 """Where ELF64's header says where its tables lie and how many segments there are."""
@@ -134,7 +134,7 @@ def _begins(image: Image, low: int, high: int) -> Iterator[int]:
             yield program.offset
 
 
-def _place(blocks: list[Block], offset: int, shift: int) -> list[Moved]:
+def _place(blocks: list[AnnexBlock], offset: int, shift: int) -> list[Moved]:
     moved: list[Moved] = []
     for block in blocks:
         offset += (block.addr - offset - shift) % GRAIN
@@ -150,7 +150,7 @@ def _block_edits(image: Image, new: Shrunk, moved: list[Moved], head_end: int) -
         start = max(block.offset, head_end) if block.offset >= image.phoff else block.offset
         yield Blank(new.place(start), max(0, block.end - start))
     if moved:
-        plan = Plan(image, None, None)
+        plan = AnnexPlan(image, None, None)
         entries = [(tag, new_value(plan, moved, tag, value)) for tag, value in image.dynamic]
         yield Put(new.place(image.dynamic_at), image.pack_dynamic(entries, image.dynamic_slots))
 
@@ -159,7 +159,7 @@ def _header_edits(
     image: Image, new: Shrunk, moved: list[Moved], split: tuple[Program, list[Program]]
 ) -> Iterator[Edit]:
     """The ELF header and the table of segments."""
-    plan, (load, parts) = Plan(image, None, None), split
+    plan, (load, parts) = AnnexPlan(image, None, None), split
     programs: list[Program] = []
     for program in image.programs:
         if program == load:
@@ -182,9 +182,9 @@ def _header_edits(
 
 
 def _section_edits(image: Image, new: Shrunk, moved: list[Moved], shorter: tuple[int, int]) -> Iterator[Edit]:
-    plan, (index, size) = Plan(image, None, None), shorter
+    plan, (index, size) = AnnexPlan(image, None, None), shorter
     for number, section in enumerate(image.sections):
-        changed: Section = moved_section(plan, moved, section)
+        changed: SectionHeader = moved_section(plan, moved, section)
         if number == index:
             changed = section._replace(size=size)
         elif changed == section:

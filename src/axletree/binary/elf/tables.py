@@ -71,7 +71,7 @@ class TableAt(NamedTuple):
         return self.entry * self.entries
 
 
-class Layout(NamedTuple):
+class ElfLayout(NamedTuple):
     """The header of a file and its two tables."""
 
     bits: Literal[32, 64]
@@ -187,7 +187,7 @@ class Reader:
         for index in range(count):
             yield form.unpack_from(data, index * entry)
 
-    def dynamic_entries(self, layout: Layout) -> list[tuple[int, int]] | None:
+    def dynamic_entries(self, layout: ElfLayout) -> list[tuple[int, int]] | None:
         """(tag, value) of the dynamic section up to DT_NULL; ``None`` where there is no such section."""
         segment = next((segment for segment in layout.segments if segment.type == PT_DYNAMIC), None)
         if segment is None or not segment.filesz:
@@ -203,7 +203,7 @@ class Reader:
         return entries
 
 
-def read_head(reader: Reader) -> Layout:
+def read_head(reader: Reader) -> ElfLayout:
     """Read the header and the table of segments; sections, which usually lie at the end, are left out.
 
     Raises:
@@ -231,10 +231,10 @@ def read_head(reader: Reader) -> Layout:
     if section_table.size <= _MAX_TABLE:
         reader.expect(max(0, shoff - _BEHIND), _BEHIND + section_table.size)
     segments = tuple(_segments(reader, bits, segment_table))
-    return Layout(bits, order, kind, machine, segments, (), segment_table, section_table)
+    return ElfLayout(bits, order, kind, machine, segments, (), segment_table, section_table)
 
 
-def expect_section_names(reader: Reader, layout: Layout) -> None:
+def expect_section_names(reader: Reader, layout: ElfLayout) -> None:
     """Find the names of sections in content that goes by once, where they lie far before the table.
 
     Only LLD puts a large table (``.strtab``) between them; its version stands right behind what is loaded.
@@ -263,7 +263,7 @@ def _segments(reader: Reader, bits: int, at: TableAt) -> Iterator[Segment]:
             yield Segment(kind, flags, offset, vaddr, filesz, memsz, align)
 
 
-def read_sections(reader: Reader, layout: Layout) -> Layout:
+def read_sections(reader: Reader, layout: ElfLayout) -> ElfLayout:
     """Add the table of sections to a layout.
 
     Raises:

@@ -32,7 +32,7 @@ from axletree.binary.elf.layout import (
     Image,
     Links,
     Program,
-    Section,
+    SectionHeader,
     read_image,
     read_links,
     symbol_names,
@@ -143,7 +143,7 @@ def _changed_tables(old: Image, new: Image) -> Iterator[str]:
         yield "other entries of its dynamic section changed"
 
 
-def _equal(old: Image, new: Image, one: Program | Section, two: Program | Section) -> bool:
+def _equal(old: Image, new: Image, one: Program | SectionHeader, two: Program | SectionHeader) -> bool:
     size = min(one.file_end, old.reader.size) - one.offset  # a damaged file claims what it does not have
     return all(
         old.reader.read(one.offset + start, min(_PIECE, size - start))

@@ -21,7 +21,7 @@ from axletree.core.errors import IntegrityError, Problem
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from axletree.binary.elf.layout import Program, Section
+    from axletree.binary.elf.layout import Program, SectionHeader
     from axletree.binary.gpu.compact import Compaction
     from axletree.binary.source import Source
 
@@ -129,7 +129,7 @@ def _changed_sections(before: Source, after: Source, code: Registered, new: Regi
         yield "its dynamic section changed"
 
 
-def _loaded_alike(code: Registered, new: Registered, old: Section, section: Section) -> bool:
+def _loaded_alike(code: Registered, new: Registered, old: SectionHeader, section: SectionHeader) -> bool:
     before, after = _load_of(code, old), _load_of(new, section)
     if before is None or after is None or before.flags != after.flags:
         return before is None and after is None and old.addr == section.addr
@@ -138,7 +138,7 @@ def _loaded_alike(code: Registered, new: Registered, old: Section, section: Sect
     return section.addr == old.addr or new.image.sections[new.number].addr <= section.addr
 
 
-def _load_of(code: Registered, section: Section) -> Program | None:
+def _load_of(code: Registered, section: SectionHeader) -> Program | None:
     """The loaded segment that holds all of a section; thread-local zeros lie in none."""
     end = section.addr + section.size
     loads = code.image.loads
@@ -152,7 +152,7 @@ def _changed_words(code: Registered) -> list[int]:
     return sorted([*words, *(offset for offset, _ in code.symbols)])
 
 
-def _same_bytes(before: Source, after: Source, sections: tuple[Section, Section], but: list[int]) -> bool:
+def _same_bytes(before: Source, after: Source, sections: tuple[SectionHeader, SectionHeader], but: list[int]) -> bool:
     old, section = sections
     position = old.offset
     for word in (*(word for word in but if old.offset <= word < old.file_end), old.file_end):

@@ -54,7 +54,7 @@ _SHOWN = 120  # characters of a malformed line in a message
 _TOLD = 5  # such lines that are told one by one
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the cache."""
 
     name: str
@@ -70,7 +70,7 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     """A cache: its lines, each with its end, and the entries in them."""
 
     lines: tuple[str, ...]
-    entries: dict[str, Entry]
+    entries: dict[str, CacheEntry]
     """By name; where a name stands twice, the last, as CMake takes it."""
 
     def get(self, name: str) -> str | None:
@@ -83,7 +83,7 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
         return is_true(self.get(name) or "")
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class CacheChange(msgspec.Struct, frozen=True, kw_only=True):
     """How an entry differs between two caches."""
 
     name: str
@@ -118,7 +118,7 @@ def parse_cache(text: str, *, file: str) -> Cache:
             them, and how many more there are; or no line is an entry.
     """
     lines = tuple(re.findall(r"[^\n]*\n|[^\n]+", text))  # str.splitlines knows more ends than CMake
-    entries: dict[str, Entry] = {}
+    entries: dict[str, CacheEntry] = {}
     problems: list[Problem] = []
     about = ""
     for number, line in enumerate(lines, 1):
@@ -134,7 +134,7 @@ def parse_cache(text: str, *, file: str) -> Cache:
             problems.append(_malformed(match and match["type"], content, file, number))
             continue
         name, value = _name(match), _unquoted(match["value"])
-        entries[name] = Entry(name=name, type=_TYPES[match["type"]], value=value, line=number, help=found)
+        entries[name] = CacheEntry(name=name, type=_TYPES[match["type"]], value=value, line=number, help=found)
     if problems:
         raise IntegrityError(*_damage(problems, is_cache=bool(entries)))
     return Cache(lines=lines, entries=entries)
@@ -195,7 +195,7 @@ def edit_cache(cache: Cache, changes: Mapping[str, str | tuple[EntryType, str] |
         raise UsageError(*problems)
     lines = list(cache.lines)
     dropped: set[int] = set()
-    added: list[Entry] = []
+    added: list[CacheEntry] = []
     for name, change in wanted.items():
         entry = cache.entries.get(name)
         if entry is None:
@@ -208,15 +208,15 @@ def edit_cache(cache: Cache, changes: Mapping[str, str | tuple[EntryType, str] |
     return parse_cache("".join(_with_new(kept, added)), file=file or CACHE_FILE)
 
 
-def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None) -> Entry | None:
+def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None) -> CacheEntry | None:
     if change is None:
         return None
     known = cache.entries.get(name)
     kind, value = change if isinstance(change, tuple) else (known.type if known else "UNINITIALIZED", change)
-    return Entry(name=name, type=kind, value=value, line=known.line if known else 0)
+    return CacheEntry(name=name, type=kind, value=value, line=known.line if known else 0)
 
 
-def _refusals(cache: Cache, name: str, change: Entry | None) -> Iterator[Problem]:
+def _refusals(cache: Cache, name: str, change: CacheEntry | None) -> Iterator[Problem]:
     if name != name.strip() or not name or any(mark in name for mark in '=\n\r"') or name.startswith("#"):
         yield Problem(message=f"{name!r} is not a valid cache entry name", key=name)
         return
@@ -249,7 +249,7 @@ def _lines_of(name: str, lines: list[str]) -> set[int]:
     return found
 
 
-def _with_new(lines: list[str], added: list[Entry]) -> list[str]:
+def _with_new(lines: list[str], added: list[CacheEntry]) -> list[str]:
     if not added:
         return lines
     outside = [_rendered(entry) for entry in added if entry.type not in {"INTERNAL", "STATIC"}]
@@ -262,7 +262,7 @@ def _with_new(lines: list[str], added: list[Entry]) -> list[str]:
     return [*lines[:at], *outside, *lines[at:], *inside]
 
 
-def _rendered(entry: Entry) -> str:
+def _rendered(entry: CacheEntry) -> str:
     name, value = entry.name, entry.value
     if ":" in name or name.startswith("//"):
         name = f'"{name}"'
@@ -271,7 +271,7 @@ def _rendered(entry: Entry) -> str:
     return f"{name}:{entry.type}={value}\n"
 
 
-def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
+def diff_caches(old: Cache, new: Cache) -> tuple[CacheChange, ...]:
     """The entries that differ in value or type, by name."""
     changes = []
     for name in sorted(old.entries.keys() | new.entries.keys()):
@@ -280,7 +280,7 @@ def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
             continue
         known = after or old.entries[name]
         changes.append(
-            Change(
+            CacheChange(
                 name=name,
                 old=old.get(name),
                 new=new.get(name),
@@ -291,7 +291,7 @@ def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-def render_diff(changes: tuple[Change, ...]) -> str:
+def render_diff(changes: tuple[CacheChange, ...]) -> str:
     """A diff for people, two lines for each entry that is another one."""
     lines = []
     for change in changes:

@@ -16,15 +16,15 @@ from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines
 from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.near import Around
-from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, Outcome, Statement, decide, is_forgiven, is_noise
+from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, LogOutcome, Statement, decide, is_forgiven, is_noise
 from axletree.check.diagnosis.rank import Candidate, is_after, rank
-from axletree.check.diagnosis.scan import Hit, Scanner
+from axletree.check.diagnosis.scan import LogMatch, Scanner
 from axletree.core.findings import Finding, LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from axletree.check.diagnosis.log import Block
+    from axletree.check.diagnosis.log import LogBlock
     from axletree.package.libraries.providers import Provider
 
 UNKNOWN = "log/unknown"
@@ -66,7 +66,7 @@ class Diagnosed(Finding, frozen=True, kw_only=True, omit_defaults=True):
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be said of a log."""
 
-    outcome: Outcome
+    outcome: LogOutcome
     findings: tuple[Diagnosed, ...]
     """The root cause first."""
 
@@ -140,7 +140,7 @@ class Engine:
         outcome = decide(said, [text for _, text in seen.tail], seen.lines)
         chosen = rank(seen.candidates, said, outcome)
         if outcome.ending == "succeeded" and any(is_after(candidate, outcome) for candidate in chosen):
-            outcome = Outcome(ending="unknown", said=None, lines=outcome.lines)
+            outcome = LogOutcome(ending="unknown", said=None, lines=outcome.lines)
         findings = [self._diagnosed(candidate, name) for candidate in chosen]
         if not any(candidate.kind.severity == "error" for candidate in chosen):
             findings[:0] = _unknown(seen, outcome, name)
@@ -163,7 +163,7 @@ class Engine:
         )
 
 
-def _take(around: Around, hit: Hit[_Owner], seen: _Seen) -> bool:
+def _take(around: Around, hit: LogMatch[_Owner], seen: _Seen) -> bool:
     """Take in a match; whether it is a statement of a failure."""
     block = around.block
     line, owner = block.first + hit.at, hit.owner
@@ -195,7 +195,7 @@ def _take(around: Around, hit: Hit[_Owner], seen: _Seen) -> bool:
     return not owner
 
 
-def _unknown(seen: _Seen, outcome: Outcome, name: str) -> Iterator[Diagnosed]:
+def _unknown(seen: _Seen, outcome: LogOutcome, name: str) -> Iterator[Diagnosed]:
     """What is said where no kind fits: that something failed, or that the log is cut off; nothing where all is well."""
     if outcome.ending == "succeeded":
         return
@@ -230,7 +230,7 @@ def _unknown(seen: _Seen, outcome: Outcome, name: str) -> Iterator[Diagnosed]:
         )
 
 
-def _candidate(around: Around, hit: Hit[_Owner], kind: Kind) -> Candidate | None:
+def _candidate(around: Around, hit: LogMatch[_Owner], kind: Kind) -> Candidate | None:
     """What a match is worth; ``None`` where its kind asks for more, or for less, around it."""
     low, high = hit.at - kind.window, hit.end + kind.window
     if not all(around.holds(expression(pattern), low, high) for pattern in kind.needs):
@@ -250,11 +250,11 @@ def _candidate(around: Around, hit: Hit[_Owner], kind: Kind) -> Candidate | None
     )
 
 
-def _window(block: Block, low: int, high: int) -> list[str]:
+def _window(block: LogBlock, low: int, high: int) -> list[str]:
     return [line.decode("utf-8", "replace") for line in block.lines[max(0, low) : high + 1]]
 
 
-def _numbered(block: Block, places: Iterable[int]) -> list[tuple[int, str]]:
+def _numbered(block: LogBlock, places: Iterable[int]) -> list[tuple[int, str]]:
     return [(block.first + at, block.lines[at].decode("utf-8", "replace")) for at in places]
 
 

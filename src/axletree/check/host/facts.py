@@ -6,7 +6,7 @@ import msgspec
 
 from axletree.check.host.gpu import Cuda, Rocm
 from axletree.check.host.libraries import Libraries
-from axletree.check.host.part import Part
+from axletree.check.host.part import FactGroup
 from axletree.check.host.python import Git, Pythons
 from axletree.check.host.system import Cpu, Disk, Memory, System
 from axletree.check.host.toolchain import Toolchain
@@ -20,7 +20,7 @@ SCHEMA = 1
 _HINT = "write the file with `axletree facts --json > host.json`"
 
 
-class HostFacts(Part, frozen=True, kw_only=True, omit_defaults=False):
+class HostFacts(FactGroup, frozen=True, kw_only=True, omit_defaults=False):
     """What is known of a host: report of ``facts``. Every group may be left out, as every fact may."""
 
     taken: str | None = None

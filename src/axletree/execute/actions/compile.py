@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.drivers.job import Job, build_folder
-from axletree.execute.environ import child_environment, note_environment
-from axletree.execute.environments import ensure_environment
 from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
+from axletree.execute.stage_venvs import ensure_environment
+from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.package.partition import Claim, first_claims
 from axletree.plan.actions.compile import CompileFacts

@@ -15,9 +15,9 @@ from axletree.buildsystem.pytorch.hipified import SCRIPT
 from axletree.core.errors import StageError
 from axletree.core.units import plural
 from axletree.execute.context import Outcome
-from axletree.execute.environ import child_environment
-from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
+from axletree.execute.stage_venvs import ensure_environment
+from axletree.execute.variables import child_environment
 from axletree.plan.actions.hipify import HipifyFacts
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from axletree.plan.actions.project import WorkParameters
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
+class HipifyChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What hipify did to a source. Paths, sorted."""
 
     made: tuple[str, ...]
@@ -79,10 +79,10 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     return Outcome(tree=result, facts=facts)
 
 
-def compare(before: Tree, after: Tree) -> Changes:
+def compare(before: Tree, after: Tree) -> HipifyChanges:
     """What differs between two trees."""
     old, new = ({entry.path: entry for entry in tree.entries} for tree in (before, after))
-    return Changes(
+    return HipifyChanges(
         made=tuple(sorted(new.keys() - old.keys())),
         edited=tuple(sorted(path for path in new.keys() & old.keys() if new[path] != old[path])),
         removed=tuple(sorted(old.keys() - new.keys())),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from axletree.core.trees import Entry
     from axletree.execute.context import ActionContext
-    from axletree.execute.packing import Content
+    from axletree.execute.packing import PackageContent
     from axletree.package.wheel.tags import Tags
     from axletree.plan.actions.pack import WheelParameters
     from axletree.plan.actions.packages import Described
@@ -67,7 +67,7 @@ def run(context: ActionContext[WheelParameters]) -> Outcome:
     return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
 
 
-def _no_links(content: Content, targets: Iterable[str]) -> None:
+def _no_links(content: PackageContent, targets: Iterable[str]) -> None:
     links = [path for path in targets if content.entries[path].kind == "link"]
     if links:
         message = f"a wheel cannot contain symbolic links: {some_of(links)}"

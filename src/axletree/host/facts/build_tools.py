@@ -22,7 +22,7 @@ from axletree.host.facts.gpu_compilers import find_gpu_compilers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from axletree.check.host.part import Tool
+    from axletree.check.host.part import HostTool
     from axletree.host.facts.access import Access
     from axletree.host.facts.loader import Loader
 
@@ -67,7 +67,7 @@ def toolchain_facts(access: Access, loader: Loader) -> Toolchain:
         )
 
 
-def _present(tools: Iterable[Tool | None]) -> tuple[Tool, ...]:
+def _present(tools: Iterable[HostTool | None]) -> tuple[HostTool, ...]:
     return tuple(tool for tool in tools if tool is not None)
 
 

@@ -19,14 +19,14 @@ from axletree.package.sdk.artifact_name import (
     parse_artifact_name,
 )
 from axletree.package.sdk.descriptor import assign_files
-from axletree.package.sdk.entries import GENERIC, Entry
+from axletree.package.sdk.entries import GENERIC, SdkEntry
 from axletree.package.sdk.merge import merge_entries, path_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from axletree.host.sdk.scan import Found
+    from axletree.host.sdk.scan import ScannedFile
     from axletree.package.sdk.descriptor import Descriptor
 
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
@@ -40,7 +40,7 @@ def read_artifacts(
     targets: Collection[str] | None = None,
     note: Callable[[str], None] = lambda _: None,
     threads: int = 1,
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of all artifacts in a folder, sorted by path, each path once.
 
     Args:
@@ -68,7 +68,7 @@ def read_artifacts(
         }
     unpacked = dict(zip(pending, all_results(pending.values()), strict=True))
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     for name, place in sorted(found.items()):
         entries += _read_artifact(name, unpacked.get(place, place), problems, shown=place)
     refuse(problems)
@@ -82,7 +82,7 @@ def read_stages(
     artifact: str,
     target: str = GENERIC,
     note: Callable[[str], None] = lambda _: None,
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of a build's stage folders, with components as a descriptor says.
 
     Args:
@@ -104,7 +104,7 @@ def read_stages(
         folders={stage: [item.path for item in items if item.kind == "folder"] for stage, items in scanned.items()},
     )
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     for stage, items in scanned.items():
         for item in items:
             component = taken.get((stage, item.path))
@@ -125,14 +125,16 @@ def refuse(problems: list[Problem]) -> None:
         raise IntegrityError(*some_problems(problems))
 
 
-def entry_of(item: Found, path: str, name: ArtifactName, problems: list[Problem], *, shown: str) -> Iterator[Entry]:
+def entry_of(
+    item: ScannedFile, path: str, name: ArtifactName, problems: list[Problem], *, shown: str
+) -> Iterator[SdkEntry]:
     """What was found as an entry at a path below the prefix, or a problem: a device, an unsafe name or link."""
     fault = "is not a file, link or folder" if item.kind == "other" else path_fault(path, item.link)
     if fault is not None or item.kind == "other":
         hint = f"it says {item.link!r}" if item.link else None
         problems.append(Problem(file=repr(shown)[1:-1], message=fault or "", hint=hint))
         return
-    yield Entry(
+    yield SdkEntry(
         path=path,
         kind=item.kind,
         artifact=name.name,
@@ -228,13 +230,13 @@ def _choose(
     return {name: places[0] for name, places in found.items()}
 
 
-def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, shown: Path) -> Iterable[Entry]:
+def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, shown: Path) -> Iterable[SdkEntry]:
     try:
         text = (root / MANIFEST).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise HostError(Problem(file=str(shown / MANIFEST), message=f"cannot be read: {error}")) from error
     bases = base_folders(text, filename=str(shown / MANIFEST))
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     for item in scan(root):
         base = below_base(item.path, bases)
         if base is not None:

@@ -20,7 +20,7 @@ from axletree.host.files import part_folder
 from axletree.host.sdk.together import all_results
 from axletree.package.ahead import made_ahead
 from axletree.package.sdk.artifact_name import MANIFEST, ArtifactName, parse_artifact_name
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.tar import END, padding, tar_header
 from axletree.report.sdk import LaidArtifact, LaidOut
 
@@ -42,7 +42,7 @@ class _Member(msgspec.Struct, frozen=True, kw_only=True):
     """A path of an artifact, from its folder."""
 
     path: str
-    entry: Entry | None = None
+    entry: SdkEntry | None = None
     data: bytes = b""
     """Where there is no entry."""
 
@@ -53,7 +53,7 @@ class _Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lay_out(
-    entries: Iterable[Entry],
+    entries: Iterable[SdkEntry],
     out: Path,
     *,
     archives: bool = False,
@@ -97,7 +97,7 @@ def lay_out(
     return LaidOut(folder=str(out), artifacts=tuple(laid), linked=counts["linked"], copied=counts["copied"])
 
 
-def _members(entries: Sequence[Entry], records: Mapping[str, bytes]) -> dict[ArtifactName, list[_Member]]:
+def _members(entries: Sequence[SdkEntry], records: Mapping[str, bytes]) -> dict[ArtifactName, list[_Member]]:
     """What lies in each artifact; paths begin with its base folder."""
     problems: dict[str, Problem] = {}
     found: dict[ArtifactName, list[_Member]] = {}
@@ -153,7 +153,7 @@ def _place(name: ArtifactName, members: Sequence[_Member], out: Path, counts: di
     return _laid(name.folder, members)
 
 
-def _link_or_copy(entry: Entry, place: str) -> str:
+def _link_or_copy(entry: SdkEntry, place: str) -> str:
     try:
         os.link(entry.source, place, follow_symlinks=False)
     except OSError as error:
@@ -218,7 +218,7 @@ def _tar(manifest: bytes, members: Iterable[_Member], epoch: int) -> Generator[b
     yield bytes(waiting + END)
 
 
-def _content(entry: Entry) -> Generator[bytes, None, None]:
+def _content(entry: SdkEntry) -> Generator[bytes, None, None]:
     if entry.kind != "file":
         return
     left = entry.size

@@ -25,8 +25,8 @@ from axletree.package.sdk.packed import DebControl, parse_control
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from axletree.host.sdk.scan import Found
-    from axletree.package.sdk.entries import Component, Entry
+    from axletree.host.sdk.scan import ScannedFile
+    from axletree.package.sdk.entries import Component, SdkEntry
     from axletree.package.sdk.manifest import Debs
 
 PREFIX = "prefix"
@@ -50,7 +50,7 @@ def read_prefix(
     components: Mapping[Component, tuple[str, ...]] | None = None,
     artifact: str = PREFIX,
     note: Callable[[str], None] = lambda _: None,
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of an install prefix, sorted by path.
 
     Links that lead out of it are left out, and noted. Absolute links into it become relative ones.
@@ -67,7 +67,7 @@ def read_prefix(
     """
     component_of = assigning(components or {})
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     outside: list[str] = []
     absolute = tuple(str(place).strip("/") for place in (folder.resolve(), folder.absolute()))
     for item in scan(folder):
@@ -84,7 +84,7 @@ def read_prefix(
 
 def read_debs(
     folder: Path, debs: Debs, *, cache: Path, note: Callable[[str], None] = lambda _: None, threads: int = 1
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of Debian packages below the prefix that a manifest names, sorted by path, each path once.
 
     What lies outside of the prefix, and links that lead out of it, are left out and noted.
@@ -106,7 +106,7 @@ def read_debs(
     artifacts = _artifacts_of(found, debs, folder)
     component_of = assigning(debs.components)
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     prefix = debs.prefix.strip("/")
     for deb in found:
         links: list[str] = []
@@ -136,7 +136,7 @@ def _below(path: str, prefix: str) -> str | None:
     return path[len(prefix) + 1 :] if path.startswith(f"{prefix}/") else None
 
 
-def _inside(item: Found, path: str, prefixes: tuple[str, ...], outside: list[str]) -> Found | None:
+def _inside(item: ScannedFile, path: str, prefixes: tuple[str, ...], outside: list[str]) -> ScannedFile | None:
     """What was found with a link that stays in the tree; ``None``, and noted, where it leads out of it."""
     if item.kind != "link":
         return item

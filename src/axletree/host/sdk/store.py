@@ -23,7 +23,7 @@ from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, parse_checksum
 from axletree.host.sdk.together import all_results
 from axletree.package.sdk.entries import GENERIC
-from axletree.package.sdk.store_listing import Offer, bucket_page, choose_offers, offers, page_links, runs
+from axletree.package.sdk.store_listing import StoredArchive, bucket_page, choose_offers, offers, page_links, runs
 from axletree.report.sdk import Fetched, FetchedFile
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def fetch_artifacts(
 
 def _find(
     store: str, run_id: str, group: str, platform: str, targets: Collection[str], note: Callable[[str], None]
-) -> tuple[Iterable[Offer], str]:
+) -> tuple[Iterable[StoredArchive], str]:
     """What to bring, and of which run."""
     if not _RUN.fullmatch(run_id):
         raise UsageError(f"{run_id[:100]!r} is not a run id", hint=f"use an id such as 21440027240, or {LATEST}")
@@ -120,13 +120,13 @@ def _of_group(chosen: Iterable[ArtifactName], group: str) -> bool:
     return any(name.target == group or name.target != GENERIC for name in chosen)
 
 
-def _nothing(store: str, where: str, group: str, held: Iterable[Offer]) -> HostError:
+def _nothing(store: str, where: str, group: str, held: Iterable[StoredArchive]) -> HostError:
     stems = {offer.filename.partition(".tar.")[0].rpartition("_")[2] for offer in held}
     hint = f"it has {', '.join(sorted(stems))}" if stems else None
     return HostError(f"{redact(store)} has no files of group {group} in {where}", hint=hint)
 
 
-def _held(store: str, run: str, group: str) -> tuple[Offer, ...] | None:
+def _held(store: str, run: str, group: str) -> tuple[StoredArchive, ...] | None:
     """The archives of a run's folder; ``None`` where there is no such folder."""
     folder = local_path(store)
     if folder is not None:
@@ -253,7 +253,7 @@ def _text(url: str, limit: int) -> tuple[str, str] | None:
     return data.decode(errors="replace"), final
 
 
-def _bring(offer: Offer, out: Path, note: Callable[[str], None], backoff: float) -> FetchedFile:
+def _bring(offer: StoredArchive, out: Path, note: Callable[[str], None], backoff: float) -> FetchedFile:
     shown = _shown(offer.location)
     dest = out / offer.filename
     state: Literal["fetched", "there"] = "there"
@@ -290,7 +290,7 @@ def _tidy(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _checksum(offer: Offer) -> str:
+def _checksum(offer: StoredArchive) -> str:
     """The digest beside an archive in the store."""
     parts = urlsplit(offer.location)
     folder = local_path(offer.location)

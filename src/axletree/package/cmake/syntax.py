@@ -42,7 +42,7 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
         return self.start + len(self.text)
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class CMakeCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One command invocation."""
 
     name: str
@@ -65,7 +65,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True, order=True):
     text: str
 
 
-def parse_cmake(text: str, *, file: str) -> tuple[Command, ...]:
+def parse_cmake(text: str, *, file: str) -> tuple[CMakeCommand, ...]:
     """The commands of a file, in its order; also those inside ``if``, ``function`` and the like.
 
     Raises:
@@ -114,7 +114,7 @@ class _Scanner:
         self.file = file
         self.at = 0
 
-    def commands(self) -> Iterator[Command]:
+    def commands(self) -> Iterator[CMakeCommand]:
         self.at = len("\ufeff") if self.text.startswith("\ufeff") else 0
         self.skip()
         while self.at < len(self.text):
@@ -132,7 +132,7 @@ class _Scanner:
             if not self.text.startswith("(", self.at):
                 raise self.fault(f"missing parenthesis after {name[0][:40]}")
             arguments = tuple(self.arguments(name[0]))
-            yield Command(name=name[0].lower(), arguments=arguments, start=start, end=self.at)
+            yield CMakeCommand(name=name[0].lower(), arguments=arguments, start=start, end=self.at)
             self.skip()
 
     def arguments(self, name: str) -> Iterator[Argument]:

@@ -12,9 +12,9 @@ from packaging.utils import canonicalize_name
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.conda.info import render_script
-from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPackage, Late, RunExports
+from axletree.package.conda.model import PLACEHOLDER, CondaAbout, CondaFile, CondaPackage, Late, RunExports
 from axletree.package.conda.names import python_tag
-from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
+from axletree.package.conda.requires import CondaTarget, Names, convert_requires, platform_depends, python_depends
 from axletree.package.conda.writer import content_chunks
 from axletree.package.wheel.info import WheelInfo, render_wheel_info
 from axletree.package.wheel.metadata import Metadata, render_metadata
@@ -88,7 +88,7 @@ def conda_package_from_dist(
     Raises:
         IntegrityError: tags that do not fit, requirements that conda can't have, members without a place. Lists all.
     """
-    target = Target(subdir=subdir, python=python)
+    target = CondaTarget(subdir=subdir, python=python)
     problems: list[Problem] = []
     files, points, folder = _lay_out(members, metadata, wheel_info, target, problems)
     needed, optional = _requirements(metadata, wheel_info, target, names, problems)
@@ -118,7 +118,7 @@ def _build(python: str | None, variant: Mapping[str, str], number: int) -> str:
 
 
 def _lay_out(
-    members: Sequence[Member], metadata: Metadata, wheel_info: WheelInfo, target: Target, problems: list[Problem]
+    members: Sequence[Member], metadata: Metadata, wheel_info: WheelInfo, target: CondaTarget, problems: list[Problem]
 ) -> tuple[tuple[CondaFile, ...], tuple[str, ...], str]:
     """All files, the entry points, and the wheel's metadata folder."""
     problems += _platform_problems(wheel_info, target)
@@ -133,7 +133,7 @@ def _lay_out(
 
 
 def _requirements(
-    metadata: Metadata, wheel_info: WheelInfo, target: Target, names: Names | None, problems: list[Problem]
+    metadata: Metadata, wheel_info: WheelInfo, target: CondaTarget, names: Names | None, problems: list[Problem]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the wheel needs, and what it only holds to a version; raises its problems with those found before."""
     try:
@@ -146,7 +146,7 @@ def _requirements(
     return (*python_depends(metadata, target), *required.depends, *system), required.constrains
 
 
-def describe(metadata: Metadata) -> About:
+def describe(metadata: Metadata) -> CondaAbout:
     """What METADATA tells people, as ``about.json`` has it."""
     urls = {"homepage": metadata.get("Home-page") or "", "documentation": metadata.get("Docs-Url") or ""}
     for line in metadata.get_all("Project-URL"):
@@ -155,10 +155,10 @@ def describe(metadata: Metadata) -> About:
     found = {field: next((urls[label] for label in labels if urls.get(label)), None) for field, labels in _URLS.items()}
     license_name = metadata.get("License-Expression") or metadata.get("License") or ""
     short = license_name if "\n" not in license_name and len(license_name) <= 100 else ""
-    return About(summary=metadata.get("Summary"), license=short or None, **found)
+    return CondaAbout(summary=metadata.get("Summary"), license=short or None, **found)
 
 
-def _layout(target: Target, problems: list[Problem]) -> _Layout:
+def _layout(target: CondaTarget, problems: list[Problem]) -> _Layout:
     if target.subdir.startswith("win-"):
         message = "packages for Windows are not supported: their layout differs, with programs instead of scripts"
         problems.append(Problem(key=target.subdir, message=message))
@@ -172,7 +172,7 @@ def _platforms(info: WheelInfo) -> list[str]:
     return [tag.platform for text in info.tags for tag in parse_tag(text)]
 
 
-def _platform_problems(info: WheelInfo, target: Target) -> list[Problem]:
+def _platform_problems(info: WheelInfo, target: CondaTarget) -> list[Problem]:
     """Whether tags fit the Python, and ``noarch`` has no machine code."""
     problems: list[Problem] = []
     if target.subdir == "noarch" and any(platform != "any" for platform in _platforms(info)):

@@ -66,7 +66,7 @@ class RunExports(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     strong_constrains: tuple[str, ...] = ()
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CondaAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What people read about a package."""
 
     home: str | None = None
@@ -93,7 +93,7 @@ class CondaPackage(msgspec.Struct, frozen=True, kw_only=True):
     depends: tuple[str, ...] = ()
     constrains: tuple[str, ...] = ()
     track_features: tuple[str, ...] = ()
-    about: About = About()
+    about: CondaAbout = CondaAbout()
     run_exports: RunExports | None = None
     hash_input: dict[str, str] = {}
     """The variant that the hash in the build string stands for."""

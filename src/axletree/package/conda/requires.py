@@ -49,7 +49,7 @@ class _NamesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     names: dict[str, tuple[str, ...]]
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class CondaTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Where a package will be installed."""
 
     subdir: str
@@ -91,7 +91,7 @@ def conda_name(project: str, names: Names) -> str:
     return found[0] if len(found) == 1 and " " not in found[0] else project
 
 
-def convert_requires(metadata: Metadata, target: Target, names: Names | None = None) -> Requires:
+def convert_requires(metadata: Metadata, target: CondaTarget, names: Names | None = None) -> Requires:
     """Turn ``Requires-Dist`` into conda's dependencies, for one target.
 
     Markers are evaluated for the target. What only an extra asks for goes to ``constrains``.
@@ -146,7 +146,7 @@ def convert_specifiers(specifiers: SpecifierSet | str) -> str:
     return ",".join(_specifier(one) for one in ordered)
 
 
-def python_depends(metadata: Metadata, target: Target) -> tuple[str, ...]:
+def python_depends(metadata: Metadata, target: CondaTarget) -> tuple[str, ...]:
     """The dependencies on Python: the one minor version that a package has files for, else ``Requires-Python``."""
     if target.python is None:
         bound = convert_specifiers(metadata.get("Requires-Python") or "")
@@ -192,7 +192,7 @@ def platform_depends(platforms: Iterable[str], subdir: str) -> tuple[str, ...]:
     return (min(floors)[1],) if floors else ()  # a wheel with several tags runs where its lowest one does
 
 
-def _applies(requirement: Requirement, target: Target) -> str:
+def _applies(requirement: Requirement, target: CondaTarget) -> str:
     """``always``, ``optional`` (some extra asks for it), or nothing."""
     marker = requirement.marker
     if marker is None:
@@ -204,7 +204,7 @@ def _applies(requirement: Requirement, target: Target) -> str:
     return "optional" if any(marker.evaluate(environment | {"extra": extra}) for extra in extras) else ""
 
 
-def _environment(target: Target, marker: str) -> dict[str, str]:
+def _environment(target: CondaTarget, marker: str) -> dict[str, str]:
     """Marker variables of a target; those that it leaves open must not occur in the marker."""
     system, _, machine = target.subdir.partition("-")
     known = {"implementation_name": "cpython", "platform_python_implementation": "CPython", "platform_release": ""}

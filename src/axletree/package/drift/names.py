@@ -57,7 +57,7 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     macros: tuple[Macro, ...] = ()
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class DependencyTable(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known, ready to be asked."""
 
     dependencies: dict[str, Dependency]
@@ -73,7 +73,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     dependencies: dict[str, Dependency]
 
 
-def parse_table(data: bytes, *, file: str, conda: Names) -> Table:
+def parse_table(data: bytes, *, file: str, conda: Names) -> DependencyTable:
     """Read the table of dependencies.
 
     Args:
@@ -98,10 +98,10 @@ def parse_table(data: bytes, *, file: str, conda: Names) -> Table:
         for alias in map(_plain, dependency.names):
             if aliases.setdefault(alias, name) != name:
                 raise IntegrityError(Problem(file=file, key=alias, message=f"{name} and {aliases[alias]} share it"))
-    return Table(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
+    return DependencyTable(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
 
 
-def _decode(files: Mapping[str, bytes]) -> Table:
+def _decode(files: Mapping[str, bytes]) -> DependencyTable:
     return parse_table(files[_FILE], file=_FILE, conda=CONDA_NAMES.decode(files))
 
 
@@ -110,7 +110,7 @@ DEPENDENCIES = Shipped(patterns=(_FILE, *CONDA_NAMES.patterns), decode=_decode)
 """The table that ships."""
 
 
-def look_up(table: Table, kind: Kind, name: str) -> str:
+def look_up(table: DependencyTable, kind: Kind, name: str) -> str:
     """The dependency that a name of some kind means; a name that the table lacks is its own."""
     plain = _plain(name)
     for candidate in _candidates(table, kind, plain):
@@ -122,7 +122,7 @@ def look_up(table: Table, kind: Kind, name: str) -> str:
     return str(canonicalize_name(conda_name(plain, table.conda))) if kind == "pypi" else plain
 
 
-def _candidates(table: Table, kind: Kind, name: str) -> Iterable[str]:
+def _candidates(table: DependencyTable, kind: Kind, name: str) -> Iterable[str]:
     yield name
     if kind == "pypi":
         yield re.sub(r"-cu\d+$", "", name)
@@ -135,12 +135,12 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.\s]+", "-", name.strip()).lower()
 
 
-def is_known(table: Table, kind: Kind, name: str) -> bool:
+def is_known(table: DependencyTable, kind: Kind, name: str) -> bool:
     """Whether the table itself has a name of some kind."""
     return f"{kind}:{_plain(name)}" in table.aliases
 
 
-def own_version(table: Table, dependency: str, kind: Kind, text: str) -> str | None:
+def own_version(table: DependencyTable, dependency: str, kind: Kind, text: str) -> str | None:
     """A version, written as files of some kind have it, in the table's own form; ``None`` where it is no version.
 
     The result is a version, or the beginning of one with ``.*``; for some SONAMEs it is a bound, ``>=2022``.

@@ -12,7 +12,7 @@ from packaging.version import Version
 from axletree.core.findings import Finding
 from axletree.core.units import some_of
 from axletree.package.drift import ranges
-from axletree.package.drift.channel import Offer
+from axletree.package.drift.channel import Releases
 from axletree.package.drift.evidence import UPSTREAM, Evidence, place, share_gpu, share_worlds
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only an extra of upstream's asks for it: told, but nobody needs to act."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class DriftRow(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one dependency."""
 
     dependency: str
     judgements: tuple[Judgement, ...]
     """The gravest first; each verdict may have several reasons."""
     evidence: tuple[Evidence, ...]
-    offer: Offer | None = None
+    offer: Releases | None = None
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -84,8 +84,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    evidence: Iterable[Evidence], offers: Mapping[str, Offer], *, worlds: Collection[str], inherits: bool
-) -> tuple[Row, ...]:
+    evidence: Iterable[Evidence], offers: Mapping[str, Releases], *, worlds: Collection[str], inherits: bool
+) -> tuple[DriftRow, ...]:
     """A row for each dependency, those with the gravest verdicts first.
 
     Args:
@@ -105,7 +105,9 @@ def judge(
             continue  # a program of the host that upstream does not speak of
         said = _judgements(asked, upstream, offers.get(name), worlds=worlds, inherits=inherits)
         ordered = sorted(dict.fromkeys(said), key=lambda one: (VERDICTS.index(one.verdict), one.optional))
-        rows.append(Row(dependency=name, judgements=_settled(ordered), evidence=tuple(found), offer=offers.get(name)))
+        rows.append(
+            DriftRow(dependency=name, judgements=_settled(ordered), evidence=tuple(found), offer=offers.get(name))
+        )
     return tuple(sorted(rows, key=_gravity))
 
 
@@ -116,7 +118,7 @@ def _settled(ordered: Sequence[Judgement]) -> tuple[Judgement, ...]:
     return tuple(real or known or ordered)
 
 
-def _gravity(row: Row) -> tuple[int, bool, str]:
+def _gravity(row: DriftRow) -> tuple[int, bool, str]:
     worst = min((VERDICTS.index(each.verdict) for each in row.judgements), default=len(VERDICTS))
     return worst, all(each.optional for each in row.judgements), row.dependency.lower()
 
@@ -124,7 +126,7 @@ def _gravity(row: Row) -> tuple[int, bool, str]:
 def _judgements(
     asked: Sequence[Evidence],
     upstream: Sequence[Evidence],
-    offer: Offer | None,
+    offer: Releases | None,
     *,
     worlds: Collection[str],
     inherits: bool,
@@ -228,7 +230,7 @@ def _pinned(each: Evidence) -> Version | None:
     return None if found is None else Version(found[1])
 
 
-def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Offer) -> Iterator[Judgement]:
+def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Releases) -> Iterator[Judgement]:
     """What the recipe gets from a channel, against the newest there and against upstream."""
     if one.range is None or one.confidence == "guess":
         return
@@ -250,7 +252,7 @@ def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Offer) ->
             yield Judgement(verdict="ahead of upstream", why=why)
 
 
-def _stale(upstream: Sequence[Evidence], offer: Offer) -> Iterator[Judgement]:
+def _stale(upstream: Sequence[Evidence], offer: Releases) -> Iterator[Judgement]:
     """Upstream's own copies and pins, against the newest that can be had."""
     newest, shown = offer.versions[-1]
     for each in upstream:

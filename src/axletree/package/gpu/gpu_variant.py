@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import Problem, UsageError
-from axletree.package.gpu.variant import Property, Variant, make_variant
+from axletree.package.gpu.variant import Property, WheelVariant, make_variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ _GPU_LABEL = re.compile(r"(?:^|_)(?:sm\d[\d_]*|gfx.*)$")
 _CUDA_FEATURE = ("nvidia", "cuda_version_lower_bound")
 
 
-def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: Variant | None = None) -> Variant:
+def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: WheelVariant | None = None) -> WheelVariant:
     """The variant for code that was thinned for some GPUs.
 
     Args:

@@ -37,7 +37,7 @@ class Property(msgspec.Struct, frozen=True, order=True):
         return f"{self.namespace} :: {self.feature} :: {self.value}"
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True):
+class WheelVariant(msgspec.Struct, frozen=True, kw_only=True):
     """A variant of a wheel."""
 
     label: str
@@ -58,7 +58,7 @@ class VariantProvider(msgspec.Struct, frozen=True, kw_only=True):
 class VariantSet(msgspec.Struct, frozen=True, kw_only=True):
     """What a variant file says: one variant in a wheel, all of a release on an index."""
 
-    variants: tuple[Variant, ...]
+    variants: tuple[WheelVariant, ...]
     namespaces: tuple[str, ...]
     """By falling priority."""
     providers: dict[str, VariantProvider]
@@ -76,7 +76,7 @@ PROVIDERS = {
 """The plugins of the two GPU makers. uv has NVIDIA's built in and takes it in place of the named one."""
 
 
-def make_variant(label: str, properties: Iterable[Property]) -> Variant:
+def make_variant(label: str, properties: Iterable[Property]) -> WheelVariant:
     """A variant, checked.
 
     Raises:
@@ -96,10 +96,10 @@ def make_variant(label: str, properties: Iterable[Property]) -> Variant:
         problems.append(Problem(key=label, message="a variant needs properties"))
     if problems:
         raise IntegrityError(*problems)
-    return Variant(label=label, properties=ordered)
+    return WheelVariant(label=label, properties=ordered)
 
 
-def describe(variant: Variant) -> VariantSet:
+def describe(variant: WheelVariant) -> VariantSet:
     """One variant with the providers of its namespaces."""
     namespaces = tuple(dict.fromkeys(part.namespace for part in variant.properties))
     known = {name: PROVIDERS[name] for name in namespaces if name in PROVIDERS}
@@ -180,7 +180,7 @@ def merge_variants(sets: Sequence[tuple[str, VariantSet]]) -> VariantSet:
     Raises:
         IntegrityError: two of them contradict each other. Names both files.
     """
-    variants: dict[str, tuple[str, Variant]] = {}
+    variants: dict[str, tuple[str, WheelVariant]] = {}
     providers: dict[str, tuple[str, VariantProvider]] = {}
     namespaces: tuple[str, ...] = ()
     problems: list[Problem] = []

@@ -29,7 +29,7 @@ OPENMP = re.compile(r"lib(gomp|iomp5|omp)\.so(\.\d+)*")
 """OpenMP runtimes: two in one process oversubscribe its cores, or deadlock after a fork."""
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class GraftCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A library outside of the wheel that could be taken in."""
 
     soname: str
@@ -46,14 +46,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     purl: str = ""
 
 
-Find = Callable[[str, ElfFacts], Candidate | None]
+Find = Callable[[str, ElfFacts], GraftCandidate | None]
 """Looks for a library on the machine, for the processor of the file that needs it."""
 
 
 class Graft(msgspec.Struct, frozen=True, kw_only=True):
     """A library that is taken in."""
 
-    library: Candidate
+    library: GraftCandidate
     path: str
     """Where it goes in the wheel."""
 
@@ -77,7 +77,7 @@ class Relink(msgspec.Struct, frozen=True, kw_only=True):
     """New SONAME, for a graft."""
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """A needed library that stays outside."""
 
     soname: str
@@ -94,11 +94,11 @@ class Grafting(msgspec.Struct, frozen=True, kw_only=True):
     grafts: tuple[Graft, ...]
     relinks: tuple[Relink, ...]
     """Of the wheel's own files and of the grafts, sorted by path."""
-    left: tuple[Left, ...]
+    left: tuple[LeftOut, ...]
 
 
 class _Closure(msgspec.Struct, kw_only=True):
-    taken: dict[str, Candidate]
+    taken: dict[str, GraftCandidate]
     left: dict[str, tuple[str, bool]]
     missing: dict[str, list[str]]
     users: dict[str, set[str]]
@@ -143,7 +143,7 @@ def plan_grafts(
         grafts=tuple(grafts.values()),
         relinks=tuple(sorted(relinks, key=lambda relink: relink.path)),
         left=tuple(
-            Left(soname=soname, owner=owner, declared=declared, files=tuple(sorted(closure.users[soname])))
+            LeftOut(soname=soname, owner=owner, declared=declared, files=tuple(sorted(closure.users[soname])))
             for soname, (owner, declared) in sorted(closure.left.items())
         ),
     )

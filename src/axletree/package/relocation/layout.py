@@ -29,7 +29,7 @@ _MAX_LINKS = 40
 """Links that are followed from one, as the kernel does."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class RelocatedTree(msgspec.Struct, frozen=True, kw_only=True):
     """A tree before and after."""
 
     entries: dict[str, Entry]
@@ -54,7 +54,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
 def lay_out(
     tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts], *, beside: Mapping[str, Entry] | None = None
-) -> Layout:
+) -> RelocatedTree:
     """Decide where everything goes.
 
     Args:
@@ -90,7 +90,7 @@ class _Layouter:
         self.sonames: dict[str, str] = {}
         self.saved = 0
 
-    def lay_out(self) -> Layout:
+    def lay_out(self) -> RelocatedTree:
         dropped = set(_taken(self.rules.drop, self.entries))
         kept = [path for path in self.entries if path not in dropped]
         groups: dict[tuple[str, str], list[str]] = {}
@@ -110,7 +110,7 @@ class _Layouter:
         links = dict(self.links(kept, united, folders, entries))
         if self.problems:
             raise IntegrityError(*self.problems)
-        return Layout(
+        return RelocatedTree(
             entries=entries,
             links=links,
             moved=self.moved,

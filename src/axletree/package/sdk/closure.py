@@ -42,7 +42,7 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only one of several like it is loaded."""
 
 
-class Closure(msgspec.Struct, frozen=True, kw_only=True):
+class FolderClosure(msgspec.Struct, frozen=True, kw_only=True):
     """What the files of one folder load."""
 
     changes: dict[str, ElfChange]
@@ -55,7 +55,7 @@ class Closure(msgspec.Struct, frozen=True, kw_only=True):
 
 def close(
     folder: Folder, beside: Sequence[Folder], others: Sequence[Folder], manifest: Manifest, *, promised: Collection[str]
-) -> Closure:
+) -> FolderClosure:
     """Plan the search paths of a folder's files.
 
     Args:
@@ -85,7 +85,7 @@ def close(
         for plan in relocation.plans
         if _differs(folder.files[plan.path[len(folder.name) + 1 :]], plan.entries)
     }
-    return Closure(
+    return FolderClosure(
         changes={path: ElfChange(rpath=entries) for path, entries in changes.items()},
         needs={
             path: tuple(sorted(needs))

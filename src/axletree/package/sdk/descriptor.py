@@ -31,7 +31,7 @@ _ROOT_KEYS = ("components", "options")
 _PLATFORMS = ("linux", "windows", "darwin")
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which files of a stage folder a component takes: what is forced, else what is included and not excluded."""
 
     include: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 class ComponentPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A component of a descriptor."""
 
-    stages: dict[str, Selection]
+    stages: dict[str, FileSelection]
     extends: tuple[Component, ...]
 
 
@@ -189,7 +189,7 @@ def _claims(descriptor: Descriptor, stage: str, path: str) -> list[Component]:
     return claims
 
 
-def _takes(selection: Selection, path: str) -> bool:
+def _takes(selection: FileSelection, path: str) -> bool:
     if glob_matcher(selection.force_include)(path):
         return True
     return _selected(selection.include, selection.exclude, path)
@@ -217,7 +217,7 @@ def _read_component(
     at: Path = ("components", component)
     number = COMPONENTS.index(component)
     extends = COMPONENTS[max(0, number - 1) : number]
-    stages: dict[str, Selection] = {}
+    stages: dict[str, FileSelection] = {}
     for key, value in table.items():
         if key == "extends":
             extends = tuple(_extends((*at, key), value, faults))
@@ -235,7 +235,7 @@ def _read_component(
 
 def _read_stage(
     at: Path, table: dict[str, Any], faults: list[Fault], component: Component, *, kpack: tuple[str, ...], platform: str
-) -> Selection:
+) -> FileSelection:
     optional = _optional((*at, "optional"), table.get("optional", False), faults, platform)
     found, repaired = check_structure({key: value for key, value in table.items() if key != "optional"}, _Stage)
     faults += _below(at, found)
@@ -243,7 +243,7 @@ def _read_stage(
     for key in ("include", "exclude", "force_include"):
         faults += _glob_faults((*at, key), repaired.get(key, ()))
     include = _globs(stage.include)
-    return Selection(
+    return FileSelection(
         include=(*DEFAULT_INCLUDES[component], *include) if stage.default_patterns else include,
         exclude=_globs(stage.exclude),
         force_include=(*_globs(stage.force_include), *kpack),

@@ -17,15 +17,15 @@ from axletree.package.sdk.entries import GENERIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
 
 _SHOWN = 3
 _HINT = "remove one of the two inputs"
 
 
 def merge_entries(
-    entries: Iterable[Entry], *, same: Callable[[Entry, Entry], bool], note: Callable[[str], None]
-) -> tuple[Entry, ...]:
+    entries: Iterable[SdkEntry], *, same: Callable[[SdkEntry, SdkEntry], bool], note: Callable[[str], None]
+) -> tuple[SdkEntry, ...]:
     """Entries sorted by path and target, each path once, or once for each GPU target.
 
     What artifacts for several targets bring alike is for all GPUs.
@@ -64,14 +64,14 @@ def merge_entries(
 class _Merging:
     """A tree in the making."""
 
-    def __init__(self, same: Callable[[Entry, Entry], bool]) -> None:
+    def __init__(self, same: Callable[[SdkEntry, SdkEntry], bool]) -> None:
         self.same = same
-        self.found: dict[str, list[Entry]] = {}
+        self.found: dict[str, list[SdkEntry]] = {}
         self.known: dict[str, bool] = {}
         self.twice: dict[tuple[str, str], list[str]] = {}
         self.problems: list[Problem] = []
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: SdkEntry) -> None:
         """Take an entry in beside those of its path that are for other GPUs."""
         there = self.found.setdefault(entry.path, [])
         first = next((each for each in there if _for_same(each, entry)), None)
@@ -107,22 +107,22 @@ class _Merging:
             self.known[path] = same
         return self.known[path]
 
-    def note(self, first: Entry, other: Entry) -> None:
+    def note(self, first: SdkEntry, other: SdkEntry) -> None:
         if first.kind != "folder":
             self.twice.setdefault((origin(first), origin(other)), []).append(first.path)
 
-    def agree(self, one: Entry, other: Entry) -> bool:
+    def agree(self, one: SdkEntry, other: SdkEntry) -> bool:
         if (one.kind, one.link, one.size, one.executable) != (other.kind, other.link, other.size, other.executable):
             return False
         return one.kind != "file" or one.source == other.source or self.same(one, other)
 
 
-def _for_same(one: Entry, other: Entry) -> bool:
+def _for_same(one: SdkEntry, other: SdkEntry) -> bool:
     """Whether two entries are for the same GPUs, so that only one of them can be right."""
     return GENERIC in {one.target, other.target} or base_target(one.target) == base_target(other.target)
 
 
-def origin(entry: Entry) -> str:
+def origin(entry: SdkEntry) -> str:
     """The artifact that brought an entry, as its folder is called."""
     return f"{entry.artifact}_{entry.component}_{entry.target}"
 
@@ -145,5 +145,5 @@ def is_text(name: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _rank(entry: Entry) -> tuple[str, str, str, str, str]:
+def _rank(entry: SdkEntry) -> tuple[str, str, str, str, str]:
     return entry.path, entry.artifact, entry.component, entry.target, entry.source

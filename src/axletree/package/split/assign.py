@@ -15,10 +15,10 @@ from axletree.package.split.rules import module_globs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from axletree.package.split.rules import Rule, SplitRules
+    from axletree.package.split.rules import FileRule, SplitRules
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where a file goes."""
 
     path: str
@@ -31,7 +31,9 @@ class Place(NamedTuple):
     """Path in the package."""
 
 
-def assign_files(paths: Sequence[str], rules: SplitRules, *, soname: Callable[[str], str | None]) -> tuple[Place, ...]:
+def assign_files(
+    paths: Sequence[str], rules: SplitRules, *, soname: Callable[[str], str | None]
+) -> tuple[Destination, ...]:
     """The place of each file, in the order of ``paths``.
 
     Args:
@@ -49,7 +51,7 @@ def assign_files(paths: Sequence[str], rules: SplitRules, *, soname: Callable[[s
     ]
     taken = _taken(paths, active, soname)
     places = tuple(
-        Place(path, number, rules.rule[number].to, _target(path, rules.rule[number]))
+        Destination(path, number, rules.rule[number].to, _target(path, rules.rule[number]))
         for path, number in zip(paths, taken, strict=True)
         if number is not None
     )
@@ -60,14 +62,14 @@ def assign_files(paths: Sequence[str], rules: SplitRules, *, soname: Callable[[s
     return places
 
 
-def describe_rule(rule: Rule) -> str:
+def describe_rule(rule: FileRule) -> str:
     """A rule in few words: what it takes."""
     words = [*rule.files, *(f"module {name}" for name in rule.modules), *(f"soname {name}" for name in rule.soname)]
     return ", ".join(words)
 
 
 def _taken(
-    paths: Sequence[str], active: Sequence[Rule | None], soname: Callable[[str], str | None]
+    paths: Sequence[str], active: Sequence[FileRule | None], soname: Callable[[str], str | None]
 ) -> tuple[int | None, ...]:
     claims = [_claim(rule) for rule in active]
     taken = first_claims(paths, claims)
@@ -77,7 +79,7 @@ def _taken(
     return tuple(_first_soname(path, number, by_soname, soname) for path, number in zip(paths, taken, strict=True))
 
 
-def _claim(rule: Rule | None) -> Claim:
+def _claim(rule: FileRule | None) -> Claim:
     if rule is None:
         return Claim(files=())
     modules = tuple(pattern for module in rule.modules for pattern in module_globs(module))
@@ -85,7 +87,7 @@ def _claim(rule: Rule | None) -> Claim:
 
 
 def _first_soname(
-    path: str, number: int | None, rules: Sequence[tuple[int, Rule]], soname: Callable[[str], str | None]
+    path: str, number: int | None, rules: Sequence[tuple[int, FileRule]], soname: Callable[[str], str | None]
 ) -> int | None:
     """The first rule that takes a file, of those that go by SONAME and the one that goes by path."""
     earlier = [(at, rule) for at, rule in rules if number is None or at < number]
@@ -97,14 +99,14 @@ def _first_soname(
     return number
 
 
-def _target(path: str, rule: Rule) -> str:
+def _target(path: str, rule: FileRule) -> str:
     for folder, target in rule.place.items():
         if path.startswith(f"{folder}/"):
             return f"{target}{path[len(folder) :]}"
     return path
 
 
-def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[Rule | None]) -> Iterator[Problem]:
+def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[FileRule | None]) -> Iterator[Problem]:
     orphans = [path for path, number in zip(paths, taken, strict=True) if number is None]
     if orphans:
         hint = "add a rule for them, for a package or with drop"
@@ -116,7 +118,7 @@ def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[Ru
             yield Problem(key=f"rule[{number}]", message=f"is required, but matches no file: {describe_rule(rule)}")
 
 
-def _clashes(places: Iterable[Place]) -> Iterator[Problem]:
+def _clashes(places: Iterable[Destination]) -> Iterator[Problem]:
     """Two files in one place, or a file where another needs a folder: whichever package they are in."""
     targets: dict[str, str] = {}
     twice: Counter[str] = Counter()

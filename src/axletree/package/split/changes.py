@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
-    from axletree.package.split.assign import Place
+    from axletree.package.split.assign import Destination
     from axletree.package.split.report import Change
-    from axletree.package.split.rules import SplitRules, TextEdit
+    from axletree.package.split.rules import SplitEdit, SplitRules
     from axletree.package.split.source import SplitSource
 
 _HINT = "the file changed since these rules were written: check what it does now, and adapt them"
@@ -35,7 +35,7 @@ class Changed(NamedTuple):
     """Facts of an ELF file as it was."""
 
 
-def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> dict[str, Changed]:
+def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Destination]) -> dict[str, Changed]:
     """Path -> new content, for the files of all packages that edits and relocation change.
 
     Raises:
@@ -69,7 +69,7 @@ def with_check(source: SplitSource, changes: dict[str, Changed], file: str, chec
 
 
 def _edit(
-    source: SplitSource, number: int, edit: TextEdit, texts: dict[str, str], owners: dict[str, str | None]
+    source: SplitSource, number: int, edit: SplitEdit, texts: dict[str, str], owners: dict[str, str | None]
 ) -> Iterator[Problem]:
     """Apply one edit to the texts read so far."""
     key = f"edit[{number}]"
@@ -92,7 +92,7 @@ def _text(source: SplitSource, path: str) -> str:
         raise IntegrityError(Problem(file=path, message=f"is not UTF-8 text: {error.reason}")) from error
 
 
-def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> Iterator[tuple[str, Changed]]:
+def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Destination]) -> Iterator[tuple[str, Changed]]:
     """The files that rules relocate, and that have to change for it."""
     libraries = {place for each in kept if ".so" in each.target and (place := installed_path(each.target)) is not None}
     for each in kept:
@@ -100,7 +100,7 @@ def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) ->
             yield each.path, found
 
 
-def _relocate(source: SplitSource, rules: SplitRules, file: Place, libraries: Collection[str]) -> Changed | None:
+def _relocate(source: SplitSource, rules: SplitRules, file: Destination, libraries: Collection[str]) -> Changed | None:
     """A file whose search path leads to what it needs and opens, where its own does not.
 
     What is there stays, in its order and of its kind, and comes first. Nothing is added for libraries of others: the

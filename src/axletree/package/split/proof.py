@@ -17,7 +17,7 @@ from axletree.package.libraries.loading import find_library, follow_loading
 from axletree.package.libraries.policy import broken_needs, symbol_needs
 from axletree.package.libraries.providers import find_providers, required_names
 from axletree.package.libraries.relocate import opened_names
-from axletree.package.split.plan import Part
+from axletree.package.split.plan import SplitPart
 from axletree.package.wheel.scan import WheelScan
 from axletree.package.wheel.tags import needs_cpython, single_machine
 from axletree.package.wheel.writer import WrittenWheel
@@ -36,7 +36,7 @@ _RELOCATE = "set relocate = true in the rule that matches it, or move one of the
 class ReadPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part as it was written and read back."""
 
-    part: Part
+    part: SplitPart
     written: WrittenWheel
     scan: WheelScan
 

@@ -47,7 +47,7 @@ _TAKES = re.compile(r"[a-z0-9*?-]+(\[[a-z0-9-]+(,[a-z0-9-]+)*\])?")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-class Package(Table, frozen=True, kw_only=True):
+class OutputPackage(Table, frozen=True, kw_only=True):
     """A distribution that comes out. One of them has the name of what is split and keeps its metadata."""
 
     name: Name
@@ -64,7 +64,7 @@ class Package(Table, frozen=True, kw_only=True):
     """Holds no files and requires all others."""
 
 
-class Rule(Table, frozen=True, kw_only=True):
+class FileRule(Table, frozen=True, kw_only=True):
     """Takes the files that one of its matchers names, for one package or for none."""
 
     to: str | None = None
@@ -89,7 +89,7 @@ class Rule(Table, frozen=True, kw_only=True):
     """Whether it is an error if it takes no file."""
 
 
-class TextEdit(Table, frozen=True, kw_only=True):
+class SplitEdit(Table, frozen=True, kw_only=True):
     """A text in a file that knows where others lie, to be replaced."""
 
     file: str
@@ -124,9 +124,9 @@ class SplitRules(Table, frozen=True, kw_only=True):
     """What the local version label of the packages ends with. Raise its number when the rules change."""
     version_module: str | None = None
     """Python file whose ``__version__`` tells the local label where the metadata has none, ``torch/version.py``."""
-    package: Annotated[tuple[Package, ...], Meta(min_length=1)]
-    rule: Annotated[tuple[Rule, ...], Meta(min_length=1)]
-    edit: tuple[TextEdit, ...] = ()
+    package: Annotated[tuple[OutputPackage, ...], Meta(min_length=1)]
+    rule: Annotated[tuple[FileRule, ...], Meta(min_length=1)]
+    edit: tuple[SplitEdit, ...] = ()
     opens: Opens = {}
     """What files open with ``dlopen``, which their NEEDED does not tell. The search path of a file that is relocated
     leads there too, and the split is refused where a file does not reach what it opens. Counts only where both are in
@@ -134,7 +134,7 @@ class SplitRules(Table, frozen=True, kw_only=True):
     check: Check | None = None
 
     @property
-    def main(self) -> Package:
+    def main(self) -> OutputPackage:
         """The package that keeps the original's name and metadata."""
         return next(package for package in self.package if package.name == self.name)
 
@@ -209,7 +209,7 @@ def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
                 yield Fault(path=(*path, "place", folder), message="not a relative folder", hint=hint)
 
 
-def _when_faults(table: Rule | TextEdit, path: Path) -> Iterator[Fault]:
+def _when_faults(table: FileRule | SplitEdit, path: Path) -> Iterator[Fault]:
     fault = None if table.when is None else glob_fault(table.when)
     if fault is not None:
         yield Fault(path=(*path, "when"), message=f"{table.when!r} {fault}")

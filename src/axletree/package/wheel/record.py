@@ -52,7 +52,7 @@ class RecordIssue(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ReadContent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was really read of a file."""
 
     sha256: str
@@ -120,7 +120,7 @@ def _quote(field: str) -> str:
 
 
 def check_record(
-    record: Iterable[RecordEntry], contents: Mapping[str, Content], *, dist_info: str
+    record: Iterable[RecordEntry], contents: Mapping[str, ReadContent], *, dist_info: str
 ) -> tuple[RecordIssue, ...]:
     """Compare RECORD with the files that are there.
 
@@ -133,7 +133,7 @@ def check_record(
     return tuple(_issues(tuple(record), contents, f"{dist_info}/RECORD"))
 
 
-def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], own: str) -> Iterator[RecordIssue]:
+def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, ReadContent], own: str) -> Iterator[RecordIssue]:
     listed: set[str] = set()
     exempt = {own, *(f"{own.rpartition('/')[0]}/{name}" for name in SIGNATURES)}
     for entry in record:
@@ -153,14 +153,14 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], ow
         yield RecordIssue(kind="missing", path=path, detail="is in the wheel, but not listed")
 
 
-def _confirms(entry: RecordEntry, content: Content) -> bool:
+def _confirms(entry: RecordEntry, content: ReadContent) -> bool:
     """Whether all is well with a line, as it is with nearly all."""
     return (
         entry.size == content.size and content.sha256 != "" and entry.hash == encode_hash(bytes.fromhex(content.sha256))
     )
 
 
-def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
+def _compare(entry: RecordEntry, content: ReadContent) -> Iterator[RecordIssue]:
     algorithm = entry.algorithm
     trouble = _hash_trouble(entry, algorithm)
     if trouble:
@@ -191,6 +191,6 @@ def _hash_trouble(entry: RecordEntry, algorithm: str) -> str:
     return f"is listed with {algorithm[:40]!r}, which is not a supported hash"
 
 
-def content_of(data: bytes) -> Content:
+def content_of(data: bytes) -> ReadContent:
     """Digest and size of a file that is in memory."""
-    return Content(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+    return ReadContent(sha256=hashlib.sha256(data).hexdigest(), size=len(data))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 from zlib_ng import zlib_ng
 
-from axletree.binary.zip.deflate import BLOCK, LEVEL, Block, cut, deflate
+from axletree.binary.zip.deflate import BLOCK, LEVEL, DeflateBlock, cut, deflate
 from axletree.binary.zip.directory import DEFLATED, STORED
 from axletree.binary.zip.records import EARLIEST, Written, both_headers, dos_time, end_records, local_header
 from axletree.core.errors import IntegrityError, Problem
@@ -121,7 +121,7 @@ class _Piece(NamedTuple):
     member: Member
     digest: _Digest
     """Of the whole member once this is its last block."""
-    block: Block
+    block: DeflateBlock
     first: bool
 
 
@@ -246,7 +246,7 @@ def _pieces(member: Member, data: bytes | Callable[[], Iterable[bytes]]) -> Iter
     digest = _Digest()
     if isinstance(data, bytes) and len(data) <= BLOCK:
         digest.add(data)
-        yield _Piece(member, digest, Block(data, b"", last=True), first=True)
+        yield _Piece(member, digest, DeflateBlock(data, b"", last=True), first=True)
         return
     first = True
     for block in cut(digest.watch((data,) if isinstance(data, bytes) else data())):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule
 from axletree.check.host.libraries import Copies
-from axletree.check.host.part import Library
+from axletree.check.host.part import HostLibrary
 from axletree.check.rules.host.sample import on
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _OPEN = ("LD_LIBRARY_PATH", "loader cache")
 
 
 def _openmp(facts: Examined) -> Iterator[Found]:
-    kinds: dict[str, Library] = {}
+    kinds: dict[str, HostLibrary] = {}
     for library in facts.host.libraries.openmp or ():
         if library.origin in ("conda", "wheel", "LD_LIBRARY_PATH"):
             kinds.setdefault(library.name, library)
@@ -75,8 +75,8 @@ def _path_holes(facts: Examined) -> Iterator[Found]:
         )
 
 
-def _lib(name: str, path: str, origin: str = "conda", version: str | None = None) -> Library:
-    return Library(name=name, path=path, origin=origin, version=version)
+def _lib(name: str, path: str, origin: str = "conda", version: str | None = None) -> HostLibrary:
+    return HostLibrary(name=name, path=path, origin=origin, version=version)
 
 
 LIBRARY_RULES: tuple[Rule[Examined], ...] = (

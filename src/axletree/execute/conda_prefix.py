@@ -13,7 +13,7 @@ import msgspec
 
 from axletree.core.errors import StageError
 from axletree.core.findings import Finding
-from axletree.execute.environments import LOCK, client_environ
+from axletree.execute.stage_venvs import LOCK, client_environ
 from axletree.host.conda_channel import make_channel, read_channel, write_index
 from axletree.host.conda_install import solve_and_install
 from axletree.host.shipped_data import read_shipped

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json, digest_of
 from axletree.execute.compiler_cache import link_folders, note_use, put_in_front, tell_launchers
-from axletree.execute.environments import uv_cache
+from axletree.execute.stage_venvs import uv_cache
 from axletree.host.files import part_folder, replace_file
 from axletree.host.jobserver import job_tokens, takes_tokens
 from axletree.host.sandbox import read_only

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from axletree import registry
 from axletree.core.errors import HostError, IntegrityError, Problem, RecipeError
 from axletree.core.values import Digest
-from axletree.environment.description import Package
+from axletree.environment.description import InstalledPackage
 from axletree.environment.match_spec import with_python
-from axletree.execute.environments import LOCK, UV_CACHE
+from axletree.execute.stage_venvs import LOCK, UV_CACHE
 from axletree.host.conda_install import solve_and_install
 from axletree.host.fetch import download
 from axletree.host.files import replace_file
@@ -52,7 +52,7 @@ def install(
     environ: Mapping[str, str],
     upgrade: bool,
     say: Say,
-) -> tuple[Package, ...]:
+) -> tuple[InstalledPackage, ...]:
     """Install what an environment requires into a prefix that does not exist yet.
 
     Raises:
@@ -74,7 +74,7 @@ def install(
         create_venv(
             prefix, interpreter=interpreter, uv_cache=store.cache / UV_CACHE, environ=client, lock_folder=folder
         )
-    return tuple(Package(name=each.name, version=each.version, sha256=each.sha256) for each in lock.wheels)
+    return tuple(InstalledPackage(name=each.name, version=each.version, sha256=each.sha256) for each in lock.wheels)
 
 
 def _wheel_lock(loaded: LoadedRecipe, environment: TargetEnvironment, interpreter: Interpreter) -> PyLock:
@@ -143,7 +143,7 @@ def _conda(
     environ: Mapping[str, str],
     upgrade: bool,
     say: Say,
-) -> tuple[Package, ...]:
+) -> tuple[InstalledPackage, ...]:
     if importlib.util.find_spec("rattler") is None:
         raise HostError("conda environments need py-rattler", hint="pip install 'py-rattler>=0.20'")
     path = loaded.companion / conda_lock_name(environment.name, environment.axes, loaded.recipe.axes)
@@ -167,7 +167,7 @@ def _conda(
     if previous is None:
         _write_lock(path, _lock(requires, environment, subdir, solved), say)
     return tuple(
-        Package(name=s.name, version=s.version, build=s.build, url=s.url, sha256=s.sha256, md5=s.md5)
+        InstalledPackage(name=s.name, version=s.version, build=s.build, url=s.url, sha256=s.sha256, md5=s.md5)
         for s in sorted(solved, key=lambda each: each.name)
     )
 
