@@ -76,7 +76,7 @@ def command(
     index_url: str | None,
     as_json: bool,
 ) -> None:
-    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
+    """Build; exit 0 if all is done, 130 if cancelled, and 1, 2 or 3 for the worst failure of a stage."""
     environ = _with_options(offline=offline, find_links=find_links, index_url=index_url, source=source, release=release)
     store = Store.open(default_root(environ))
     picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
