@@ -188,7 +188,7 @@ def settings_page() -> str:
         "`axletree settings` shows each with its value and its place. Lists from several places are joined. Relative "
         "paths in a file are relative to that file. An unknown key is an error that names the nearest valid one.",
         f'```toml\n# ~/.config/axletree/{USER_FILE}\nstore = "/fast/disk/axletree"\nfind-links = ["~/wheels"]\n```',
-        "A project's file comes from whoever wrote the project. So it cannot say where your store is or where packages "
+        "A project's file is not yours: its author wrote it. So it cannot say where your store is or where packages "
         "come from: such a key is an error there, and `out` must lie inside the project.",
         table(("key", "type", "variable", "who sets it", "default", "meaning"), rows),
         "Indexes and folders that pip and uv are configured to use count too, after these.",

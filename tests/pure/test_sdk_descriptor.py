@@ -164,7 +164,7 @@ unmatched_include = 3
         (5, "components extend each other in a cycle: lib -> test -> doc -> dev -> dbg -> run -> lib"),
         (7, "unknown key"),
         (8, "unknown platform 'beos'"),
-        (9, "'a/**b' has '**' in '**b': it stands for whole folders"),
+        (9, "'a/**b' has '**' in '**b': '**' matches whole folders; put a '/' before and after it"),
         (9, "expected a text"),
         (10, "unknown component"),
         (11, "is not a folder below the build root: it cannot start with '/' or contain '..'"),

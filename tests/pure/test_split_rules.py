@@ -90,7 +90,7 @@ FAULTS = [
     ('files = ["**"]', "", "takes nothing"),
     ('files = ["**"]', 'files = ["demo**"]', "'demo**' has '**' in 'demo**'"),
     ('files = ["**"]', 'files = ["**"]\nexclude = ["/x"]', "'/x' starts with '/'"),
-    ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has a '['"),
+    ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has an unclosed '['"),
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\nwhen = "x/"\n\n[[rule]]', "'x/' ends with '/'"),
     ('files = ["**"]', 'modules = ["a-b"]', "not a valid Python module name"),
     ('"libdemo/lib" }', '"/libdemo/lib" }', "not a relative folder"),

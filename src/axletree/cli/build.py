@@ -83,7 +83,7 @@ def command(
     find_links: tuple[str, ...],
     index_url: str | None,
 ) -> Reported:
-    """Build; exit 0 when all is done, 130 when it was cancelled; where stages failed, what they failed of: 1, 2, 3."""
+    """Build; exit 0 if all is done, 130 if cancelled, and 1, 2 or 3 for the worst failure of a stage."""
     place = out or OUT
     again = build_command(
         recipe,

@@ -44,8 +44,8 @@ EXAMPLES = (
     Example("lib?.so", "`?`: one character of a name", ("libz.so",), ("lib.so", "libxy.so", "lib/.so")),
     Example("lib[a-cz].so", "`[...]`: one of these", ("libb.so", "libz.so"), ("libd.so", "lib-.so")),
     Example("lib[!a-c].so", "`[!...]`: one other than these", ("libd.so",), ("libb.so", "lib.so", "lib/.so")),
-    Example("a[[]1][*].c", "in brackets, `[`, `*` and `?` stand for themselves", ("a[1]*.c",), ("a1*.c", "a[1]x.c")),
-    Example("a.(x)+{y}", "all other signs stand for themselves", ("a.(x)+{y}",), ("abxxy",)),
+    Example("a[[]1][*].c", "in brackets, `[`, `*` and `?` are literal", ("a[1]*.c",), ("a1*.c", "a[1]x.c")),
+    Example("a.(x)+{y}", "all other characters are literal", ("a.(x)+{y}",), ("abxxy",)),
 )  # fmt: skip
 """One for each thing that a pattern can say."""
 
@@ -55,17 +55,17 @@ def glob_fault(pattern: str) -> str | None:
     if pattern.startswith("/"):
         return "starts with '/', but patterns are relative to the root of the tree"
     if pattern.endswith("/"):
-        return "ends with '/': write '/**' for a folder with all that is in it"
+        return "ends with '/': write '/**' for a folder and everything in it"
     if not is_safe_path(pattern):
-        return "matches no path of a tree: those have no empty parts, no '.', no '..' and no backslashes"
+        return "cannot match a path: paths have no empty parts, '.', '..' or backslashes"
     for part in pattern.split("/"):
         if "**" in part and part != "**":
-            return f"has '**' in {part!r}: it stands for whole folders, write '**/' before or '/**' behind"
+            return f"has '**' in {part!r}: '**' matches whole folders; put a '/' before and after it"
         signs = _SIGN.findall(part)
         if "[" in signs:
-            return f"has a '[' without its ']' in {part!r}: write '[[]' for the character itself"
+            return f"has an unclosed '[' in {part!r}: write '[[]' for a literal '['"
         if (empty := next((each for sign in signs for each in _ranges(sign) if each[0] > each[-1]), None)) is not None:
-            return f"has the range {empty!r} in {part!r}, which holds nothing"
+            return f"has the empty range {empty!r} in {part!r}"
     if _ALTERNATIVES.search(pattern):
         return "has alternatives in braces: write one pattern for each"
     return None

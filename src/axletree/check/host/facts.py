@@ -79,6 +79,6 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
                 return msgspec.convert(read.result, HostFacts)
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        reason = error if data.lstrip().startswith(b"{") else "it is no JSON object"
+        reason = error if data.lstrip().startswith(b"{") else "it is not a JSON object"
         message = f"does not contain facts of a host: {reason}"
     raise UsageError(Problem(file=file, message=message, hint=_HINT))

@@ -88,7 +88,7 @@ def _old_libstdcxx(facts: Verified) -> Iterator[Found]:
             yield Found(
                 where=choice.actual,
                 message=f"has {choice.actual_version} at most, {choice.expected} has {choice.expected_version}: "
-                "what is built for the newer one does not start with it",
+                "programs built for the newer one do not start with it",
                 fix=_remove(posixpath.dirname(choice.actual), choice.by),
             )
 

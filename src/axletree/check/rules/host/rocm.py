@@ -165,7 +165,7 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/toolkit-missing",
         severity="error",
-        title="No ROCm to compile with",
+        title="No ROCm toolkit is available to compile with",
         references=("ROCm, installation on Linux",),
         why="The variant compiles GPU code, and nothing here can.",
         fix="install ROCm, or name where it is: export ROCM_PATH=...",

@@ -223,7 +223,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="The newest GPU code comes without PTX",
         why="Binary code runs within one generation only. GPUs of a later one need PTX, which the driver compiles.",
-        fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs shall work",
+        fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs should work",
         check=_no_ptx,
         cases=lambda: (
             Case(title="sm_80 to sm_120, no PTX", facts=gpu_sample(gpu_library("sm_80", "sm_120")), fires=True),

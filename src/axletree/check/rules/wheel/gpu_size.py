@@ -96,10 +96,7 @@ def _near_reach(facts: DistFacts) -> Iterator[Found]:
             yield Found(where=path, message=message, evidence=evidence)
 
 
-_COMPRESSION = (
-    "Compressed code is a third to a fifth of the size on every disk that the wheel is installed to, and smaller in "
-    "the wheel too."
-)
+_COMPRESSION = "Compressed code takes a third to a fifth of the space once installed, and less in the wheel too."
 _COMPRESS = "compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`"
 
 GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
