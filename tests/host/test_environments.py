@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +23,7 @@ from axletree.execute.process import Log
 from axletree.execute.stage_venvs import DESCRIPTION, LOCK, ensure_environment
 from axletree.execute.variables import child_environment
 from axletree.host.interpreters import find_interpreter, identity
+from axletree.host.tools import SYSTEM_PATH
 from axletree.host.venvs import installed, marker_environment
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from axletree.store.store import Store
@@ -64,6 +67,43 @@ def test_flags_of_the_recipe_keep_the_machines_paths_out_of_objects_too(store: S
     assert env["CXXFLAGS"] == f"-O3 -g {mapped}"
     assert env["CFLAGS"] == mapped
     assert env["LDFLAGS"] == "-s"
+
+
+def test_setuptools_keeps_its_own_flags_and_objects_name_no_folder(store: Store) -> None:
+    """In ``CFLAGS`` ours would replace ``-O3``: the wheel would work, several times slower."""
+    if importlib.util.find_spec("setuptools") is None or shutil.which("cc") is None:
+        pytest.skip("needs setuptools and a C compiler")
+    context = context_of(store)
+    source = context.work / "source"
+    source.mkdir()
+    (source / "where.c").write_text("const char *where = __FILE__;\nint PyInit_where;\n")
+    (source / "setup.py").write_text(
+        "import os, setuptools\n"
+        "where = setuptools.Extension('where', [os.path.abspath('where.c')])\n"
+        "setuptools.setup(name='where', ext_modules=[where])\n"
+    )
+    with child_environment(context, venv=None, compiles=True, keep_flags=True) as env:
+        command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+        done = subprocess.run(command, cwd=source, env=env, capture_output=True, text=True, check=True)
+    wanted = [word for word in (sysconfig.get_config_var("CFLAGS") or "").split() if word.startswith("-O")]
+    compiled = next(line for line in done.stdout.splitlines() if " -c " in line)
+    assert wanted
+    assert set(wanted) <= set(compiled.split())
+    (built,) = source.glob("where.*.so")
+    assert b"source/where.c" in built.read_bytes()
+    assert os.fsencode(context.work) not in built.read_bytes()
+
+
+def test_cmake_that_a_setup_script_calls_gets_the_maps(store: Store) -> None:
+    if shutil.which("cmake", path=":".join(SYSTEM_PATH)) is None or shutil.which("cc") is None:
+        pytest.skip("needs cmake and a C compiler")
+    context = context_of(store)
+    (context.work / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.16)\nproject(it C)\n")
+    with child_environment(context, venv=None, compiles=True, keep_flags=True, variables={"CFLAGS": "-g1"}) as env:
+        assert env["CFLAGS"] == "-g1"
+        subprocess.run(["cmake", "-B", "build"], cwd=context.work, env=env, capture_output=True, check=True)
+    cache = (context.work / "build" / "CMakeCache.txt").read_text()
+    assert f"CMAKE_C_FLAGS:STRING=-g1 -ffile-prefix-map={context.work}=." in cache
 
 
 @pytest.mark.parametrize("parallel", ["tokens", "jobs", "setuptools"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from axletree.host.tools import SYSTEM_PATH
 from axletree.host.venvs import wheel_shelf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from axletree.execute.context import Context
     from axletree.store.store import Store
@@ -35,6 +36,17 @@ _TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
 """Programs whose installation is found by the folder that they lie in: a link elsewhere would mislead."""
 MAPS = "maps"
 """File of a folder that several environments compile in: the flags that keep its paths out of what is compiled."""
+_CMAKE = """\
+#!/bin/sh
+# The next cmake on PATH, with flags that keep this machine's paths out of what it compiles.
+here=${0%/*} path=:$PATH:
+path=${path%%":$here:"*}:${path#*":$here:"}
+path=${path#:} PATH=${path%:}
+maps=@FLAGS@
+CFLAGS="${CFLAGS:+$CFLAGS }$maps" CXXFLAGS="${CXXFLAGS:+$CXXFLAGS }$maps"
+export PATH CFLAGS CXXFLAGS
+exec cmake "$@"
+"""
 _NUMBERS_OF_JOBS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
 
 
@@ -48,6 +60,7 @@ def child_environment(
     root: Path | None = None,
     sealed: Iterable[Path] = (),
     steady: bool = False,
+    keep_flags: bool = False,
 ) -> Iterator[dict[str, str]]:
     """The variables for a stage's programs, with whatever they need set up for as long as the block runs.
 
@@ -61,6 +74,8 @@ def child_environment(
         root: Folder of the sources that are compiled; default is the stage's own folder.
         sealed: More folders whose files may have other names.
         steady: Whether other environments go on with what is compiled below ``root``: then its flags must not differ.
+        keep_flags: Whether the build tools may have flags of their own, ``-O3`` among them, that ``CFLAGS`` would
+            replace: setuptools' and Autoconf's are such.
     """
     root = root or context.work
     env = _base(context)
@@ -75,8 +90,10 @@ def child_environment(
     if compiles:
         tell_launchers(context, env, cache)
         flags = _steady_maps(context, root, venv) if steady else _maps(root, venv)
-        for variable in ("CFLAGS", "CXXFLAGS"):
+        for variable in ("CPPFLAGS",) if keep_flags else ("CFLAGS", "CXXFLAGS"):
             env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
+        if keep_flags:
+            _tell_cmake(context.store, env, flags)
     store = context.store
     with ExitStack() as stack:
         if compiles:
@@ -138,13 +155,21 @@ def _declared_tools(context: Context) -> list[str]:
 
 def _links(store: Store, links: Mapping[str, str]) -> Path:
     """A folder with these links, name -> target, at a path that follows from them."""
-    folder = link_folders(store) / digest_of(canonical_json(dict(links)))[:24]
+
+    def fill(fresh: Path) -> None:
+        for name, target in links.items():
+            (fresh / name).symlink_to(target)
+
+    return _made_once(link_folders(store) / digest_of(canonical_json(dict(links)))[:24], fill)
+
+
+def _made_once(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """A folder that is whole or not there, whoever else makes it at the same time."""
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with part_folder(folder) as fresh:
-        for name, target in links.items():
-            (fresh / name).symlink_to(target)
+        fill(fresh)
         try:
             fresh.rename(folder)
         except OSError:
@@ -154,10 +179,7 @@ def _links(store: Store, links: Mapping[str, str]) -> Path:
 
 
 def _maps(root: Path, venv: Path | None) -> list[str]:
-    """Flags that keep the paths of this machine out of what compilers write: ``__FILE__``, debug information.
-
-    They are in ``CFLAGS`` and ``CXXFLAGS`` in any case, so Autoconf's own ``-g -O2`` does not apply.
-    """
+    """Flags that keep the paths of this machine out of what compilers write: ``__FILE__``, debug information."""
     flags = [f"-ffile-prefix-map={root}=."]
     if venv is not None:
         flags.append(f"-ffile-prefix-map={venv}=/environment")
@@ -165,6 +187,20 @@ def _maps(root: Path, venv: Path | None) -> list[str]:
         if not python.is_relative_to("/usr"):  # the system's own is at the same place everywhere
             flags.append(f"-ffile-prefix-map={python}=/python")
     return flags
+
+
+def _tell_cmake(store: Store, env: dict[str, str], flags: Iterable[str]) -> None:
+    """CMake is alone in not reading ``CPPFLAGS``: one that a build calls by name gets the flags where it looks."""
+    if shutil.which("cmake", path=env["PATH"]) is None:
+        return
+    text = _CMAKE.replace("@FLAGS@", shlex.quote(" ".join(flags)))
+
+    def fill(fresh: Path) -> None:
+        (fresh / "cmake").write_text(text, encoding="utf-8")
+        (fresh / "cmake").chmod(0o755)
+
+    folder = _made_once(link_folders(store) / f"cmake-{digest_of(text.encode())[:16]}", fill)
+    env["PATH"] = f"{folder}:{env['PATH']}"
 
 
 def _steady_maps(context: Context, root: Path, venv: Path | None) -> list[str]:

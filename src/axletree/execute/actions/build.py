@@ -60,6 +60,7 @@ def run(context: ActionContext[BuildParameters]) -> Outcome:
                 variables=context.parameters.env,
                 root=place.root,
                 steady=by_cmake,
+                keep_flags=not by_cmake,
             )
         )
         env |= workplace_variables(context, place)

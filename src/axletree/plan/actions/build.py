@@ -35,7 +35,7 @@ def parameters(stage: TargetStage) -> BuildParameters:
 SPEC = ActionSpec(
     of_stage=parameters,
     module="axletree.execute.actions.build",
-    revision=4,
+    revision=5,
     parameters=BuildParameters,
     facts=BuiltWheel,
     compiles=True,
