@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),
     "env": ("env", "Make environments with the search order that a variant needs, activate them, and prove the order."),
     "facts": ("facts", "Print all facts of this host that builds depend on, as JSON."),
+    "init": ("init", "Write a recipe for a project: of a package index, an archive, a folder or a git repository."),
     "ledger": (
         "ledger",
         "Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.",
@@ -59,6 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("store", "Look after the store: verify, gc, du."),
     "thin": ("thin", "Drop the code of GPUs that are not wanted from a wheel's libraries."),
     "unpack": ("unpack", "Unpack wheels, checked against their RECORD."),
+    "wheel": ("wheel", "Make wheels of a project: init, lock and build in one go."),
 }
 """Command -> module in ``axletree.cli``, one-line help."""
 

@@ -1,0 +1,225 @@
+"""The way in: what a user names becomes a recipe that builds it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from axletree import registry
+from axletree.core.errors import AxletreeError, HostError, Problem, UsageError
+from axletree.host.indexes import Layer, read_settings
+from axletree.host.interpreters import find_interpreters
+from axletree.host.project_source import Places, ProjectSource, find_project
+from axletree.host.tools import find_programs
+from axletree.package.project.model import Found, Project
+from axletree.package.project.read import read_project
+from axletree.package.project.recipe import Choices, render_recipe, unknown_of
+from axletree.recipe.parse import parse_recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from axletree.app.lock import Surroundings
+
+_PYTHONS = tuple(f"3.{minor}" for minor in range(14, 8, -1))
+"""Tried from the newest where the running one is not what the project takes."""
+_PROGRAMS = ("cmake", "ninja", "patchelf", "pkg-config")
+_REQUEST = re.compile(r"3\.\d+t?")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user asks for."""
+
+    target: str
+    torch: str | None = None
+    gpu: str | None = None
+    pythons: tuple[str, ...] = ()
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe for a project, and what it was made from."""
+
+    recipe: str
+    """The file that it is written to."""
+    name: str
+    version: str
+    project: Project
+    unknown: tuple[str, ...]
+    """What could not be found out, as sentences."""
+    text: str
+    """The recipe."""
+
+
+def draft(
+    wanted: Wanted,
+    surroundings: Surroundings,
+    *,
+    place: Callable[[str], Path],
+    given: Layer,
+    offline: bool = False,
+    note: Callable[[str], None] = lambda _: None,
+) -> Started:
+    """A recipe for a project; nothing is written.
+
+    Args:
+        wanted: What is asked for.
+        surroundings: What is needed of this machine.
+        place: The recipe's file, by the project's name.
+        given: Index settings from the command line.
+        offline: Whether the network must not be used.
+        note: Told what is being done.
+
+    Raises:
+        UsageError: there is no such project, or it needs a choice that was not made.
+        HostError: it can't be had, or its crates can't.
+        IntegrityError: its archive is none.
+    """
+    settings = read_settings(surroundings.environ, home=surroundings.home, cwd=surroundings.cwd, given=given)
+    places = Places(
+        environ=surroundings.environ,
+        settings=settings,
+        cache=surroundings.cache,
+        downloads=surroundings.downloads,
+        offline=offline,
+        note=note,
+    )
+    source = find_project(wanted.target, places, beside=place("x").parent)
+    project = _with_version(read_project(source.tree, fallback=source.name), source)
+    _refuse_crates(project, wanted.target)
+    choices = _choices(project, source, wanted, surroundings)
+    text = render_recipe(project, choices)
+    recipe = parse_recipe(text, filename=f"the recipe for {wanted.target}")
+    return Started(
+        recipe=str(place(recipe.name)),
+        name=recipe.name,
+        version=recipe.version,
+        project=project,
+        unknown=unknown_of(project, choices),
+        text=text,
+    )
+
+
+def write_recipe(started: Started, path: Path, *, again: bool = False) -> None:
+    """Write the recipe to a new file.
+
+    Args:
+        started: The recipe.
+        path: The file.
+        again: Whether one that says the same may be there.
+
+    Raises:
+        UsageError: there is a file already.
+        HostError: it can't be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(started.text)
+    except FileExistsError:
+        if again and _says(path, started.text):
+            return
+        hint = f"build it as it is: axletree build {path}; or remove it, or name another place with --out"
+        raise UsageError(f"{path} is there already, and is left as it is", hint=hint) from None
+    except OSError as error:
+        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
+
+
+def _says(path: Path, text: str) -> bool:
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _with_version(project: Project, source: ProjectSource) -> Project:
+    """The project with the version that git or a file's name tells, where its files don't.
+
+    Of an sdist of an index its name counts: by that version a lock looks for it.
+    """
+    known = project.version.stated
+    same = known is not None and source.version is not None and Version(known.value) == Version(source.version)
+    if source.version is None or same or (known is not None and source.keys[0][0] != "pypi"):
+        return project
+    stated = Found(value=source.version, why=source.version_at)
+    version = msgspec.structs.replace(project.version, stated=stated)
+    unknown = tuple(sentence for sentence in project.unknown if not sentence.startswith("the version:"))
+    return msgspec.structs.replace(project, version=version, unknown=unknown)
+
+
+def _refuse_crates(project: Project, target: str) -> None:
+    if project.crates != "fetched":
+        return
+    raise HostError(
+        f"{project.name.value} is written in Rust, and its crates are not in its source: a stage has no network",
+        hint="put them into an unpacked source, once: `mkdir -p .cargo && cargo vendor > .cargo/config.toml`; then "
+        f'`axletree init FOLDER` makes a recipe of it, whose source is `source.path = "FOLDER"`, not {target}',
+    )
+
+
+def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundings: Surroundings) -> Choices:
+    torch, gpu = wanted.torch, wanted.gpu or "cpu"
+    if project.gpu.torch is not None and torch is None:
+        raise UsageError(
+            f"{project.name.value} compiles against PyTorch ({project.gpu.torch.place}): say which",
+            hint=f"axletree init {wanted.target} --torch 2.13.0 --gpu cpu",
+        )
+    if project.gpu.torch is None and (torch is not None or wanted.gpu is not None):
+        raise UsageError(f"{project.name.value} does not compile against PyTorch: leave --torch and --gpu out")
+    backend = registry.backend_of(gpu)
+    if backend is None:
+        raise UsageError(f"no GPU world {gpu!r}", hint="such as cpu, cu130 or rocm7.1")
+    return Choices(
+        source=source.keys,
+        origin=source.origin,
+        pythons=_pythons(project, wanted.pythons, surroundings),
+        torch=torch,
+        gpu=gpu,
+        world=backend.name,
+        programs=frozenset(find_programs(_PROGRAMS, surroundings.environ.get("PATH", ""))),
+    )
+
+
+def _pythons(project: Project, asked: Sequence[str], surroundings: Surroundings) -> tuple[str, ...]:
+    """The Pythons that are asked for, else the running one, else the newest here that the project takes."""
+    said = project.requires_python
+    if wrong := [python for python in asked if not _REQUEST.fullmatch(python)]:
+        raise UsageError(
+            f"not a Python version: {', '.join(wrong)}", hint="such as 3.12, or 3.13t; with a comma between"
+        )
+    refused = [python for python in asked if not _takes(project, python)]
+    if said is not None and refused:
+        raise UsageError(f"{project.name.value} takes Python {said.value} ({said.place}), not {', '.join(refused)}")
+    if asked:
+        return tuple(asked)
+    running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if _takes(project, running):
+        return (running,)
+    for python in _PYTHONS:
+        if _takes(project, python) and _is_here(python, surroundings):
+            return (python,)
+    said_ = said.value if said is not None else ""
+    raise HostError(
+        f"{project.name.value} takes Python {said_}, and there is none here", hint="`uv python install` brings one"
+    )
+
+
+def _is_here(python: str, surroundings: Surroundings) -> bool:
+    try:
+        find_interpreters([python], environ=surroundings.environ, cache=surroundings.cache / "interpreters.json")
+    except AxletreeError:
+        return False
+    return True
+
+
+def _takes(project: Project, python: str) -> bool:
+    try:
+        wanted = SpecifierSet(project.requires_python.value if project.requires_python is not None else "")
+    except InvalidSpecifier:
+        return True
+    return any(wanted.contains(f"{python.removesuffix('t')}.{patch}") for patch in (0, 99))
