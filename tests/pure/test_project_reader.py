@@ -54,6 +54,12 @@ def test_an_extension_for_another_system_or_without_its_sources_is_none() -> Non
         ('sys.platform != "win32"', True),
         ('not sys.platform.startswith("win")', True),
         ("True", True),
+        ("WINDOWS", False),
+        ("is_macos()", False),
+        ("not PYPY and not os.environ.get('X')", True),
+        ("sys.platform == 'darwin' and machine == 'arm64'", False),
+        ("sys.platform == 'darwin' or LINUX", True),
+        ("platform.python_implementation() == 'CPython'", True),
     ],
 )
 def test_conditions_on_systems(condition: str, *, counts: bool) -> None:
@@ -114,6 +120,19 @@ def test_maturin_and_its_crates() -> None:
     assert values(project.tools) == ["cargo"]
     told = '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n'
     assert read(projects.MATURIN, **{".cargo/config.toml": told}).crates == "vendored"
+
+
+def test_a_build_hook_that_is_off_asks_for_nothing() -> None:
+    off = projects.HATCHLING["pyproject.toml"] + "enable-by-default = false\n"
+    project = read(projects.HATCHLING, **{"pyproject.toml": off})
+    assert (asked(project), project.compiles) == ([], False)
+
+
+def test_meson_says_which_languages_it_compiles() -> None:
+    project = read(projects.MESON, **{"vendored/test.f90": "", "vendored/meson.build": "add_languages('rust')"})
+    assert project.languages == (Found(value="C++", file="meson.build", line=3),)
+    more = projects.MESON["meson.build"] + "add_languages('fortran', native: false)\n"
+    assert values(read(projects.MESON, **{"meson.build": more}).languages) == ["C++", "Fortran"]
 
 
 def test_hatchling() -> None:
@@ -201,6 +220,17 @@ def test_torch_cuda_and_the_switches_of_a_build() -> None:
 def test_files_of_tests_and_documents_are_not_compiled() -> None:
     files = {"setup.py": "from setuptools import Extension", "docs/a.f90": "", "examples/b.cu": "", "c.cc": ""}
     assert values(read(files).languages) == ["C++"]
+
+
+def test_libraries_of_the_host_that_it_is_linked_with() -> None:
+    script = """\
+from setuptools import Extension, setup
+libraries = ["ffi", "m", "cudart", "z"]
+setup(ext_modules=[Extension("a", ["a.c"], libraries=libraries)])
+if sys.platform == "win32":
+    Extension("b", ["b.c"], libraries=["ws2_32"])
+"""
+    assert read({"setup.py": script, "a.c": ""}).linked == (Found(value="ffi", file="setup.py", line=2),)
 
 
 def test_cython_is_asked_for_where_its_c_code_is_missing() -> None:

@@ -203,6 +203,19 @@ setup(
     "csrc/gizmo.cpp": "",
     "csrc/cuda/gizmo.cu": "",
 }
+LINKED = {
+    "setup.py": """\
+from setuptools import Extension, setup
+setup(
+    name="gizmo-ffi",
+    version="1.0",
+    packages=["gizmo"],
+    ext_modules=[Extension("gizmo._ffi", ["gizmo/_ffi.c"], libraries=["ffi", "m"])],
+)
+""",
+    "gizmo/__init__.py": "",
+    "gizmo/_ffi.c": "",
+}
 IN_TREE = {
     "pyproject.toml": """\
 [build-system]
@@ -253,6 +266,7 @@ ALL = {
     "pdm": PDM,
     "poetry": POETRY,
     "torch": TORCH,
+    "linked": LINKED,
     "in-tree": IN_TREE,
 }
 

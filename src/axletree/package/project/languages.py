@@ -26,7 +26,8 @@ _SUFFIXES: dict[str, Language] = {
 NATIVE: tuple[Backend, ...] = ("scikit-build-core", "meson-python", "maturin")
 """Backends whose projects compile whatever sources they have."""
 _CXX_CYTHON = re.compile(r"language\s*=\s*[\"']?c\+\+")
-_MESON_LANGUAGES = re.compile(r"'(cpp|fortran|cython|cuda|c|rust)'")
+_MESON_CALL = re.compile(r"^\s*(?:project|add_languages)\s*\((?P<rest>[^)]{0,400})", re.MULTILINE)
+_MESON_LANGUAGE = re.compile(r"'(cpp|fortran|cython|cuda|c|rust)'")
 _OF_MESON: dict[str, Language] = {
     "c": "C",
     "cpp": "C++",
@@ -54,23 +55,29 @@ def languages_of(tree: SourceTree, backend: Backend, *, compiles: bool) -> tuple
     if not compiles and backend not in NATIVE:
         return ()
     found: dict[str, Found] = {}
+    if backend == "meson-python" and (told := tuple(_of_meson(tree))):
+        return tuple({each.value: each for each in told}.values())
     for path in sorted(tree.sizes, key=lambda path: (path.count("/"), path)):
         dot = path.rfind(".")
         language = _SUFFIXES.get(path[dot:].lower()) if dot > 0 and not is_aside(path) else None
         if language is not None:
             found.setdefault(language, Found(value=language, file=path))
-    for each in _by_build_files(tree, backend):
+    for each in _of_cmake(tree, backend):
         found.setdefault(each.value, each)
     return tuple(found[name] for name in sorted(found))
 
 
-def _by_build_files(tree: SourceTree, backend: Backend) -> Iterator[Found]:
-    """Languages that build files name, for sources that they generate or fetch."""
-    if backend == "meson-python":
-        text = tree.text("meson.build")
-        start = text.find("project(")
-        for match in _MESON_LANGUAGES.finditer(text, max(start, 0), start + 400 if start >= 0 else 0):
-            yield Found(value=_OF_MESON[match[1]], file="meson.build", line=line_at(text, match.start()))
+def _of_meson(tree: SourceTree) -> Iterator[Found]:
+    """Languages that meson.build declares; other files there may be of vendored projects and of their tests."""
+    text = tree.text("meson.build")
+    for call in _MESON_CALL.finditer(text):
+        for match in _MESON_LANGUAGE.finditer(call["rest"]):
+            line = line_at(text, call.start("rest") + match.start())
+            yield Found(value=_OF_MESON[match[1]], file="meson.build", line=line)
+
+
+def _of_cmake(tree: SourceTree, backend: Backend) -> Iterator[Found]:
+    """Languages that CMake files enable, for sources that they generate or fetch."""
     for path in tree.texts:
         if path == "CMakeLists.txt" or (path.endswith("/CMakeLists.txt") and backend == "scikit-build-core"):
             for match in _CMAKE_ENABLE.finditer(tree.text(path)):

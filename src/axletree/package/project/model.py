@@ -92,6 +92,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     """One of each compiled language, and the first file of it."""
     tools: tuple[Found, ...] = ()
     """Programs of the host that its build calls."""
+    linked: tuple[Found, ...] = ()
+    """Libraries of the host that it is linked with, as ``-l`` has them, less those that every system has."""
     gpu: GpuUse = GpuUse()
     switches: tuple[Found, ...] = ()
     """Variables that its build scripts read."""

@@ -28,6 +28,7 @@ _NO_PACKAGES = frozenset(
     }
 )
 _MOST = 4
+_MOST_COMPILED = 3
 _MESON_EXTENSION = re.compile(
     r"extension_module\s*\(\s*'(?P<name>\w+)'(?P<rest>(?:[^()']|'[^'\n]*'|\([^()]*\)){0,4000})\)"
 )
@@ -50,7 +51,7 @@ def imports_of(
 
 
 def compiled_of(tree: SourceTree, script: SetupScript, project: PyProject, backend: Backend) -> tuple[Found, ...]:
-    """Names of compiled modules that a build makes for certain."""
+    """Names of compiled modules that a build makes; of many, some are usually left out where a library is missing."""
     found: dict[str, Found] = {}
     if backend == "setuptools":
         for each in extensions(script, tree):
@@ -64,7 +65,8 @@ def compiled_of(tree: SourceTree, script: SetupScript, project: PyProject, backe
             found.setdefault(each.value, each)
     if backend == "maturin" and (module := project.text("tool", "maturin", "module-name")):
         found[module.value] = module
-    return tuple(found.values())[:_MOST]
+    plain = [each for each in found.values() if "test" not in each.value]
+    return tuple(plain) if len(plain) <= _MOST_COMPILED else ()
 
 
 def _of_meson(tree: SourceTree) -> Iterator[Found]:

@@ -116,6 +116,8 @@ def _by_hatchling(project: PyProject) -> Iterator[Asked]:
     places = (("tool", "hatch", "build", "hooks"), ("tool", "hatch", "build", "targets", "wheel", "hooks"))
     for place in places:
         for hook in project.table(*place):
+            if project.get(*place, hook, "enable-by-default") is False:
+                continue
             for each in project.texts(*place, hook, "dependencies"):
                 yield Asked(requirement=each.value, why=f"{each.place} (build hook)")
 

@@ -15,7 +15,7 @@ from axletree.package.project.modules import compiled_of, imports_of
 from axletree.package.project.needs import asked_beyond, declared, name_of
 from axletree.package.project.pyproject import read_backend, read_pyproject
 from axletree.package.project.requirements import run_requirements, test_requirements
-from axletree.package.project.setup_script import read_setup
+from axletree.package.project.setup_script import linked, read_setup
 from axletree.package.project.stable_abi import stable_abi_of
 from axletree.package.project.tree import is_aside, line_at
 from axletree.package.project.versions import read_version
@@ -74,6 +74,7 @@ def read_project(tree: SourceTree, *, fallback: str) -> Project:
         compiles=bool(languages) or backend in NATIVE or _by_mypyc(tree, requires, asked),
         languages=languages,
         tools=tools_of(tree, backend, languages),
+        linked=tuple({each.value: each for each in linked(script)}.values()),
         gpu=gpu,
         switches=switches_of(tree),
         run_requires=run or (),

@@ -21,6 +21,7 @@ _WIDTH = 118
 _SHOWN = 6
 NO_VERSION = "0.dev0"
 """What a recipe says where no version was found."""
+_RELOCATED = "relocated"
 _CPU_SWITCHES = ("FORCE_ONLY_CPU", "FORCE_CPU", "CPU_ONLY")
 _CUDA_SWITCHES = ("FORCE_CUDA",)
 _COMPILERS = {"cuda": "nvcc", "rocm": "hipcc"}
@@ -88,8 +89,9 @@ def render_recipe(project: Project, choices: Choices) -> str:
         )
     writer.add("")
     _environments(writer, project, choices, shared=shared, axes=axes)
-    _package(writer, choices, name)
+    _package(writer, project, choices, name)
     _stage(writer, project, choices, axes)
+    _relocation(writer, project, axes, name)
     _test(writer, project, name)
     _remarks(writer, project, choices)
     return "\n".join(writer.lines) + "\n"
@@ -153,8 +155,8 @@ def _counts(requirement: str, choices: Choices) -> bool:
     return not of_torch and holds_here(requirement, choices.pythons)
 
 
-def _package(writer: _Writer, choices: Choices, name: str) -> None:
-    writer.key(f"packages.{name}.from", "build")
+def _package(writer: _Writer, project: Project, choices: Choices, name: str) -> None:
+    writer.key(f"packages.{name}.from", _RELOCATED if project.linked else "build")
     if not choices.torch:
         return
     writer.key(f"packages.{name}.local", "torch.{torch.minor}.{gpu}")
@@ -211,6 +213,20 @@ def _variables(project: Project, choices: Choices) -> Iterator[tuple[str, str, s
             yield each.value, "1", each.place
 
 
+def _relocation(writer: _Writer, project: Project, axes: tuple[str, ...], name: str) -> None:
+    """A stage that takes in the libraries of the host that the wheel needs."""
+    if not project.linked:
+        return
+    writer.add("", f"[stages.{_RELOCATED}]")
+    writer.key("action", "relocate", "takes libraries of this host along, where the wheel needs them")
+    if axes:
+        writer.key("axes", axes)
+    writer.key("inputs", ("build",))
+    patterns = tuple(f"lib{each.value}.so*" for each in project.linked)
+    places = some_of([each.place for each in project.linked], 2)
+    writer.key("relocate", {"graft": patterns, "graft-to": f"{name.replace('-', '_')}.libs"}, f"linked: {places}")
+
+
 def _test(writer: _Writer, project: Project, name: str) -> None:
     modules = {each.value: each.place for each in (*project.imports, *project.compiled)}
     if not modules:
@@ -224,7 +240,8 @@ def _remarks(writer: _Writer, project: Project, choices: Choices) -> None:
     """What to know, to check or to add."""
     remarks = [f"not known: {sentence}" for sentence in unknown_of(project, choices)]
     if project.test_requires:
-        shown = some_of([each.value for each in project.test_requires], _SHOWN)
+        names = dict.fromkeys(each.value.partition(";")[0].strip() for each in project.test_requires)
+        shown = some_of([*names], _SHOWN)
         remarks.append(
             f"its own tests ask for {shown} ({project.test_requires[0].place}); `commands` of a test runs them"
         )

@@ -18,7 +18,36 @@ if TYPE_CHECKING:
     from axletree.package.project.tree import SourceTree
 
 SCRIPT, CONFIG = "setup.py", "setup.cfg"
-_OTHER_SYSTEMS = frozenset({"win32", "win", "darwin", "nt", "Windows", "Darwin", "PyPy", "cygwin", "msvc"})
+_OTHER_SYSTEMS = frozenset(
+    {
+        *(
+            "win",
+            "win32",
+            "win64",
+            "windows",
+            "nt",
+            "msvc",
+            "mingw",
+            "cygwin",
+            "darwin",
+            "mac",
+            "macos",
+            "macosx",
+            "osx",
+        ),
+        *("bsd", "freebsd", "netbsd", "openbsd", "sunos", "solaris", "aix", "android", "ios", "pypy"),
+    }
+)
+"""Words in conditions on systems and interpreters that are not ours: ``sys.platform == "win32"``, ``if IS_MACOS``."""
+_OF_EVERY_SYSTEM = frozenset(
+    {
+        *("c", "m", "dl", "rt", "util", "pthread", "stdc++", "gcc_s", "gcc", "atomic", "nsl", "resolv", "z", "gomp"),
+        "python",
+    }
+)
+"""Libraries that every Linux system has, or that the compiler's own are."""
+_OF_OTHERS = re.compile(r"torch|c10|cuda|cu[a-z]+|nv[a-z]+|hip|roc[a-z]*|amd")
+"""Beginnings of libraries that PyTorch's and the GPU vendors' distributions bring."""
 _STABLE_TAG = re.compile(r"cp(\d)(\d+)")
 
 
@@ -138,6 +167,16 @@ def extensions(script: SetupScript, tree: SourceTree) -> Iterator[Found]:
             yield Found(value=found[0].replace("/", "."), file=SCRIPT, line=found[1])
 
 
+def linked(script: SetupScript) -> Iterator[Found]:
+    """Libraries of the host that extension modules are linked with, where they are plain texts: ``ffi``, ``png``."""
+    elsewhere = set(_of_other_systems(script.module))
+    for node in ast.walk(script.module):
+        if isinstance(node, ast.keyword) and node.arg == "libraries" and id(node) not in elsewhere:
+            for name, line in list_of(node.value, script.known) or ():
+                if name not in _OF_EVERY_SYSTEM and not _OF_OTHERS.match(name):
+                    yield Found(value=name, file=SCRIPT, line=line)
+
+
 def _of_other_systems(module: ast.Module) -> Iterator[int]:
     """Identities of the nodes below conditions on systems and interpreters that are not ours."""
     for node in ast.walk(module):
@@ -146,15 +185,26 @@ def _of_other_systems(module: ast.Module) -> Iterator[int]:
 
 
 def _asks_for_other_system(test: ast.expr) -> bool:
-    """``sys.platform == "win32"``, ``sys.platform.startswith("win")``, ``"darwin" in sys.platform``."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    """``sys.platform == "win32"``, ``sys.platform.startswith("win")``, ``"darwin" in sys.platform``, ``WINDOWS``."""
+    match test:
+        case ast.UnaryOp(op=ast.Not()):
             return False
-        compares = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.In)
-        asks = compares or (isinstance(node, ast.Call) and called(node.func).endswith("startswith"))
-        if asks and isinstance(node, ast.expr) and any(text in _OTHER_SYSTEMS for text, _ in texts_in(node)):
-            return True
-    return False
+        case ast.BoolOp(op=ast.And(), values=values):
+            return any(map(_asks_for_other_system, values))
+        case ast.BoolOp(values=values):
+            return all(map(_asks_for_other_system, values))
+        case ast.Compare(ops=[ast.Eq() | ast.In()]):
+            return any(text.lower() in _OTHER_SYSTEMS for text, _ in texts_in(test))
+        case ast.Call(func=func) if called(func).endswith("startswith"):
+            return any(text.lower() in _OTHER_SYSTEMS for text, _ in texts_in(test))
+        case ast.Call(func=func):
+            return _names_other_system(called(func))
+        case _:
+            return _names_other_system(called(test))
+
+
+def _names_other_system(name: str) -> bool:
+    return not _OTHER_SYSTEMS.isdisjoint(name.rpartition(".")[2].lower().split("_"))
 
 
 def stable_tag(script: SetupScript) -> Found | None:
