@@ -159,7 +159,10 @@ def test_rust_without_its_crates_is_one_message(here: Path, capsys: pytest.Captu
     code, out, err = call(capsys, "init", "gizmo")
     assert (code, out) == (3, "")
     assert "gizmo is written in Rust, and its crates are not in its source: a stage has no network" in err
-    assert 'source.path = "FOLDER"' in err
+    assert "cargo vendor > .cargo/config.toml` in that folder once" in err
+    (here / "gizmo-1.tar.gz").write_bytes(sdist_bytes("gizmo-1", projects.MATURIN))
+    code, _, err = call(capsys, "init", "gizmo-1.tar.gz")
+    assert (code, 'the recipe has source.path = "FOLDER"' in err) == (3, True)
     assert not list(here.glob("*.toml"))
 
 

@@ -91,7 +91,7 @@ def draft(
     )
     source = find_project(wanted.target, places, beside=place("x").parent)
     project = _with_version(read_project(source.tree, fallback=source.name), source)
-    _refuse_crates(project, wanted.target)
+    _refuse_crates(project, source)
     choices = _choices(project, source, wanted, surroundings)
     text = render_recipe(project, choices)
     recipe = parse_recipe(text, filename=f"the recipe for {wanted.target}")
@@ -152,13 +152,17 @@ def _with_version(project: Project, source: ProjectSource) -> Project:
     return msgspec.structs.replace(project, version=version, unknown=unknown)
 
 
-def _refuse_crates(project: Project, target: str) -> None:
+def _refuse_crates(project: Project, source: ProjectSource) -> None:
+    """Say what a Rust project lacks before anything is built of it."""
     if project.crates != "fetched":
         return
+    vendor = "mkdir -p .cargo && cargo vendor > .cargo/config.toml"
+    hint = f"run `{vendor}` in that folder once, then this command again"
+    if source.keys[0][0] != "path":
+        hint = f'unpack it, run `{vendor}` there, then `axletree init FOLDER`: the recipe has source.path = "FOLDER"'
     raise HostError(
         f"{project.name.value} is written in Rust, and its crates are not in its source: a stage has no network",
-        hint="put them into an unpacked source, once: `mkdir -p .cargo && cargo vendor > .cargo/config.toml`; then "
-        f'`axletree init FOLDER` makes a recipe of it, whose source is `source.path = "FOLDER"`, not {target}',
+        hint=hint,
     )
 
 
@@ -167,7 +171,7 @@ def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundin
     if project.gpu.torch is not None and torch is None:
         raise UsageError(
             f"{project.name.value} compiles against PyTorch ({project.gpu.torch.place}): say which",
-            hint=f"axletree init {wanted.target} --torch 2.13.0 --gpu cpu",
+            hint="such as --torch 2.13.0 --gpu cpu; for GPUs --gpu cu130, --gpu rocm7.1",
         )
     if project.gpu.torch is None and (torch is not None or wanted.gpu is not None):
         raise UsageError(f"{project.name.value} does not compile against PyTorch: leave --torch and --gpu out")

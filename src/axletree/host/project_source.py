@@ -168,10 +168,12 @@ def _repository(target: str, places: Places) -> ProjectSource:
 
 
 def _split_ref(address: str) -> tuple[str, str | None]:
+    """An address and the ref behind it; an ``@`` in front of the host's name belongs to a login."""
+    before, at, ref = address.rpartition(".git@")
+    if at:
+        return f"{before}.git", ref
     before, at, ref = address.rpartition("@")
-    if not at or ("/" not in urlsplit(before).path.lstrip("/") and "://" not in before):
-        return address, None
-    return (before, ref) if urlsplit(before).netloc or before.startswith("file:") else (address, None)
+    return (before, ref) if at and "/" not in ref and "/" in urlsplit(before).path else (address, None)
 
 
 def _sdist(target: str, places: Places) -> ProjectSource:
