@@ -134,7 +134,7 @@ def test_a_git_repository_at_its_newest_release(here: Path, capsys: pytest.Captu
     assert call(capsys, "init", origin.url)[0] == 0
     recipe = recipe_in(here, "gizmo-tools.toml")
     assert (recipe.source.git, recipe.source.ref, recipe.version) == (origin.url, "v1.10", "1.10")
-    assert recipe.stages["build"].env == {"SETUPTOOLS_SCM_PRETEND_VERSION_FOR_GIZMO_TOOLS": "{version}"}
+    assert recipe.stages["build"].env == {"SETUPTOOLS_SCM_PRETEND_VERSION": "{version}"}
     assert call(capsys, "init", f"git+{origin.url}@v1.2", "--out", "old.toml")[0] == 0
     assert recipe_in(here, "old.toml").version == "1.2"
     code, _, err = call(capsys, "init", "ssh://git@host.example/x.git")

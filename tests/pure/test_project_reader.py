@@ -139,7 +139,7 @@ def test_hatchling() -> None:
     project = read(projects.HATCHLING)
     assert asked(project) == ["hatch-mypyc"]
     assert values(project.imports) == ["gizmo_tools"]
-    assert project.version.variable == "SETUPTOOLS_SCM_PRETEND_VERSION_FOR_GIZMO_TOOLS"
+    assert project.version.variable == "SETUPTOOLS_SCM_PRETEND_VERSION"
     assert project.unknown == ("the version: hatch-vcs takes it from git, and no tag says it",)
 
 
@@ -149,7 +149,8 @@ def test_flit_pdm_and_poetry() -> None:
     assert (pdm.version.from_git, pdm.version.variable) == ("pdm-backend", "PDM_BUILD_SCM_VERSION")
     assert values(pdm.test_requires) == ["pytest"]
     poetry = read(projects.POETRY)
-    assert values(poetry.run_requires) == ["attrs", "numpy>=1.25"]
+    assert values(poetry.run_requires) == ["attrs>=23.1,<24", "numpy>=1.25"]
+    assert poetry.requires_python == Found(value=">=3.9", file="pyproject.toml", line=7)
     assert values(poetry.imports) == ["gizmo"]
     dynamic = projects.POETRY["pyproject.toml"] + "[tool.poetry-dynamic-versioning]\nenable = true\n"
     found = read(projects.POETRY, **{"pyproject.toml": dynamic}).version
@@ -157,23 +158,42 @@ def test_flit_pdm_and_poetry() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("^1.2.3", ">=1.2.3,<2"),
+        ("^0.2.3", ">=0.2.3,<0.3"),
+        ("^0.0.3", ">=0.0.3,<0.0.4"),
+        ("~1.2.3", ">=1.2.3,<1.3"),
+        ("~1", ">=1,<2"),
+        ("~=1.2", "~=1.2"),
+        ("1.2", "==1.2"),
+        ("*", ""),
+        (">=1,<2", ">=1,<2"),
+    ],
+)
+def test_versions_as_poetry_writes_them(text: str, expected: str) -> None:
+    changed = projects.POETRY["pyproject.toml"].replace("^23.1", text)
+    assert values(read(projects.POETRY, **{"pyproject.toml": changed}).run_requires)[0] == f"attrs{expected}"
+
+
+@pytest.mark.parametrize(
     ("files", "variable"),
     [
-        ({"pyproject.toml": '[project]\nname = "a.b"\ndynamic = ["version"]\n[tool.setuptools_scm]\n'}, "A_B"),
-        ({"setup.py": 'setup(name="ab", use_scm_version=True)'}, "AB"),
+        ({"pyproject.toml": '[project]\nname = "a.b"\ndynamic = ["version"]\n[tool.setuptools_scm]\n'}, "_FOR_A_B"),
+        ({"setup.py": 'setup(name="ab", use_scm_version=True)'}, ""),
         (
             {
                 "pyproject.toml": '[build-system]\nrequires = ["setuptools_scm>=8"]\n',
                 "setup.cfg": "[metadata]\nname = x\n",
             },
-            "X",
+            "",
         ),
     ],
 )
 def test_setuptools_scm_is_told_by_a_variable(files: dict[str, str], variable: str) -> None:
     project = read(files)
     assert project.version.from_git == "setuptools_scm"
-    assert project.version.variable == f"SETUPTOOLS_SCM_PRETEND_VERSION_FOR_{variable}"
+    assert project.version.variable == f"SETUPTOOLS_SCM_PRETEND_VERSION{variable}"
     assert project.version.stated is None
     sdist = read(files, **{"PKG-INFO": info("x", "1.5")})
     assert sdist.version.stated == Found(value="1.5", file="PKG-INFO", line=3)

@@ -14,7 +14,7 @@ from axletree.package.project.model import Found, Project
 from axletree.package.project.modules import compiled_of, imports_of
 from axletree.package.project.needs import asked_beyond, declared, name_of
 from axletree.package.project.pyproject import read_backend, read_pyproject
-from axletree.package.project.requirements import run_requirements, test_requirements
+from axletree.package.project.requirements import poetry_python, run_requirements, test_requirements
 from axletree.package.project.setup_script import linked, read_setup
 from axletree.package.project.stable_abi import stable_abi_of
 from axletree.package.project.tree import is_aside, line_at
@@ -48,7 +48,7 @@ def read_project(tree: SourceTree, *, fallback: str) -> Project:
     project, script, info = read_pyproject(tree), read_setup(tree), _metadata(tree)
     backend, backend_at, in_tree = read_backend(project)
     name = _name(project, script, info, fallback)
-    version = read_version(tree, project, script, _field(tree, info, "Version"), name=name.value, backend=backend)
+    version = read_version(tree, project, script, _field(tree, info, "Version"), backend=backend)
     requires = declared(project)
     compiled = compiled_of(tree, script, project, backend)
     languages = languages_of(tree, backend, compiles=_compiles(script, project, backend, tree))
@@ -147,6 +147,7 @@ def _requires_python(tree: SourceTree, project: PyProject, script: SetupScript, 
         project.text("project", "requires-python")
         or _field(tree, info, "Requires-Python")
         or script.text("python_requires", "options", "python_requires")
+        or poetry_python(project)
     )
 
 

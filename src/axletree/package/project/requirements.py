@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _TESTS = frozenset({"test", "tests", "testing", "dev", "develop", "development"})
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 _INFO = "PKG-INFO"
+_POETRY = ("tool", "poetry", "dependencies")
 
 
 def run_requirements(
@@ -36,7 +37,7 @@ def run_requirements(
     by_egg = next((path for path in tree.texts if path.endswith(".egg-info/requires.txt")), None)
     if by_egg is not None:
         return tuple(_of_egg(tree.texts[by_egg], by_egg))
-    if (poetry := project.table("tool", "poetry", "dependencies")) and not project.table("project"):
+    if (poetry := project.table(*_POETRY)) and not project.table("project"):
         return tuple(_of_poetry(poetry, project))
     if "install_requires" not in script.arguments and info is not None:
         return ()
@@ -77,12 +78,32 @@ def _of_egg(text: str, file: str) -> Iterator[Found]:
             yield Found(value=f"{plain}; {marker}" if marker else plain, file=file, line=number)
 
 
+def poetry_python(project: PyProject) -> Found | None:
+    """The Pythons that a project of Poetry's own table takes."""
+    value = project.get("tool", "poetry", "dependencies", "python")
+    return project.found(_pep_440(value), *_POETRY, "python") if isinstance(value, str) else None
+
+
 def _of_poetry(table: dict[str, object], project: PyProject) -> Iterator[Found]:
-    """Poetry's own table, as far as its versions mean what they do elsewhere."""
+    """The requirements of Poetry's own table."""
     for name, value in table.items():
         text = value.get("version") if isinstance(value, dict) and not value.get("optional") else value
         if name.lower() == "python" or not isinstance(text, str):
             continue
-        spec = "" if text.startswith(("^", "~")) or text == "*" else text if text[:1] in "<>=!" else f"=={text}"
-        found = f"{name}{spec}"
-        yield project.found(found if parse_requirement(found) else name, "tool", "poetry", "dependencies", name)
+        found = f"{name}{_pep_440(text)}"
+        yield project.found(found if parse_requirement(found) else name, *_POETRY, name)
+
+
+def _pep_440(text: str) -> str:
+    """Versions as Poetry writes them, as PEP 440 has them: ``^1.2`` is ``>=1.2,<2``, ``~1.2`` is ``>=1.2,<1.3``."""
+    return ",".join(filter(None, (_one(part.strip()) for part in text.split(","))))
+
+
+def _one(text: str) -> str:
+    kind = text[:1] if text[:1] in "^~" and text[:2] != "~=" else ""
+    if not kind:
+        return "" if text == "*" else text if text[:1] in "<>=!~" else f"=={text}"
+    numbers = [int(part) for part in re.findall(r"\d+", text.partition("-")[0])] or [0]
+    first = next((at for at, number in enumerate(numbers) if number), len(numbers) - 1)
+    at = first if kind == "^" else min(1, len(numbers) - 1)
+    return f">={text[1:].strip()},<{'.'.join(map(str, [*numbers[:at], numbers[at] + 1]))}"

@@ -25,7 +25,7 @@ _CARGO = re.compile(r"^\s*version\s*=\s*\"([^\"]+)\"", re.MULTILINE)
 
 
 def read_version(
-    tree: SourceTree, project: PyProject, script: SetupScript, info: Found | None, *, name: str, backend: Backend
+    tree: SourceTree, project: PyProject, script: SetupScript, info: Found | None, *, backend: Backend
 ) -> ProjectVersion:
     """What the files tell of a version.
 
@@ -34,7 +34,6 @@ def read_version(
         project: Its pyproject.toml.
         script: Its setup.py and setup.cfg.
         info: The version in the metadata of an sdist.
-        name: The project, as the tools' variables name it.
         backend: What builds it.
     """
     tool = _git_tool(project, script, tree)
@@ -43,7 +42,7 @@ def read_version(
     )
     known = (static, info, *_of_files(tree, project, script, backend)) if not tool else (static, info)
     stated = next((each for each in known if each is not None and _is_version(each.value)), None)
-    return ProjectVersion(stated=stated, from_git=tool, variable=_variable(tool, name))
+    return ProjectVersion(stated=stated, from_git=tool, variable=_variable(tool, project, backend))
 
 
 def _git_tool(project: PyProject, script: SetupScript, tree: SourceTree) -> str:
@@ -69,11 +68,17 @@ def _git_tool(project: PyProject, script: SetupScript, tree: SourceTree) -> str:
     return "versioneer" if asks_versioneer else ""
 
 
-def _variable(tool: str, name: str) -> str:
-    """The variable that tells a tool the version where there is no git; empty for tools without one."""
+def _variable(tool: str, project: PyProject, backend: Backend) -> str:
+    """The variable that tells a tool the version where there is no git; empty for tools without one.
+
+    Only setuptools tells setuptools_scm the project's name for certain, and that where pyproject.toml has it.
+    """
+    name = project.get("project", "name")
     match tool:
-        case "setuptools_scm" | "hatch-vcs" | "flit_scm":
+        case "setuptools_scm" if backend == "setuptools" and isinstance(name, str):
             return f"SETUPTOOLS_SCM_PRETEND_VERSION_FOR_{re.sub(r'[-_.]+', '_', name).upper()}"
+        case "setuptools_scm" | "hatch-vcs" | "flit_scm":
+            return "SETUPTOOLS_SCM_PRETEND_VERSION"
         case "pdm-backend":
             return "PDM_BUILD_SCM_VERSION"
         case "poetry-dynamic-versioning":
