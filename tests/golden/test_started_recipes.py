@@ -9,7 +9,7 @@ import pytest
 from axletree.package.project.read import read_project
 from axletree.package.project.recipe import Choices, render_recipe
 from axletree.recipe.parse import parse_recipe
-from support.projects import ALL, tree_of
+from support.projects import ALL, info, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +42,13 @@ def test_a_gpu_turns_the_other_switches() -> None:
     assert recipe.stages["build"].env == {"FORCE_CUDA": "1"}
     assert "nvcc" in recipe.stages["build"].tools
     assert "# not known: for which GPUs" in text
+
+
+def test_an_sdist_tells_its_version_by_itself() -> None:
+    sdist = ALL["hatchling"] | {"PKG-INFO": info("gizmo-tools", "1.5")}
+    text = render_recipe(read_project(tree_of(sdist), fallback="x"), choices("x"))
+    recipe = parse_recipe(text, filename="x")
+    assert (recipe.version, recipe.stages["build"].env) == ("1.5", {})
 
 
 def test_hostile_texts_stay_texts() -> None:

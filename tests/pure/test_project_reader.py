@@ -46,6 +46,14 @@ def test_an_extension_for_another_system_or_without_its_sources_is_none() -> Non
     assert read(projects.SETUPTOOLS, **{"setup.py": trick}).compiled == ()
 
 
+def test_of_many_compiled_modules_none_is_certain() -> None:
+    names = "abcd"
+    script = "".join(f'Extension("g.{name}", ["{name}.c"])\n' for name in names)
+    files = {f"{name}.c": "" for name in names}
+    assert read({"setup.py": script} | files).compiled == ()
+    assert len(read({"setup.py": script.partition('Extension("g.d')[0]} | files).compiled) == 3
+
+
 @pytest.mark.parametrize(
     ("condition", "counts"),
     [
@@ -88,8 +96,8 @@ def test_the_stable_abi_counts_where_the_wheel_is_tagged_for_it() -> None:
     assert (found := read(projects.MATURIN).stable_abi) is not None
     assert (found.value, found.place) == ("3.9", "Cargo.toml:6")
     limited = projects.MESON["pyproject.toml"] + "[tool.meson-python]\nlimited-api = true\n"
-    meson = read(projects.MESON, **{"pyproject.toml": limited})
-    assert meson.stable_abi is not None
+    assert read(projects.MESON, **{"pyproject.toml": limited}).stable_abi is not None
+    assert read(projects.MESON, **{"pyproject.toml": limited.replace("true", "false")}).stable_abi is None
 
 
 def test_scikit_build_core() -> None:
@@ -195,6 +203,8 @@ def test_setuptools_scm_is_told_by_a_variable(files: dict[str, str], variable: s
     assert project.version.from_git == "setuptools_scm"
     assert project.version.variable == f"SETUPTOOLS_SCM_PRETEND_VERSION{variable}"
     assert project.version.stated is None
+    fallback = {"_version.py": '__version__ = "0.0"', "setup.cfg": "[metadata]\nname = x\nversion = 0.0\n"}
+    assert read(files | fallback).version.stated is None  # git knows better
     sdist = read(files, **{"PKG-INFO": info("x", "1.5")})
     assert sdist.version.stated == Found(value="1.5", file="PKG-INFO", line=3)
 
@@ -259,6 +269,14 @@ def test_cython_is_asked_for_where_its_c_code_is_missing() -> None:
     assert asked(read(script | {"a/_b.pyx": "", "a/_b.c": "", "a/_part.pyx": ""})) == []
     declared = {"pyproject.toml": '[build-system]\nrequires = ["cython", "setuptools"]\n'}
     assert asked(read(script | declared | {"a/_b.pyx": ""})) == []
+
+
+def test_a_setup_py_that_calls_cmake_needs_it() -> None:
+    script = (
+        "class CMakeBuild(build_ext):\n    command = ['cmake', '-GNinja']\nsetup(ext_modules=[CMakeExtension('a')])\n"
+    )
+    assert asked(read({"setup.py": script, "CMakeLists.txt": ""})) == ["cmake", "ninja"]
+    assert asked(read({"setup.py": script})) == []
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ def command(
     )
     write_recipe(started, Path(started.recipe), again=True)
     say_aside(f"recipe: {started.recipe}")
+    for sentence in started.unknown:
+        say_aside(f"not known: {sentence}")
     lock_recipe(started.recipe, surroundings, given=given, note=say_aside)
     ctx.invoke(
         build.command,

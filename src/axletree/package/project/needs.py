@@ -83,6 +83,7 @@ def _asked(
             yield Asked(requirement="ninja", why="scikit-build-core asks for it", program="ninja")
         case "setuptools":
             yield from _by_setuptools(script, requires)
+            yield from _by_cmake(tree)
         case "hatchling":
             yield from _by_hatchling(project)
         case _:
@@ -109,6 +110,15 @@ def _by_setuptools(script: SetupScript, requires: dict[str, str]) -> Iterator[As
         yield Asked(requirement="cffi", why="setup.py makes modules with it (cffi_modules)")
     if "rust_extensions" in script.arguments:
         yield Asked(requirement="setuptools-rust", why="setup.py makes modules with it (rust_extensions)")
+
+
+def _by_cmake(tree: SourceTree) -> Iterator[Asked]:
+    """Programs that a setup.py calls by itself."""
+    text = tree.text("setup.py").lower()
+    if "CMakeLists.txt" in tree.sizes and "cmake" in text:
+        yield Asked(requirement="cmake", why="setup.py calls it", program="cmake")
+        if "ninja" in text:
+            yield Asked(requirement="ninja", why="setup.py calls it", program="ninja")
 
 
 def _by_hatchling(project: PyProject) -> Iterator[Asked]:

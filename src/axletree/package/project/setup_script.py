@@ -187,8 +187,6 @@ def _of_other_systems(module: ast.Module) -> Iterator[int]:
 def _asks_for_other_system(test: ast.expr) -> bool:
     """``sys.platform == "win32"``, ``sys.platform.startswith("win")``, ``"darwin" in sys.platform``, ``WINDOWS``."""
     match test:
-        case ast.UnaryOp(op=ast.Not()):
-            return False
         case ast.BoolOp(op=ast.And(), values=values):
             return any(map(_asks_for_other_system, values))
         case ast.BoolOp(values=values):
