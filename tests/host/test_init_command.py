@@ -176,6 +176,14 @@ def test_torch_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (code, "no GPU world 'warp9'" in err) == (2, True)
 
 
+def test_the_users_word_about_torch_counts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(here / "gizmo", projects.SETUPTOOLS)
+    code, _, err = call(capsys, "init", "gizmo", "--gpu", "cpu")
+    assert (code, "name its version with --torch, too" in err) == (2, True)
+    assert call(capsys, "init", "gizmo", "--torch", "2.13.0")[0] == 0
+    assert recipe_in(here).environments["build"].requires[0] == "torch=={torch}+{gpu}"
+
+
 def test_pythons_that_the_project_does_not_take(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tree(here / "gizmo", projects.SETUPTOOLS)
     code, _, err = call(capsys, "init", "gizmo", "--python", "3.8,3.12")

@@ -173,8 +173,8 @@ def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundin
             f"{project.name.value} compiles against PyTorch ({project.gpu.torch.place}): say which",
             hint="such as --torch 2.13.0 --gpu cpu; for GPUs --gpu cu130, --gpu rocm7.1",
         )
-    if project.gpu.torch is None and (torch is not None or wanted.gpu is not None):
-        raise UsageError(f"{project.name.value} does not compile against PyTorch: leave --torch and --gpu out")
+    if torch is None and wanted.gpu is not None:
+        raise UsageError("--gpu says what PyTorch is for: name its version with --torch, too")
     backend = registry.backend_of(gpu)
     if backend is None:
         raise UsageError(f"no GPU world {gpu!r}", hint="such as cpu, cu130 or rocm7.1")
