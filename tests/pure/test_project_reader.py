@@ -125,7 +125,7 @@ def test_maturin_and_its_crates() -> None:
     project = read(projects.MATURIN)
     assert project.version.stated == Found(value="0.7.1", file="Cargo.toml", line=3)
     assert (project.backend, project.crates) == ("maturin", "fetched")
-    assert values(project.tools) == ["cargo"]
+    assert values(project.tools) == ["cargo", "rustc"]
     told = '[source.crates-io]\nreplace-with = "vendored"\n[source.vendored]\ndirectory = "vendor"\n'
     assert read(projects.MATURIN, **{".cargo/config.toml": told}).crates == "vendored"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,13 +24,12 @@ from axletree.recipe.parse import parse_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from axletree.app.lock import Surroundings
 
 _PYTHONS = tuple(f"3.{minor}" for minor in range(14, 8, -1))
 """Tried from the newest where the running one is not what the project takes."""
-_PROGRAMS = ("cmake", "ninja", "patchelf", "pkg-config")
+_PROGRAMS = ("cmake", "ninja", "patchelf", "pkg-config", "rustup")
 _REQUEST = re.compile(r"3\.\d+t?")
 
 
@@ -178,6 +178,7 @@ def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundin
     backend = registry.backend_of(gpu)
     if backend is None:
         raise UsageError(f"no GPU world {gpu!r}", hint="such as cpu, cu130 or rocm7.1")
+    programs = frozenset(find_programs(_PROGRAMS, surroundings.environ.get("PATH", "")))
     return Choices(
         source=source.keys,
         origin=source.origin,
@@ -185,8 +186,15 @@ def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundin
         torch=torch,
         gpu=gpu,
         world=backend.name,
-        programs=frozenset(find_programs(_PROGRAMS, surroundings.environ.get("PATH", ""))),
+        programs=programs,
+        rustup=_rustup(surroundings) if "rustup" in programs else "",
     )
+
+
+def _rustup(surroundings: Surroundings) -> str:
+    """Where rustup has its toolchains; empty where that is not in a home folder of the user's."""
+    folder = surroundings.environ.get("RUSTUP_HOME") or str(surroundings.home / ".rustup")
+    return folder if Path(folder).is_dir() else ""
 
 
 def _pythons(project: Project, asked: Sequence[str], surroundings: Surroundings) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ _SUFFIXES: dict[str, Language] = {
 }
 NATIVE: tuple[Backend, ...] = ("scikit-build-core", "meson-python", "maturin")
 """Backends whose projects compile whatever sources they have."""
+_RUST: tuple[tuple[Language, str], ...] = (("Rust", "cargo"), ("Rust", "rustc"))
 _CXX_CYTHON = re.compile(r"language\s*=\s*[\"']?c\+\+")
 _MESON_CALL = re.compile(r"^\s*(?:project|add_languages)\s*\((?P<rest>[^)]{0,400})", re.MULTILINE)
 _MESON_LANGUAGE = re.compile(r"'(cpp|fortran|cython|cuda|c|rust)'")
@@ -90,7 +91,7 @@ def tools_of(tree: SourceTree, backend: Backend, languages: Iterable[Found]) -> 
     found: dict[str, Found] = {}
     by_name = {each.value: each for each in languages}
     compiled = by_name.keys() - {"Rust"}
-    for language, tool in (("C", "cc"), ("Cython", "cc"), ("C++", "c++"), ("Fortran", "gfortran"), ("Rust", "cargo")):
+    for language, tool in (("C", "cc"), ("Cython", "cc"), ("C++", "c++"), ("Fortran", "gfortran"), *_RUST):
         if language in by_name:
             found.setdefault(tool, Found(value=tool, file=by_name[language].file, line=by_name[language].line))
     if "cc" not in found and compiled and backend != "meson-python":

@@ -42,6 +42,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """The backend that owns ``gpu``: ``cpu``, ``cuda``, ``rocm``."""
     programs: frozenset[str] = frozenset()
     """Programs that this host has."""
+    rustup: str = ""
+    """Folder of rustup's toolchains, where this host's Rust is rustup's."""
 
 
 class _Writer:
@@ -207,6 +209,8 @@ def _variables(project: Project, choices: Choices) -> Iterator[tuple[str, str, s
     if project.system_pybind11 is not None:
         why = f"else the host's pybind11 goes before the one that is required ({project.system_pybind11.place})"
         yield "PKG_CONFIG_LIBDIR", "/none", why
+    if choices.rustup and any(each.value == "cargo" for each in project.tools):
+        yield "RUSTUP_HOME", choices.rustup, "this host's Rust is rustup's, and a stage has a home of its own"
     wanted = _CPU_SWITCHES if choices.world == "cpu" else _CUDA_SWITCHES
     for each in project.switches if choices.torch else ():
         if each.value in wanted:
@@ -222,7 +226,7 @@ def _relocation(writer: _Writer, project: Project, axes: tuple[str, ...], name: 
     if axes:
         writer.key("axes", axes)
     writer.key("inputs", ("build",))
-    patterns = tuple(f"lib{each.value}.so*" for each in project.linked)
+    patterns = tuple(f"lib{each.value}*.so*" for each in project.linked)  # -lpng may be libpng16.so.16
     places = some_of([each.place for each in project.linked], 2)
     writer.key("relocate", {"graft": patterns, "graft-to": f"{name.replace('-', '_')}.libs"}, f"linked: {places}")
 
