@@ -320,6 +320,22 @@ def test_whatever_stands_there_is_read(files: dict[str, str]) -> None:
     assert read(files).name.value
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("Cargo.toml", "\n" * 900_000),
+        ("Cargo.toml", "[target.\n" * 90_000),
+        ("meson.build", "\n" * 900_000),
+        ("meson.build", "extension_module('a', [" * 30_000),
+        ("setup.cfg", "[options]\ninstall_requires =\n" + "  a\n" * 200_000),
+        ("setup.py", "kwargs = {}\n" + "setup(**kwargs)\n" * 20_000),
+    ],
+)
+def test_a_large_text_takes_time_in_proportion(file: str, text: str) -> None:
+    build = projects.MATURIN if file == "Cargo.toml" else projects.MESON if file == "meson.build" else {}
+    assert read(build, **{file: text}).name.value  # in the square of its length it would take hours
+
+
 def test_nothing_is_run() -> None:
     script = "import os\nos.mkdir('/never-made')\nraise SystemExit\nsetup(name='x', version='1')\n"
     assert read({"setup.py": script}).name.value == "x"

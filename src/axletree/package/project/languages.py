@@ -27,7 +27,7 @@ NATIVE: tuple[Backend, ...] = ("scikit-build-core", "meson-python", "maturin")
 """Backends whose projects compile whatever sources they have."""
 _RUST: tuple[tuple[Language, str], ...] = (("Rust", "cargo"), ("Rust", "rustc"))
 _CXX_CYTHON = re.compile(r"language\s*=\s*[\"']?c\+\+")
-_MESON_CALL = re.compile(r"^\s*(?:project|add_languages)\s*\((?P<rest>[^)]{0,400})", re.MULTILINE)
+_MESON_CALL = re.compile(r"^[ \t]*(?:project|add_languages)[ \t]*\((?P<rest>[^)]{0,400})", re.MULTILINE)
 _MESON_LANGUAGE = re.compile(r"'(cpp|fortran|cython|cuda|c|rust)'")
 _OF_MESON: dict[str, Language] = {
     "c": "C",

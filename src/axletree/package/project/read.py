@@ -188,7 +188,7 @@ def _crates(
     if not by_rust and not ("Cargo.toml" in tree.sizes and any(each.value == "Rust" for each in languages)):
         return ""
     told = tree.text(".cargo/config.toml") or tree.text(".cargo/config")
-    needs = re.search(r"^\[(?:build-|target\.[^\]]+\.)?dependencies", tree.text("Cargo.toml"), re.MULTILINE)
+    needs = re.search(r"^\[(?:build-|target\.[^\]\n]{1,200}\.)?dependencies", tree.text("Cargo.toml"), re.MULTILINE)
     lock = [path for path in tree.sizes if path.rpartition("/")[2] == "Cargo.lock"]
     if ("replace-with" in told and "directory" in told) or (needs is None and not lock):
         return "vendored"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from axletree.package.project.tree import SourceTree
 
 SCRIPT, CONFIG = "setup.py", "setup.cfg"
+_MOST, _MOST_CALLS = 500, 5
+"""Requirements of one list, and calls of ``setup``, that are read; real ones have few."""
 _OTHER_SYSTEMS = frozenset(
     {
         *(
@@ -77,7 +80,7 @@ class SetupScript(msgspec.Struct, frozen=True, kw_only=True):
             found = list_of(self.arguments[argument], self.known)
             return None if found is None else tuple(Found(value=text, file=SCRIPT, line=at) for text, at in found)
         value = self.config.get(config[0], {}).get(config[1], "") if config else ""
-        lines = (line.strip() for part in value.split("\n") for line in part.split(";;"))
+        lines = [line.strip() for line in value.split("\n")[:_MOST]]
         return tuple(self.configured(line, line) for line in lines if line and not line.startswith("#"))
 
     def configured(self, value: str, mark: str) -> Found:
@@ -97,7 +100,7 @@ class SetupScript(msgspec.Struct, frozen=True, kw_only=True):
                 texts = list_of(part, self.known) or []
                 found += [(name[0], Found(value=text, file=SCRIPT, line=at)) for text, at in texts if name]
         for name_, lines in self.config.get("options.extras_require", {}).items():
-            texts_ = (line.strip() for line in lines.split("\n"))
+            texts_ = (line.strip() for line in lines.split("\n")[:_MOST])
             found += [(name_, self.configured(line, line)) for line in texts_ if line]
         return tuple(found)
 
@@ -123,10 +126,10 @@ def read_setup(tree: SourceTree) -> SetupScript:
 def _arguments(module: ast.Module, known: Mapping[str, ast.expr]) -> dict[str, ast.expr]:
     """Arguments of the call of ``setup``, also those of dictionaries that it is given with ``**``."""
     found: dict[str, ast.expr] = {}
-    for node in ast.walk(module):
-        if not (isinstance(node, ast.Call) and called(node.func).rpartition(".")[2] == "setup"):
-            continue
-        for keyword in node.keywords:
+    calls = (node for node in ast.walk(module) if isinstance(node, ast.Call))
+    setups = (node for node in calls if called(node.func).rpartition(".")[2] == "setup")
+    for node in itertools.islice(setups, _MOST_CALLS):
+        for keyword in node.keywords[:_MOST]:
             if keyword.arg is not None:
                 found[keyword.arg] = keyword.value
             elif isinstance(keyword.value, ast.Name):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMES = ("__version__", "version", "VERSION", "__VERSION__")
 _MESON = re.compile(r"^project\s*\(|[(,]\s*version\s*:\s*'([^'\n]+)'", re.MULTILINE)
-_CARGO = re.compile(r"^\s*version\s*=\s*\"([^\"]+)\"", re.MULTILINE)
+_CARGO = re.compile(r"^[ \t]*version[ \t]*=[ \t]*\"([^\"\n]+)\"", re.MULTILINE)
 
 
 def read_version(
