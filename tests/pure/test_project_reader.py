@@ -271,6 +271,17 @@ def test_cython_is_asked_for_where_its_c_code_is_missing() -> None:
     assert asked(read(script | declared | {"a/_b.pyx": ""})) == []
 
 
+def test_what_setup_py_imports_is_required() -> None:
+    script = (
+        "import numpy as np\nfrom packaging.version import parse\ntry:\n    import Cython\nexcept ImportError: pass\n"
+    )
+    project = read({"setup.py": script})
+    assert [(each.requirement, each.why) for each in project.asked] == [
+        ("packaging", "setup.py:2 imports it"),
+        ("numpy", "setup.py:1 imports it"),
+    ]
+
+
 def test_a_setup_py_that_calls_cmake_needs_it() -> None:
     script = (
         "class CMakeBuild(build_ext):\n    command = ['cmake', '-GNinja']\nsetup(ext_modules=[CMakeExtension('a')])\n"

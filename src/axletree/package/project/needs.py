@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
@@ -25,6 +26,21 @@ if TYPE_CHECKING:
 _WITH_OWN_WHEELS = ("70.1", "72.2", "75.0", "77.0", "80.0", "82.0", "100")
 """Some of setuptools that make wheels by themselves; those before 70.1 need the package ``wheel``."""
 
+_IMPORTED = {
+    "wheel": "wheel",
+    "packaging": "packaging",
+    "numpy": "numpy",
+    "Cython": "Cython",
+    "pybind11": "pybind11",
+    "cffi": "cffi",
+    "psutil": "psutil",
+    "pkgconfig": "pkgconfig",
+    "skbuild": "scikit-build",
+    "setuptools_rust": "setuptools-rust",
+    "mypyc": "mypy",
+    "yaml": "pyyaml",
+}
+"""Modules that a setup.py may import though its project forgets to require them -> what brings them."""
 _C = (".c", ".cpp", ".cxx", ".cc")
 
 
@@ -95,9 +111,11 @@ def _asked(
 
 
 def _by_setuptools(script: SetupScript, requires: dict[str, str]) -> Iterator[Asked]:
-    imports_wheel = next((line for name, line in imported(script.module) if name.partition(".")[0] == "wheel"), None)
-    if imports_wheel is not None:
-        yield Asked(requirement="wheel", why=f"setup.py:{imports_wheel} imports it")
+    lines = {name.partition(".")[0]: line for name, line in reversed([*imported(script.module)])}
+    always = {name.partition(".")[0] for name, _ in imported(ast.Module(body=_unconditional(script), type_ignores=[]))}
+    for module, requirement in _IMPORTED.items():
+        if module in always or (module == "wheel" and module in lines):
+            yield Asked(requirement=requirement, why=f"setup.py:{lines[module]} imports it")
     setuptools = parse_requirement(requires.get("setuptools", ""))
     try:
         if setuptools is not None and not any(map(setuptools.specifier.contains, _WITH_OWN_WHEELS)):
@@ -110,6 +128,11 @@ def _by_setuptools(script: SetupScript, requires: dict[str, str]) -> Iterator[As
         yield Asked(requirement="cffi", why="setup.py makes modules with it (cffi_modules)")
     if "rust_extensions" in script.arguments:
         yield Asked(requirement="setuptools-rust", why="setup.py makes modules with it (rust_extensions)")
+
+
+def _unconditional(script: SetupScript) -> list[ast.stmt]:
+    """Imports at the beginning of setup.py that nothing guards."""
+    return [node for node in script.module.body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def _by_cmake(tree: SourceTree) -> Iterator[Asked]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -55,7 +56,7 @@ class _Writer:
     def key(self, key: str, value: object, comment: str = "") -> None:
         line, note = f"{key} = {_toml(value)}", f"# {visible(comment)}" if comment else ""
         if note and len(line) + 2 + len(note) > _WIDTH:
-            self.lines.append(note)
+            self.lines += textwrap.wrap(note, _WIDTH, subsequent_indent="# ", break_on_hyphens=False)
             note = ""
         self.lines.append(f"{line}  {note}".rstrip())
 
