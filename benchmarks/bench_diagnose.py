@@ -17,8 +17,9 @@ from pathlib import Path
 
 from measure import machine_line, measure
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.generic import GENERIC_KINDS
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 
 FAILURE = b"FAILED: io.c.o\nsrc/io.c:3:10: fatal error: zstd.h: No such file or directory\ncompilation terminated.\n"
 PART = 100_000
@@ -34,7 +35,7 @@ def main() -> None:
         write_log(log, options.logs, options.size << 20)
         with log.open("rb") as stream:
             part.write_bytes(stream.read(PART))
-        found = [extended(text) for kind in (*read_kinds(), *GENERIC_KINDS) for text in kind.patterns]
+        found = [extended(text) for kind in (*read_shipped(FAILURE_KINDS), *GENERIC_KINDS) for text in kind.patterns]
         patterns.write_text("\n".join(found) + "\n", encoding="utf-8")
         print(machine_line())
         print(f"{log.stat().st_size / 1e6:.0f} MB, {len(found)} expressions\n")

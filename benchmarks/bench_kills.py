@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from axletree.buildsystem.ninja import Step, read_ninja_log, rebuilt
+from axletree.buildsystem.ninja import NinjaStep, read_ninja_log, rebuilt
 from support.faults import faults_in_stages
 
 FILES = 150
@@ -62,8 +62,8 @@ class Many:
         if self.start().wait() != 0:
             sys.exit("the build failed")
 
-    def steps(self) -> dict[str, Step]:
-        found: dict[str, Step] = {}
+    def steps(self) -> dict[str, NinjaStep]:
+        found: dict[str, NinjaStep] = {}
         for path in (self.root / "store").glob("workspaces/*/build/.ninja_log"):
             found |= read_ninja_log(path.read_text())
         return found

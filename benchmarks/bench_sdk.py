@@ -189,7 +189,7 @@ def _measured(build: Build, base: Path, runs: int) -> Row:
         os.sync()  # what was written before is on the disk
         usages.append(measure(partial(_logged, _whole(build, out), base / "log")))
     built = [*out.rglob("*.whl"), *out.rglob("dist/*.tar.gz")]
-    wheels = [] if build.peer else json.loads((base / "log").read_text())["wheels"]
+    wheels = [] if build.peer else json.loads((base / "log").read_text())["result"]["wheels"]
     row = Row(best(usages), sum(path.stat().st_size for path in built), sum(map(_content, built)), wheels)
     shutil.rmtree(out)
     return row

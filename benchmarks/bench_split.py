@@ -61,7 +61,7 @@ def _measure_once(wheel: Path, folder: Path, *, peer: bool) -> Iterator[tuple[st
         )
 
     split = [sys.executable, "-m", "axletree", "split", str(wheel), "--out", str(folder / "out")]
-    split += ["--report", str(folder / "report.json")]
+    split.append("--json")
     yield _COPY, run(["cp", "--reflink=never", str(wheel), str(folder / "copy.whl")])
     yield _QUICK, run([*split, "--no-verify"])
     yield _SPLIT, run(split)

@@ -23,7 +23,7 @@ import inputs
 from measure import Usage, best, machine_line, measure
 
 from axletree.app.thin import ThinRequest, thin
-from axletree.host.sources import FileSource
+from axletree.host.sources import DiskSource
 from axletree.package.gpu.arch import parse_gpu
 from axletree.package.gpu.read import read_file_code
 from axletree.package.gpu.thin import ThinRules, thin_file
@@ -84,7 +84,7 @@ def _quiet(command: Sequence[str]) -> None:
 
 
 def _decide(library: Path, arch: str) -> None:
-    with FileSource(library) as source:
+    with DiskSource(library) as source:
         file = read_file_code(source, name=library.name)
         thin_file(file.code, ThinRules(gpus=(parse_gpu(arch),)), name=library.name)
 

@@ -29,14 +29,15 @@ from axletree.app.recipes import load_recipe
 from axletree.core.errors import AxletreeError, HostError
 from axletree.core.values import Digest
 from axletree.host.files import replace_file
-from axletree.host.indexes import IndexSettings, local_path, read_settings
+from axletree.host.indexes import IndexSettings, local_path, read_indexes
 from axletree.host.interpreters import find_interpreter
 from axletree.host.resolve import wheel_tags
+from axletree.host.settings import load_settings
 from axletree.host.simple_api import list_files
 from axletree.recipe.axes import expand
 from axletree.recipe.locks import parse_lock
 from axletree.recipe.target import resolve
-from axletree.store.layout import Layout, default_root
+from axletree.store.layout import Layout
 from axletree.store.store import Store
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def fit(name: str, copies: Path, environ: Mapping[str, str]) -> Path:
         if file.is_file() and not (file.name.startswith("pylock.") and (copies / name / file.name).exists()):
             shutil.copyfile(file, copies / name / file.name)
     need_torch(copy, environ)
-    here = Surroundings(environ=environ, home=Path.home(), cwd=ROOT, cache=Layout(default_root(environ)).cache)
+    settings = load_settings(environ, home=Path.home(), cwd=ROOT).settings
+    here = Surroundings(
+        environ=environ, home=Path.home(), cwd=ROOT, settings=settings, cache=Layout(Path(settings.store)).cache
+    )
     locked = lock_recipe(str(copy), here, note=lambda text: click.echo(f"demo: {text}"))
     same = fitted == text and all(
         (RECIPES / name / Path(file.path).name).read_bytes() == Path(file.path).read_bytes() for file in locked
@@ -100,16 +104,17 @@ def need_torch(recipe: Path, environ: Mapping[str, str]) -> None:
     """
     loaded = load_recipe(recipe)
     (variant,) = expand(loaded.recipe)
-    store = Store.open(default_root(environ))
+    settings = load_settings(environ, home=Path.home(), cwd=ROOT).settings
+    store = Store.open(Path(settings.store))
     for environment in resolve(loaded.recipe, variant).environments:
         wanted = [each for each in map(Requirement, environment.requires) if each.name == "torch"]
         lock = loaded.companion / environment.lock
         if wanted and not (lock.exists() and _is_stored(lock, store)):
             interpreter = find_interpreter(environment.python, environ=environ)
-            settings = read_settings(environ, home=Path.home(), cwd=ROOT)
+            indexes = read_indexes(settings, environ, home=Path.home(), cwd=ROOT)
             backend = registry.backend_of(environment.axes["gpu"])
             further = [backend.torch_index(environment.axes["gpu"])] if backend is not None else []
-            find_wheel(wanted[0], wheel_tags(interpreter), settings, further=further)
+            find_wheel(wanted[0], wheel_tags(interpreter), indexes, further=further)
 
 
 def _is_stored(lock: Path, store: Store) -> bool:

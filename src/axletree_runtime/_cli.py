@@ -72,7 +72,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line; ``--help`` says more."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} ({self.prog} --help says more)\n")
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def _parser(sdk: Sdk) -> argparse.ArgumentParser:
@@ -85,48 +85,50 @@ def _parser(sdk: Sdk) -> argparse.ArgumentParser:
         made.set_defaults(run=run)
         return made
 
-    path = add("path", _path, "Print a folder of the SDK; the devel package is expanded if it is installed.")
+    path = add("path", _path, "Print a folder of the SDK; expands the devel package if it is installed.")
     which = path.add_mutually_exclusive_group(required=True)
     which.add_argument("--root", action="store_const", const="root", dest="which", help="its root")
     which.add_argument("--bin", action="store_const", const="bin", dest="which", help="programs")
     which.add_argument("--cmake", action="store_const", const="cmake", dest="which", help="for CMAKE_PREFIX_PATH")
     init = add("init", _init, "Expand the devel package.")
     init.add_argument("--quiet", action="store_true", help="print nothing")
-    init.add_argument("--link-mode", choices=LINK_MODES, help="how its files become those of the other packages")
-    add("repair", _repair, "Make the expanded devel tree whole again.")
+    init.add_argument("--link-mode", choices=LINK_MODES, help="how to link its files to those of the other packages")
+    add("repair", _repair, "Repair the expanded devel tree.")
     add("deinit", _deinit, "Remove the expanded devel tree.")
-    commands.add_parser("test", help="Test what is installed.", add_help=False)
-    commands.add_parser("doctor", help="Say what of this host is in the way.", add_help=False)
+    commands.add_parser("test", help="Test the installed packages.", add_help=False)
+    commands.add_parser("doctor", help="Report problems of this host.", add_help=False)
     add("targets", _targets, "Print the GPU targets that the installed packages have code for.")
     add("version", _version, "Print the SDK's version.")
-    env = add("env", _env, "Print what a build against the SDK wants to have in its environment.")
+    env = add("env", _env, "Print the environment variables for a build against the SDK.")
     env.add_argument("--shell", choices=SHELLS, default="sh", help="default: sh")
-    _add_select(add("select", _select, "Print what to ask pip for on this host."))
-    text = "What a project carries that is built against the SDK."
+    _add_select(add("select", _select, "Print the requirements to install on this host."))
+    text = "Help for projects that are built against the SDK."
     _add_framework(commands.add_parser("framework", help=text, description=text, allow_abbrev=False))
     return parser
 
 
 def _add_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("extras", nargs="*", default=["libraries"], help="such as libraries and devel")
-    parser.add_argument("--for", action="append", dest="named", metavar="GPU", help="family or target, not this host's")
-    parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
-    parser.add_argument("--explain", action="store_true", help="say on stderr what decided")
+    parser.add_argument(
+        "--for", action="append", dest="named", metavar="GPU", help="family or target, instead of this host's"
+    )
+    parser.add_argument("--json", action="store_true", help="print all details as JSON")
+    parser.add_argument("--explain", action="store_true", help="explain the choice on stderr")
     parser.add_argument("--lock", type=Path, metavar="FILE", help="write requirements with hashes, or pylock.toml")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--find-links", type=Path, metavar="DIR", help="folder of the files to lock")
+    source.add_argument("--find-links", type=Path, metavar="DIR", help="folder with the files to lock")
     source.add_argument("--index-url", metavar="URL", help="simple index with the files to lock")
 
 
 def _add_framework(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    init = actions.add_parser("init-file", help="Write a module that prepares the process.", allow_abbrev=False)
+    init = actions.add_parser("init-file", help="Write a module that initializes the process.", allow_abbrev=False)
     init.add_argument("path", type=Path, help="file, or folder of the project's package")
     init.add_argument("--preload", metavar="A,B", help="short names of the libraries that it needs; default: all")
-    init.add_argument("--check-version", metavar="7.*", help="the version that it wants; default: this one")
-    init.add_argument("--fail-on-version-mismatch", action="store_true", help="no warning but an error")
+    init.add_argument("--check-version", metavar="7.*", help="the version that it needs; default: this one")
+    init.add_argument("--fail-on-version-mismatch", action="store_true", help="raise an error instead of a warning")
     init.set_defaults(run=_init_file)
-    text = "Print what the project's packages require (PYTORCH_EXTRA_INSTALL_REQUIREMENTS)."
+    text = "Print the requirements of the project's packages (PYTORCH_EXTRA_INSTALL_REQUIREMENTS)."
     required = actions.add_parser("requirement", help=text, description=text, allow_abbrev=False)
     required.add_argument("--extra", action="append", help="default: libraries")
     required.set_defaults(run=_requirement)
@@ -149,10 +151,10 @@ def _build_root(sdk: Sdk, *, needs_devel: bool = False) -> Path:
         return expand(sdk, quiet=True)
     hint = f": {sdk.install_hint([devel])}" if devel else ""
     if needs_devel:
-        raise ModuleNotFoundError(f"CMake files come with the devel package, which is not installed{hint}")
+        raise ModuleNotFoundError(f"the devel package provides the CMake files, but is not installed{hint}")
     root, package = find_root(sdk)
     if devel is not None and package != "devel":
-        _note(sdk, f"{devel.dist} is not installed, so this is the folder of {package}: no headers{hint}")
+        _note(sdk, f"{devel.dist} is not installed, so this is the folder of {package}, without headers{hint}")
     return root
 
 
@@ -175,14 +177,14 @@ def _init(sdk: Sdk, options: argparse.Namespace) -> None:
 def _repair(sdk: Sdk, _options: argparse.Namespace) -> None:
     from ._devel import repair
 
-    for each in repair(sdk) or ("all is well",):
+    for each in repair(sdk) or ("no problems found",):
         _say(each)
 
 
 def _deinit(sdk: Sdk, _options: argparse.Namespace) -> None:
     from ._devel import deinit
 
-    for each in deinit(sdk) or ("there is no devel tree",):
+    for each in deinit(sdk) or ("no devel tree exists",):
         _say(each)
 
 
@@ -191,7 +193,7 @@ def _targets(sdk: Sdk, _options: argparse.Namespace) -> None:
     if not found:
         found = {target for targets in sdk.file.families.values() for target in targets}
         if found:
-            _note(sdk, "no package with GPU code is installed: these are the targets that there are packages for")
+            _note(sdk, "no package with GPU code is installed: these are the targets that have packages")
     _say(";".join(sorted(found, key=lambda target: (len(target), target))))
 
 
@@ -214,7 +216,7 @@ def _select(sdk: Sdk, options: argparse.Namespace) -> None:
     if options.lock:
         _say(f"{_lock(sdk, options, selection)}: {len(selection.dists)} packages")
     elif options.find_links or options.index_url:
-        raise ValueError("--find-links and --index-url say where the files to --lock are")
+        raise ValueError("--find-links and --index-url need --lock")
     else:
         _say(json.dumps(selection.as_json(), indent=1) if options.json else selection.requirement)
 
@@ -231,7 +233,7 @@ def _lock(sdk: Sdk, options: argparse.Namespace, selection: Selection) -> Path:
         files = locking.files_of_index(options.index_url, selection.dists, sdk.file.version)
         source = f"--index-url {locking.without_password(options.index_url)}"
     else:
-        raise ValueError("--lock wants --find-links DIR or --index-url URL")
+        raise ValueError("--lock needs --find-links DIR or --index-url URL")
     command = sdk.file.command
     if place.suffix == ".toml":
         text = locking.render_pylock(sdk.file.version, files, folder=place.absolute().parent, command=command)

@@ -110,9 +110,9 @@ def detect(sdk: SdkFile, host: Host | None = None, *, tools: Iterable[Path] = ()
     if forced:
         source = f"{sdk.prefix}_FORCE_GFX_ARCH"
         gpus = tuple(Gpu(strip_features(each), source) for each in forced)
-        return Detection(gpus, (f"{source}={','.join(forced)} says so",), chosen=True)
+        return Detection(gpus, (f"set by {source}={','.join(forced)}",), chosen=True)
     if is_on(host.environ.get(f"{sdk.prefix}_DISABLE_DETECTION")):
-        return Detection((), (f"{sdk.prefix}_DISABLE_DETECTION is set: no GPU is looked for",))
+        return Detection((), (f"{sdk.prefix}_DISABLE_DETECTION is set: GPU detection is off",))
     if sdk.maker == "nvidia":
         from ._nvidia import detect_nvidia
 
@@ -133,7 +133,7 @@ def _detect_amd(host: Host, integrated: set[str] | frozenset[str], known: set[st
         seen = discrete + [gpu for gpu in seen if gpu.integrated]
         aside = sorted({gpu.target for gpu in seen if gpu.integrated})
         if discrete and aside:
-            reasons.append(f"{', '.join(aside)} is part of a processor: discrete GPUs go first and decide")
+            reasons.append(f"{', '.join(aside)} is part of a processor: discrete GPUs take precedence")
     return Detection(tuple(seen), tuple(reasons), chosen=chosen and bool(seen))
 
 
@@ -143,11 +143,11 @@ def _kfd(host: Host, integrated: set[str] | frozenset[str], known: set[str]) -> 
     reasons: list[str] = []
     nodes = sorted((name for name in host.names(_NODES) if name.isdigit()), key=int)
     if not nodes:
-        return [], [f"{_NODES}: no AMD GPU driver here"]
+        return [], [f"{_NODES}: no AMD GPU driver"]
     for node in nodes:
         fields = _fields(host.read(f"{_NODES}/{node}/properties"))
         if not fields:  # the kernel hides GPUs that a container was not given
-            reasons.append(f"KFD node {node}: can't be read, so this process may not use it")
+            reasons.append(f"KFD node {node}: cannot be read, so this process may not use it")
         if not fields.get("simd_count") or fields.get("vendor_id", _AMD) != _AMD:
             continue
         number, source = fields.get("gfx_target_version", 0), f"KFD node {node}"
@@ -161,7 +161,7 @@ def _kfd(host: Host, integrated: set[str] | frozenset[str], known: set[str]) -> 
             uuid=f"GPU-{unique:016x}" if unique else "",
         )
         gpus.append(gpu)
-        what = target or f"a GPU whose target the kernel does not tell (device {fields.get('device_id', 0):#06x})"
+        what = target or f"a GPU whose target the kernel does not report (device {fields.get('device_id', 0):#06x})"
         reasons.append(f"{source}: {what}{' (integrated)' if gpu.integrated else ''}{why}")
     return gpus, reasons if gpus else [*reasons, f"{_NODES}: no GPU among {len(nodes)} nodes"]
 
@@ -195,7 +195,7 @@ def _ask_tools(host: Host, integrated: set[str] | frozenset[str], tools: Iterabl
     reasons: list[str] = []
     under_wsl = host.exists("/dev/dxg")
     if under_wsl:
-        reasons.append("/dev/dxg: a GPU of Windows under WSL; ROCm sees it with HSA_ENABLE_DXG_DETECTION=1")
+        reasons.append("/dev/dxg: a Windows GPU under WSL; set HSA_ENABLE_DXG_DETECTION=1 to use it with ROCm")
     if not under_wsl and not host.exists("/dev/kfd"):
         return [], reasons
     environ = {name: text for name, text in host.environ.items() if name not in _VISIBILITY}

@@ -35,12 +35,12 @@ def choose_mode(asked: str, work: Path, samples: Iterable[Path]) -> str:
         SdkError: it does not work here.
     """
     if asked not in MODES:
-        raise ValueError(f"link mode {asked!r} is none of {', '.join(MODES)}")
+        raise ValueError(f"link mode {asked!r} is not one of {', '.join(MODES)}")
     files = list(samples)
     if asked != "auto":
         fault = next((text for each in files if (text := _fault(asked, each, work))), "")
         if fault:
-            raise SdkError(f"link mode {asked} does not work here: {fault} (auto takes what works)")
+            raise SdkError(f"link mode {asked} does not work here: {fault} (use auto to choose a mode that works)")
         return asked
     if not is_overlay(work) and not any(_fault("hardlink", each, work) for each in files):
         return "hardlink"
@@ -87,7 +87,7 @@ def hardlink(source: str, place: str) -> None:
     """
     os.link(os.path.realpath(source) if os.path.islink(source) else source, place)
     if not is_same_file(source, place):
-        raise OSError(f"a hard link to {source} becomes another file")
+        raise OSError(f"a hard link to {source} becomes a different file")
 
 
 def copy_file(source: str, place: str) -> None:

@@ -45,7 +45,7 @@ def _acquire(folder: Path, spare: Path, note: str) -> int:
             spare.parent.mkdir(exist_ok=True)
             file = _try(spare, os.O_RDWR | os.O_CREAT, note)
         if file is None:
-            raise SdkError(f"{spare} can't be locked: its file system has no locks")
+            raise SdkError(f"{spare} cannot be locked: its file system does not support locks")
         try:
             found, held = place.stat(), os.fstat(file)
             if (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino):
@@ -54,7 +54,7 @@ def _acquire(folder: Path, spare: Path, note: str) -> int:
             pass
         os.close(file)
         if place == folder and not folder.exists():
-            raise SdkError(f"{folder} was removed meanwhile")
+            raise SdkError(f"{folder} was removed in the meantime")
 
 
 def _try(place: Path, flags: int, note: str) -> int | None:

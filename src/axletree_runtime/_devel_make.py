@@ -139,7 +139,7 @@ class Tree:
         """
         needed, free = self.bytes_needed(paths) + _SPARE, shutil.disk_usage(self.work).free
         if needed > free:
-            raise SdkError(f"{self.site} has {free >> 20} MB left, the devel tree takes {(needed >> 20) + 1} MB")
+            raise SdkError(f"{self.site} has {free >> 20} MB left, but the devel tree needs {(needed >> 20) + 1} MB")
 
     def fill(self, paths: Iterable[str], payload: Path, *, aside: Callable[[str], None] | None = None) -> None:
         """Make what belongs at paths.

@@ -64,7 +64,7 @@ class Links:
                 if link is not None:
                     hops += 1
                     if hops > _MOST_HOPS:
-                        raise ValueError("leads in circles")
+                        raise ValueError("is part of a loop")
                     done.pop()
                     waiting += link.split("/")[::-1]
         return "/".join(done)
@@ -79,7 +79,7 @@ def find_payload(module: Path) -> Path:
     for name in NAMES:
         if (module / name).is_file():
             return module / name
-    raise SdkError(f"{module / NAMES[0]} is not there: install the devel package again")
+    raise SdkError(f"{module / NAMES[0]} is missing: install the devel package again")
 
 
 def read_members(payload: Path, root: str, folders: Iterable[str]) -> tuple[Member, ...]:
@@ -108,7 +108,7 @@ def read_members(payload: Path, root: str, folders: Iterable[str]) -> tuple[Memb
             members.append(Member(name, kind, link, size, int(each.mtime), kind == "file" and bool(each.mode & 0o100)))
         archive.fileobj.seek(archive.offset)
         if archive.fileobj.read(_BLOCK) != bytes(_BLOCK):
-            raise SdkError(f"{payload} ends too early: install its package again")
+            raise SdkError(f"{payload} is truncated: install its package again")
     faults += _tree_faults(members, root, set(folders))
     if faults:
         more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
@@ -152,7 +152,7 @@ def _opened(payload: Path) -> Iterator[tarfile.TarFile]:
         try:
             import lzma
         except ImportError:
-            raise SdkError(f"{payload} is compressed with xz, which this Python was built without") from None
+            raise SdkError(f"{payload} is compressed with xz, which this Python does not support") from None
         errors.append(lzma.LZMAError)
     try:
         with tarfile.open(payload, "r:xz" if payload.suffix == ".xz" else "r:", encoding="utf-8") as archive:
@@ -164,19 +164,19 @@ def _opened(payload: Path) -> Iterator[tarfile.TarFile]:
 def _name_fault(name: str) -> str:
     parts = name.split("/")
     if not name or name.startswith("/") or any(part in {"", ".", ".."} for part in parts):
-        return "is no path inside the tree"
+        return "is not a path inside the tree"
     if "\\" in name or "\0" in name or (len(parts[0]) > 1 and parts[0][1] == ":"):
-        return "has a name that not every system can hold"
+        return "has a name that is not allowed on every system"
     if name in OWN or parts[0] in OWN:
-        return "is a file that the expansion keeps itself"
+        return "is a file reserved for the expansion"
     return ""
 
 
 def _kind_fault(member: tarfile.TarInfo) -> str:
     if member.islnk() or not (member.isdir() or member.issym() or member.isreg()) or member.issparse():
-        return "is neither file, folder nor symbolic link"
+        return "is not a file, folder or symbolic link"
     if member.issym() and (not member.linkname or member.linkname.startswith("/") or "\\" in member.linkname):
-        return f"is a link to {member.linkname!r}, no path relative to it"
+        return f"is a link to {member.linkname!r}, which is not a relative path"
     return ""
 
 
@@ -185,7 +185,7 @@ def _tree_faults(members: list[Member], root: str, folders: set[str]) -> Iterato
     kinds: dict[str, str] = {}
     for member in members:
         if member.path in kinds and not member.kind == kinds[member.path] == "folder":
-            yield f"{member.path!r} is there twice"
+            yield f"{member.path!r} occurs twice"
         kinds[member.path] = member.kind
     links = Links(root, members)
     for member in members:
@@ -203,4 +203,4 @@ def _tree_faults(members: list[Member], root: str, folders: set[str]) -> Iterato
             continue
         top = place.partition("/")[0]
         if top != root and (top not in folders or top == place):
-            yield f"{member.path!r} is a link to {member.link!r}, out of the tree"
+            yield f"{member.path!r} is a link to {member.link!r}, outside the tree"

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ._sdk import Sdk, SdkPackage
 
 _SHOWN = 3
+_SIGN = re.compile(r"\[!?.[^\]]*\]|.", re.DOTALL)
+_RANGE = re.compile(r".-.|.", re.DOTALL)
 _LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|dll)$")
 
 
@@ -171,7 +173,7 @@ class _Planner:
             shown = ", ".join(self.damaged[:_SHOWN])
             more = f" and {len(self.damaged) - _SHOWN} more" if len(self.damaged) > _SHOWN else ""
             dists = ", ".join(dist for dist, _ in others)
-            raise SdkError(f"missing for the devel tree: {shown}{more}; install the package again (one of {dists})")
+            raise SdkError(f"missing from the devel tree: {shown}{more}; reinstall the package (one of {dists})")
         for folder, count in self.absent.items():
             hint = self.sdk.install_hint([self.named[folder]])
             self.notes.append(f"{self.named[folder].dist} is missing, so {count} of its files are left out: {hint}")
@@ -205,7 +207,7 @@ class _Planner:
 
 
 def glob_matches(glob: str, path: str) -> bool:
-    """Whether a glob of the SDK's manifest matches a path: ``*`` and ``?`` stay in a name, ``**`` is any folders."""
+    """Whether a file pattern of the SDK's manifest matches a path; means what ``axletree.core.globs`` says."""
     return _compiled(glob).fullmatch(path) is not None
 
 
@@ -221,10 +223,19 @@ def _compiled(glob: str) -> re.Pattern[str]:
         if part == "**":
             text += "(?:/.*)?" if last else "(?:.*/)?"
         else:
-            pieces = re.split(r"([*?])", part)
-            text += "".join({"*": "[^/]*", "?": "[^/]"}.get(piece, re.escape(piece)) for piece in pieces)
+            text += "".join(map(_expression, _SIGN.findall(part)))
             text += "" if last or parts[at + 1 :] == ["**"] else "/"
     return re.compile(text, re.DOTALL)
+
+
+def _expression(sign: str) -> str:
+    """A sign of a pattern, or a set of characters in brackets, as a regular expression."""
+    if len(sign) == 1:
+        return {"*": "[^/]*", "?": "[^/]"}.get(sign, re.escape(sign))
+    negated = sign[1] == "!"
+    ranges = _RANGE.findall(sign[2 if negated else 1 : -1])
+    inside = "".join(f"{re.escape(each[0])}-{re.escape(each[-1])}" for each in ranges)
+    return f"(?!/)[{'^' if negated else ''}{inside}]"
 
 
 def is_program(path: str, mode: int) -> bool:

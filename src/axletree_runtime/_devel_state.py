@@ -75,18 +75,21 @@ def find_state(sdk: Sdk) -> State:
         recorded = record is not None and _record.has_rows(record, [root.name])
         if not recorded:
             problems.append(
-                f"RECORD of {package.dist} does not name {root}: {command} repair, or deinit before it goes"
+                f"RECORD of {package.dist} does not list {root}: run {command} repair, or {command} deinit before "
+                "you uninstall"
             )
     if there and not installed:
         leftovers.append(root)
-        problems.append(f"{root} is left of {package.dist}, which is not installed: {command} deinit removes it")
+        problems.append(
+            f"{root} is left over from {package.dist}, which is not installed: run {command} deinit to remove it"
+        )
     elif there and mark is None:
-        problems.append(f"{root} is no devel tree of this SDK: {command} init moves it aside")
+        problems.append(f"{root} is not a devel tree of this SDK: run {command} init to move it aside")
     elif there and mark is not None:
         problems += _faults(sdk, place, mark, counts=found is not None)
     if mark is not None and mark.mode == "hardlink" and is_overlay(beside.site):
         problems.append(
-            f"{root} has hard links on overlayfs, where they become copies: {command} init --link-mode symlink"
+            f"{root} has hard links on overlayfs, where they become copies: run {command} init --link-mode symlink"
         )
     return State(
         installed=installed,
@@ -124,7 +127,7 @@ def remove_all(sdk: Sdk) -> tuple[str, ...]:
                 remove_cache(each)
                 done.append(f"removed {each.root}")
     except OSError as error:
-        raise SdkError(f"{error.filename or beside.root} can't be removed: {error.strerror or error}") from error
+        raise SdkError(f"{error.filename or beside.root} cannot be removed: {error.strerror or error}") from error
     return tuple(done)
 
 
@@ -135,11 +138,11 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
     names, beside = (root.name, work.name), work / NEW
     if os.path.lexists(root):
         if root.is_symlink() or (_journal.read_mark(root) is None and any(root.iterdir())):
-            raise SdkError(f"{root} is no devel tree of this SDK: remove it yourself")
+            raise SdkError(f"{root} is not a devel tree of this SDK: remove it yourself")
         others = foreign_files(root)
         if others:
             shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
-            sys.stderr.write(f"{sdk.file.command}: what others made in the tree goes with it: {shown}\n")
+            sys.stderr.write(f"{sdk.file.command}: also removing files added by others: {shown}\n")
     work.mkdir(exist_ok=True)
     if record is not None:
         _record.set_rows(record, add=names, beside=beside)
@@ -161,12 +164,12 @@ def _faults(sdk: Sdk, place: Place, mark: Mark, *, counts: bool) -> Iterator[str
     version = sdk.shipped(package).version if package else ""
     command = sdk.file.command
     if mark.version != version:
-        yield f"{place.root} is of version {mark.version}, installed is {version}: {command} init"
+        yield f"{place.root} has version {mark.version}, but {version} is installed: run {command} init"
         return
     wrong = differences(sdk, place, mark)
     if wrong:
         shown = ", ".join(wrong[:_SHOWN]) + (f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
         cure = "repair" if counts else "init"
-        yield f"{place.root} is not as the installed packages want it at {shown}: {command} {cure}"
+        yield f"{place.root} differs from the installed packages at {shown}: run {command} {cure}"
     elif not counts:
-        yield f"{place.root} was made of another payload: {command} init"
+        yield f"{place.root} was created from a different payload: run {command} init"

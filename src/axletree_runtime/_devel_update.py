@@ -70,28 +70,28 @@ def folders_of(sdk: Sdk, place: Place) -> dict[str, Path]:
 
 def _run(sdk: Sdk, *, asked: str, quiet: bool, thorough: bool) -> tuple[Path, tuple[str, ...]]:
     if asked and asked not in MODES:
-        raise ValueError(f"link mode {asked!r} is none of {', '.join(MODES)}")
+        raise ValueError(f"link mode {asked!r} is not one of {', '.join(MODES)}")
     found = _devel.find_tree(sdk)
     place = found[0] if found else _devel.place_for_new(sdk)
     if not place.cache and not is_writable(sdk, place):
         if thorough:
-            raise SdkError(f"{place.root} is read-only for this user: repair it as the one who installed it")
+            raise SdkError(f"{place.root} is read-only for this user: repair it as the user who installed it")
         if not quiet and asked:
-            sys.stderr.write(f"{sdk.file.command}: {place.root} is read-only for this user: it stays as it is\n")
+            sys.stderr.write(f"{sdk.file.command}: {place.root} is read-only for this user: left unchanged\n")
         return place.root, ()  # it is right, though its mark or link mode can't be changed
     module = sdk.devel_module()
     try:
         if place.cache:
             place.site.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = place.site if place.cache or module is None else module
-        note = "" if quiet else f"{sdk.file.command}: another process expands the devel package: waiting for it"
+        note = "" if quiet else f"{sdk.file.command}: waiting for another process that expands the devel package"
         with locked(lock, place.work / "lock", note):
             if not thorough and (other := _devel.done_already(sdk, asked)) is not None:
                 return other.root, ()  # by whom this one waited for
             done = _Update(sdk, place, asked, quiet=quiet, thorough=thorough).run()
     except OSError as error:
         where = error.filename2 or error.filename or place.root
-        raise SdkError(f"the devel tree can't be made: {where}: {error.strerror or error}") from error
+        raise SdkError(f"the devel tree cannot be created: {where}: {error.strerror or error}") from error
     return place.root, done
 
 
@@ -120,7 +120,7 @@ class _Update:
         self.done: list[str] = []
         package, module = sdk.devel_package(), sdk.devel_module()
         if package is None or module is None:
-            raise SdkError("the devel package was removed meanwhile")
+            raise SdkError("the devel package was removed in the meantime")
         about = sdk.shipped(package)
         path, size, mtime = payload_facts(module)
         digest = payload_digest(module.parent, package.dist, about.version, path)
@@ -190,7 +190,7 @@ class _Update:
             beside = (root if self.has_tree() else self.place.work) / NEW
             _record.set_rows(record, add=add, remove=remove, beside=beside)
         elif add and not self.quiet:
-            self.say(f"{self.source.package.dist} has no RECORD: {self.sdk.file.command} deinit removes the tree")
+            self.say(f"{self.source.package.dist} has no RECORD: run {self.sdk.file.command} deinit to remove the tree")
 
     def is_same_payload(self, mark: Mark) -> bool:
         source = self.source
@@ -248,7 +248,7 @@ class _Update:
         _journal.write_mark(new, mark, place.work / NEW)
         self.put_away()
         new.rename(place.root)
-        self.done.append(f"made {place.root} ({len(plan.wanted)} members, {mode})")
+        self.done.append(f"created {place.root} ({len(plan.wanted)} members, {mode})")
 
     def change(self, mark: Mark, members: Members) -> None:
         """Bring the tree that is there in line."""
@@ -277,7 +277,7 @@ class _Update:
         if made != members.made:
             _journal.write_members(place.root, _journal.Members(members.payload, made), place.work / NEW)
         _journal.write_mark(place.root, new, place.work / NEW)
-        self.done += [f"put right: {path}" for path in wrong] + [f"removed: {path}" for path in gone]
+        self.done += [f"repaired: {path}" for path in wrong] + [f"removed: {path}" for path in gone]
 
     def put_aside(self, tree: Tree, path: str, members: Members) -> None:
         """Get what is at a path out of the way; what somebody else made is kept."""
@@ -341,7 +341,7 @@ class _Update:
         target = saved / path if path else saved
         target.parent.mkdir(parents=True, exist_ok=True)
         what.rename(target)
-        self.say(f"{root / path if path else root} is not of the SDK: moved to {target}")
+        self.say(f"{root / path if path else root} is not part of the SDK: moved to {target}")
         self.done.append(f"moved to {target}: {path or root}")
 
     def remove_older(self) -> None:

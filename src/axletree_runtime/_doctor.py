@@ -38,15 +38,13 @@ class Finding:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} ({self.prog} --help says more)\n")
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str], sdk: Sdk) -> int:
     """Print what was found; returns 1 where there is an error among it."""
-    parser = _Parser(
-        prog=f"{sdk.file.command} doctor", description="Say what of this host is in the way.", allow_abbrev=False
-    )
-    parser.add_argument("--json", action="store_true", help="print a report for programs")
+    parser = _Parser(prog=f"{sdk.file.command} doctor", description="Report problems of this host.", allow_abbrev=False)
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(list(argv))
     found = examine(sdk, Host())
     number = {level: sum(each.level == level for each in found) for level in LEVELS}
@@ -104,4 +102,4 @@ def _done_one(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
     try:
         yield from check()
     except Exception as error:  # noqa: BLE001  # a damaged installation is what this is for
-        yield Finding("warning", "unchecked", f"a check could not be done: {type(error).__name__}: {error}")
+        yield Finding("warning", "unchecked", f"a check failed to run: {type(error).__name__}: {error}")

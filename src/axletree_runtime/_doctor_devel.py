@@ -34,24 +34,22 @@ def _tree(sdk: Sdk) -> Iterator[Finding]:
     if found.installed and found.root is None and not found.leftovers:
         yield Finding("note", "not-expanded", f"{devel.dist} is installed, but not expanded yet", f"{command} init")
     for problem in found.problems:
-        what, _, how = problem.rpartition(": ")
-        words = how.replace(",", " ").split()
-        known = len(words) > 1 and words[0] == command
-        cure = f"{command} {words[1]}" if known and words[1:2] != ["init"] else how.partition(" moves ")[0]
-        yield Finding("warning", "devel-tree", what or problem, cure)
+        what, _, how = problem.rpartition(": run ")
+        cure = how.partition(", or ")[0].partition(" to ")[0]
+        yield Finding("warning", "devel-tree", what, cure)
     others = [path for path in found.leftovers if path != found.root]
     if others:
         names = ", ".join(path.name for path in others[:3])
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        text = (
-            f"{names}{more} in {others[0].parent} {'is' if len(others) == 1 else 'are'} left of runs that were killed"
-        )
+        text = f"{names}{more} in {others[0].parent} {'is' if len(others) == 1 else 'are'} left over from killed runs"
         cure = f"{command} init" if found.installed else f"{command} deinit"
-        yield Finding("warning", "devel-leftovers", f"{text}, or was moved aside", cure)
+        yield Finding("warning", "devel-leftovers", f"{text}, or moved aside", cure)
     if found.foreign:
         names = ", ".join(found.foreign[:3])
         more = f" and {len(found.foreign) - 3} more" if len(found.foreign) > 3 else ""
-        yield Finding("note", "devel-foreign", f"{names}{more} in {found.root} were made by others, and go with it")
+        yield Finding(
+            "note", "devel-foreign", f"{names}{more} in {found.root} were added by others, and will be removed with it"
+        )
     yield from _orphans(sdk)
 
 
@@ -68,8 +66,8 @@ def _orphans(sdk: Sdk) -> Iterator[Finding]:
             continue
         gone = not Path(mark.site).is_dir()
         if gone or mark.version != sdk.file.version:
-            why = f"{mark.site}, which is gone" if gone else f"version {mark.version} in {mark.site}"
-            text = f"{place.site} holds a devel tree of {why}"
+            why = f"{mark.site}, which no longer exists" if gone else f"version {mark.version} in {mark.site}"
+            text = f"{place.site} contains a devel tree of {why}"
             yield Finding("warning", "orphaned-tree", text, f"rm -r {place.site}")
 
 
@@ -87,5 +85,5 @@ def _copies(sdk: Sdk, _host: Host) -> Iterator[Finding]:
                 copies.append(library.soname)
     if copies:
         names = f"{', '.join(copies[:3])}{f' and {len(copies) - 3} more' if len(copies) > 3 else ''}"
-        text = f"{names} of {root} are copies: a program that was linked there may load a second one"
+        text = f"{names} of {root} are copies: a program linked there may load a second copy"
         yield Finding("warning", "devel-copies", text, f"{sdk.file.command} init --link-mode symlink")

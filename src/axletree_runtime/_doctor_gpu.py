@@ -59,22 +59,24 @@ def _driver(host: Host) -> Iterator[Finding]:
     cards = [name for name in host.names(_PCI) if _is_amd_gpu(host, name)]
     if not nodes:
         if cards:
-            text = f"an AMD GPU is there ({', '.join(cards)}), but the kernel's driver amdgpu does not offer it"
+            text = f"an AMD GPU is present ({', '.join(cards)}), but the amdgpu kernel driver does not expose it"
             yield Finding("error", "no-driver", text, "sudo modprobe amdgpu")
         return
     if not host.exists("/dev/kfd"):
-        text = "/dev/kfd is not there though the driver is: this container was not given the GPU"
+        text = "the driver is loaded but /dev/kfd is missing: this container has no access to the GPU"
         yield Finding("error", "no-kfd", text, "docker run --device /dev/kfd --device /dev/dri ...")
         return
     renders = [f"/dev/dri/{name}" for name in host.names("/dev/dri") if name.startswith("renderD")]
     if not renders:
-        text = "/dev/dri has no renderD* devices: this container was not given the GPU"
+        text = "/dev/dri has no renderD* devices: this container has no access to the GPU"
         yield Finding("error", "no-render-node", text, "docker run --device /dev/kfd --device /dev/dri ...")
     closed = [path for path in ("/dev/kfd", *renders) if not host.may_use(path)]
     usable = [path for path in renders if path not in closed]
     if "/dev/kfd" in closed or (renders and not usable):
         groups = sorted({group for path in closed if (group := host.group_of(path))}) or ["render"]
-        text = f"this user may not open {', '.join(closed)} (group {', '.join(groups)}); log in again after the change"
+        text = (
+            f"this user may not open {', '.join(closed)} (group {', '.join(groups)}); join the group and log in again"
+        )
         yield Finding("error", "kfd-permission", text, f"sudo usermod --append --groups {','.join(groups)} $USER")
 
 
@@ -87,7 +89,7 @@ def _is_amd_gpu(host: Host, name: str) -> bool:
 def _windows_gpu(host: Host) -> Iterator[Finding]:
     """WSL: GPUs of Windows are behind another device, which ROCm must be told to look at."""
     if host.exists("/dev/dxg") and host.environ.get("HSA_ENABLE_DXG_DETECTION") != "1":
-        text = "this is WSL: ROCm sees the GPU only with HSA_ENABLE_DXG_DETECTION=1"
+        text = "this is WSL: ROCm finds the GPU only with HSA_ENABLE_DXG_DETECTION=1"
         yield Finding("error", "wsl", text, "export HSA_ENABLE_DXG_DETECTION=1")
 
 
@@ -102,7 +104,7 @@ def _order(sdk: Sdk, host: Host) -> Iterator[Finding]:
     if before:
         text = f"{before[0].target}, part of the processor, is device 0; {gpus[discrete[0]].target} is {discrete[0]}"
         shown = ",".join(map(str, discrete))
-        what = f"{text}: programs that take the first use the wrong one"
+        what = f"{text}: programs that use the first device use the wrong GPU"
         yield Finding("warning", "integrated-first", what, f"export HIP_VISIBLE_DEVICES={shown}")
 
 
@@ -115,7 +117,7 @@ def _override(sdk: Sdk, host: Host) -> Iterator[Finding]:
     told = [each for each in real if any(serves_all(package, [each]) for package in sdk.file.packages)]
     said = ", ".join(f"{name}={host.environ[name]}" for name in names)
     why = f"; the SDK has code for {', '.join(told)} itself" if told else ""
-    text = f"{said} makes GPUs run code for another one, which can give wrong results{why}"
+    text = f"{said} makes GPUs run code for a different GPU, which can give wrong results{why}"
     yield Finding("warning", "override", text, f"unset {' '.join(names)}")
 
 
@@ -170,7 +172,7 @@ def _uncovered(
     if able:
         best = min(able, key=lambda each: (not serves_all(each, gpus), len(each.targets), each.dist))
         return Finding(level, "no-code", what, sdk.install_hint([best]))
-    return Finding(level, "no-code", f"{what}, and there is none in {sdk.file.sdk} {sdk.file.version}")
+    return Finding(level, "no-code", f"{what}, and {sdk.file.sdk} {sdk.file.version} contains none")
 
 
 def _groups(sdk: Sdk) -> Mapping[str, list[SdkPackage]]:
@@ -191,5 +193,5 @@ def _fixed_choice(sdk: Sdk, host: Host) -> Iterator[Finding]:
     family = find_wanted(sdk.file, host, detection=Detection()).family
     other = [target for target in real if target not in sdk.file.families.get(family, ())]
     if real and len(other) == len(real):
-        text = f"{variable}={named} decides which GPU code is used, but this host has {', '.join(real)}"
+        text = f"{variable}={named} selects the GPU code, but this host has {', '.join(real)}"
         yield Finding("error", "frozen-family", text, f"unset {variable}")

@@ -103,7 +103,10 @@ def _siblings(sdk: Sdk) -> Iterator[Finding]:
         places = ", ".join(f"{dist} in {folder.resolve().parent}" for dist, folder in apart.items())
         pins = " ".join(f"'{dist}=={sdk.file.version}'" for dist in sorted(apart))
         again = pip_command(sdk, f"--force-reinstall --no-deps --target {shlex.quote(str(site))} {pins}")
-        text = f"packages lie apart: {places}, the selector in {site}; libraries don't find each other so"
+        text = (
+            f"packages are in different places: {places}, the selector in {site}; their libraries cannot find each "
+            "other"
+        )
         yield Finding("error", "apart", text, again)
 
 
@@ -120,7 +123,7 @@ def _system(sdk: Sdk, host: Host) -> Iterator[Finding]:
     for soname in sorted(missing_system_libraries(list(needs), host)):
         who = users[soname]
         more = f" and {len(who) - 3} more" if len(who) > 3 else ""
-        text = f"{soname} is not on this system: {', '.join(who[:3])}{more} want{'s' if len(who) == 1 else ''} it"
+        text = f"{soname} is not on this system: {', '.join(who[:3])}{more} need{'s' if len(who) == 1 else ''} it"
         yield Finding("warning", "system-library", text, _to_install(needs[soname].package, host))
 
 
@@ -153,7 +156,7 @@ def _search_path(sdk: Sdk, host: Host) -> Iterator[Finding]:
             foreign = [place.name for place in places if _is_foreign(place, ours)]
             if foreign:
                 names = f"{', '.join(sorted(foreign)[:3])}{f' and {len(foreign) - 3} more' if len(foreign) > 3 else ''}"
-                kind = "is another than" if len(foreign) == 1 else "are others than"
+                kind = "differs from" if len(foreign) == 1 else "differ from"
                 what = f"{variable} has {given}, where {names} {kind} the SDK's"
                 yield Finding("warning", "shadowed", f"{what}: programs may load both", f"unset {variable}")
 
@@ -179,7 +182,7 @@ def _variables(sdk: Sdk, host: Host) -> Iterator[Finding]:
     if elsewhere:  # one finding: they are set together, by the environment of one other SDK
         name, text = min(elsewhere.items())
         more = f", and {len(elsewhere) - 1} more variables name" if len(elsewhere) > 1 else " names"
-        what = f"{name}={text}{more} another place than this SDK, whose compiler and tools look there"
+        what = f"{name}={text}{more} a place outside this SDK, but its compiler and tools look there"
         yield Finding("warning", "other-sdk", what, f"unset {' '.join(sorted(elsewhere))}")
 
 
@@ -202,7 +205,7 @@ def _programs(sdk: Sdk, host: Host) -> Iterator[Finding]:
         text = f"{', '.join(programs)} on PATH {'is that' if len(programs) == 1 else 'are those'} of {folder}"
         script = next(iter(_script_folders(sdk)), None)
         cure = f'export PATH="{script}:$PATH"' if script else f'eval "$({sdk.file.command} env)"'
-        yield Finding("warning", "other-programs", f"{text}, not of this SDK", cure)
+        yield Finding("warning", "other-programs", f"{text}, not from this SDK", cure)
 
 
 def _on_path(host: Host, name: str) -> Path | None:
@@ -244,5 +247,5 @@ def _long_paths(sdk: Sdk, host: Host) -> Iterator[Finding]:
             path = str(dists[0].site / row.path)
             longest = path if len(path) > len(longest) else longest
     if len(longest) > _WINDOWS_PATH:
-        text = f"{longest} has {len(longest)} characters, libraries can open files with {_WINDOWS_PATH} of them at most"
+        text = f"{longest} has {len(longest)} characters, but libraries cannot open paths longer than {_WINDOWS_PATH}"
         yield Finding("warning", "long-path", text, "python -m venv C:\\sdk")

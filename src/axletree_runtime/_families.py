@@ -92,7 +92,7 @@ def find_family(sdk: SdkFile, name: str, source: str) -> str:
         return min(serving, key=lambda family: (len(sdk.families[family]), family))
     near = difflib.get_close_matches(name.lower(), sdk.families, n=1, cutoff=0.6)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ValueError(f"{source}={name} is none of {', '.join(sorted(sdk.families)) or 'no families'}{hint}")
+    raise ValueError(f"{source}={name} is not one of {', '.join(sorted(sdk.families)) or 'no families'}{hint}")
 
 
 def find_wanted(sdk: SdkFile, host: Host | None = None, *, detection: Detection | None = None) -> Wanted:
@@ -112,7 +112,7 @@ def find_wanted(sdk: SdkFile, host: Host | None = None, *, detection: Detection 
         return Wanted(detection.targets, "", by, detection.reasons)
     targets = sdk.families[family]
     here = tuple(target for target in detection.targets if _serves_one(targets, target))
-    reasons = (f"{variable}={named} says so", *detection.reasons)
+    reasons = (f"set by {variable}={named}", *detection.reasons)
     return Wanted(here or targets, family, "environment", reasons)
 
 
@@ -136,7 +136,7 @@ def find_target_family(sdk: SdkFile, wanted: Wanted) -> tuple[str, str]:
     An SDK without GPU code has none: empty.
     """
     if wanted.family or not sdk.families:
-        return wanted.family, f"named by {wanted.by}" if wanted.family else "this SDK has no families"
+        return wanted.family, f"set by {wanted.by}" if wanted.family else "this SDK has no families"
     extras = {package.extra for package in sdk.packages if package.targets}
     size = {
         family: (len(targets), not extras & {f"device-{_folded(family)}", f"libraries-{_folded(family)}"}, family)
@@ -149,7 +149,7 @@ def find_target_family(sdk: SdkFile, wanted: Wanted) -> tuple[str, str]:
     default = sdk.default_family or min(size)
     if not wanted.targets:
         return default, "the default: no GPU was found"
-    return default, f"the default: nothing of this SDK has code for {', '.join(wanted.targets)}"
+    return default, f"the default: this SDK has no code for {', '.join(wanted.targets)}"
 
 
 def choose(sdk: SdkFile, packages: Sequence[SdkPackage], wanted: Wanted) -> Choice:
@@ -160,11 +160,11 @@ def choose(sdk: SdkFile, packages: Sequence[SdkPackage], wanted: Wanted) -> Choi
     """
     ordered = sorted(packages, key=lambda each: (len(each.targets), each.kind != "device", each.dist))
     if not ordered:
-        return Choice(None, ("there is no package with GPU code",), wanted.targets)
+        return Choice(None, ("the SDK has no package with GPU code",), wanted.targets)
     if wanted.family:
         named = [each for each in ordered if set(each.targets) == set(sdk.families[wanted.family])]
         if named:
-            return Choice(named[-1], (f"{named[-1].dist}: named by {wanted.by}",))
+            return Choice(named[-1], (f"{named[-1].dist}: set by {wanted.by}",))
     gpus = wanted.targets
     full = [each for each in ordered if gpus and serves_all(each, gpus)]
     if full:

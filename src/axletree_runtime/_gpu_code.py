@@ -112,7 +112,7 @@ def _unpack(data: mmap.mmap, at: int, end: int) -> tuple[set[str] | None, int]:
     version, method = struct.unpack_from("<4x2H", data, at)
     head = _PACKED_HEADS.get(version)
     if head is None:
-        raise ValueError(f"the bundle at offset {at} is of version {version}, which is not known here")
+        raise ValueError(f"the bundle at offset {at} has unsupported version {version}")
     size = head.unpack_from(data, at)[2] if version > 1 else end - at
     if method:
         try:
@@ -124,7 +124,7 @@ def _unpack(data: mmap.mmap, at: int, end: int) -> tuple[set[str] | None, int]:
         unpacker = zlib.decompressobj()
         plain = unpacker.decompress(data[at + head.size : at + size], _TABLE)
     if not plain.startswith(_PLAIN):
-        raise ValueError(f"the compressed bundle at offset {at} holds no bundle")
+        raise ValueError(f"the compressed bundle at offset {at} does not contain a bundle")
     return _table(plain)[0], size
 
 
@@ -142,7 +142,7 @@ def _fatbins(data: mmap.mmap, start: int, end: int) -> Iterator[set[str]]:
         while at < stop:
             kind, head, payload, number, flags = _FATBIN_ENTRY.unpack_from(data, at)
             if head < _FATBIN_ENTRY.size:
-                raise ValueError(f"no entry of a fat binary at offset {at}")
+                raise ValueError(f"not an entry of a fat binary at offset {at}")
             if kind in _KINDS:
                 targets.add(f"{_KINDS[kind]}{number}{'a' if flags & _EXACT else 'f' if flags & _FAMILY else ''}")
             at += head + payload

@@ -54,7 +54,7 @@ def _find(sdk: Sdk, folder: str, name: str) -> tuple[Path, Path]:
         root = own
     path = root / command.path
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there: install {package.dist} again")
+        raise FileNotFoundError(f"{path} is missing: install {package.dist} again")
     return path, root
 
 

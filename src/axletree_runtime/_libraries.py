@@ -49,7 +49,7 @@ class Libraries:
     def choices(self) -> dict[str, Choice]:
         """Name of a package in the manifest -> which of its installed packages with GPU code is used, and why."""
         return {
-            name: Choice(self._fixed[name], (f"{self._fixed[name].dist}: in use already",))
+            name: Choice(self._fixed[name], (f"{self._fixed[name].dist}: already in use",))
             if name in self._fixed
             else _choose_installed(self.sdk, packages)
             for name, packages in _with_gpu_code(self._installed).items()
@@ -82,7 +82,7 @@ class Libraries:
         there = [each for each in found if each.path.is_file()]
         gone = [each for each in found if each not in there and not each.library.optional]
         if gone:
-            places = "; ".join(f"{each.library.shortname}: {each.path} is not there" for each in gone)
+            places = "; ".join(f"{each.library.shortname}: {each.path} is missing" for each in gone)
             dists = ", ".join(dict.fromkeys(each.package.dist for each in gone))
             raise FileNotFoundError(f"{places}; install {dists} again")
         return there
@@ -126,7 +126,7 @@ class Libraries:
         for name in (each for each in names if each not in known):
             near = difflib.get_close_matches(name, known, n=3)
             parts.append(
-                f"{name!r} is no library of {self.sdk.file.sdk}" + (f" (near: {', '.join(near)})" if near else "")
+                f"{name!r} is not a library of {self.sdk.file.sdk}" + (f" (near: {', '.join(near)})" if near else "")
             )
         missing = [each for each in names if each in known]
         packages = self.to_install(missing)
@@ -160,11 +160,11 @@ def _choose_installed(sdk: Sdk, packages: list[SdkPackage], *, thorough: bool = 
     Nothing is looked for where there is no choice: a process must not wait for what decides nothing.
     """
     if len(packages) == 1 and not sdk.setting("TARGET_FAMILY") and not thorough:
-        return Choice(packages[0], (f"{packages[0].dist}: the only one that is installed",))
+        return Choice(packages[0], (f"{packages[0].dist}: the only one installed",))
     wanted = wanted_here(sdk)
     choice = choose(sdk.file, packages, wanted)
     if wanted.family and wanted.targets and set(choice.missing) >= set(wanted.targets):
-        return replace(choice, package=None, reasons=(f"{wanted.family}: no package of it is installed",))
+        return replace(choice, package=None, reasons=(f"{wanted.family}: none of its packages is installed",))
     return choice
 
 
@@ -179,7 +179,7 @@ def explain(sdk: Sdk) -> str:
             lines.append(_advice(sdk, name, choice))
     versions = {each.dist: sdk.shipped(each).version for each in sdk.installed()}
     lines += [
-        f"{dist} is {version}, {sdk.file.dist} is {sdk.file.version}: install the same version of all"
+        f"{dist} is {version}, but {sdk.file.dist} is {sdk.file.version}: install the same version of all packages"
         for dist, version in versions.items()
         if not same_version(version, sdk.file.version)
     ]
@@ -198,6 +198,6 @@ def _advice(sdk: Sdk, name: str, choice: Choice) -> str:
     if better.package is not None and len(better.missing) < len(choice.missing):
         return f"for {missing}: {sdk.install_hint([better.package])}"
     if not any(serves_all(each, [target]) for each in group for target in choice.missing):
-        return f"nothing of {sdk.file.sdk} {sdk.file.version} has code for {missing}"
+        return f"{sdk.file.sdk} {sdk.file.version} has no code for {missing}"
     variable = sdk.variable("TARGET_FAMILY")
-    return f"one process uses one package: for {missing} start another, with {variable} set or fewer GPUs visible"
+    return f"a process uses one package: for {missing} start another, with {variable} set or fewer GPUs visible"

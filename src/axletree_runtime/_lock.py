@@ -63,7 +63,7 @@ def files_of_index(index: str, dists: Iterable[str], version: str) -> dict[str, 
         files = [each for each in _project(index, dist) if _is_of(each.name, dist, version)]
         unhashed = [each.name for each in files if not each.sha256]
         if unhashed:
-            raise SdkError(f"{without_password(index)} tells no sha256 of {', '.join(unhashed)}: it can't be locked")
+            raise SdkError(f"{without_password(index)} has no sha256 for {', '.join(unhashed)}, so it cannot be locked")
         found[dist] = _wheels_first(files)
     return _complete(found, dists, version, without_password(index))
 
@@ -119,7 +119,7 @@ def check_lock_name(path: Path) -> None:
         ValueError: a TOML file with another name than PEP 751 asks for.
     """
     if path.suffix == ".toml" and not re.fullmatch(r"pylock(\.[^.]+)?\.toml", path.name):
-        raise ValueError(f"{path.name}: PEP 751 wants pylock.toml or pylock.NAME.toml")
+        raise ValueError(f"{path.name}: the name must be pylock.toml or pylock.NAME.toml (PEP 751)")
 
 
 def _complete(
@@ -179,7 +179,7 @@ def _project(index: str, dist: str) -> list[LockedFile]:
             if not each.get("yanked")
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SdkError(f"{without_password(address)} is no page of a simple index ({error!r})") from None
+        raise SdkError(f"{without_password(address)} is not a page of a simple index ({error!r})") from None
 
 
 def _html_files(page: str, address: str) -> list[LockedFile]:
@@ -212,7 +212,7 @@ def _get(url: str) -> tuple[str, str]:
     """A page and its address after redirects; user and password of the address become a header."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in {"http", "https", "file"}:
-        raise SdkError(f"{without_password(url)} is no address of an index (http, https or file)")
+        raise SdkError(f"{without_password(url)} is not an index URL (http, https or file)")
     headers = {"Accept": _ACCEPT}
     if parts.username is not None:
         who = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"

@@ -24,11 +24,11 @@ def detect_nvidia(host: Host, library: Any = None) -> Detection:
     """
     if library is None:
         if not host.names(_GPUS) and not host.exists("/dev/dxg"):
-            return Detection((), (f"{_GPUS}: no NVIDIA GPU here",))
+            return Detection((), (f"{_GPUS}: no NVIDIA GPU",))
         try:
             library = ctypes.CDLL(_LIBRARY)
         except OSError as error:
-            return Detection((), (f"{_LIBRARY} can't be loaded: {error}",))
+            return Detection((), (f"{_LIBRARY} cannot be loaded: {error}",))
     code = library.nvmlInit_v2()
     if code:
         return Detection((), (f"{_LIBRARY}: nvmlInit fails with {code}",))
@@ -37,9 +37,12 @@ def detect_nvidia(host: Host, library: Any = None) -> Detection:
     finally:
         library.nvmlShutdown()
     order, reasons = visible_nvidia([gpu.uuid for gpu in gpus], host.environ)
-    told = [f"{gpu.source}: {gpu.target or 'a GPU that does not tell its capability'} ({gpu.name})" for gpu in gpus]
+    told = [
+        f"{gpu.source}: {gpu.target or 'a GPU that does not report its compute capability'} ({gpu.name})"
+        for gpu in gpus
+    ]
     if len({gpu.target for gpu in gpus}) > 1 and host.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
-        told.append("GPUs differ: CUDA may number them in another order unless CUDA_DEVICE_ORDER=PCI_BUS_ID")
+        told.append("GPUs differ: CUDA may number them in a different order unless CUDA_DEVICE_ORDER=PCI_BUS_ID")
     return Detection(tuple(gpus[index] for index in order), (*told, *reasons), chosen=bool(reasons) and bool(order))
 
 

@@ -105,7 +105,7 @@ def _load_all(libraries: Libraries, asked: list[Found], mode: int) -> None:
             if cause is None:
                 raise
             raise LoadError(
-                f"{found.library.shortname} can't be loaded, for it needs another: {cause}", cause.culprit
+                f"{found.library.shortname} cannot be loaded, as it needs another library: {cause}", cause.culprit
             ) from None
 
 
@@ -141,7 +141,7 @@ def _open(libraries: Libraries, found: Found, mode: int) -> ctypes.CDLL:
         lacks = _LACKS.search(said)
         culprit = os.path.basename(lacks[1] if lacks else said.partition(":")[0])  # noqa: PTH119
         why = _explain(libraries, found, said)
-        raise LoadError(f"{found.library.shortname} can't be loaded: {why}", culprit) from None
+        raise LoadError(f"{found.library.shortname} cannot be loaded: {why}", culprit) from None
 
 
 def _explain(libraries: Libraries, found: Found, said: str) -> str:
@@ -149,8 +149,8 @@ def _explain(libraries: Libraries, found: Found, said: str) -> str:
     lacks, version = _LACKS.search(said), _VERSION.search(said)
     if lacks and lacks[1] != str(found.path):
         soname = lacks[1]
-        wanting = f"{found.path} or a library that it needs wants it"
-        return f"the loader finds no {soname} ({wanting}); {_cure(libraries, soname)}"
+        wanting = f"{found.path} or a library that it needs requires it"
+        return f"the loader does not find {soname} ({wanting}); {_cure(libraries, soname)}"
     if version:
         system = _SYSTEM.get(version[1].partition("_")[0])
         if system:
@@ -159,7 +159,7 @@ def _explain(libraries: Libraries, found: Found, said: str) -> str:
         return f"{said}; packages of different versions are installed, or another copy of that library was loaded first"
     if any(text in said for text in ("file too short", "invalid ELF header", "cannot read file data")):
         damaged = libraries.by_soname(os.path.basename(said.partition(":")[0])) or found  # noqa: PTH119
-        return f"{said}; the file is damaged: install {damaged.package.dist} again"
+        return f"{said}; the file is damaged: reinstall {damaged.package.dist}"
     return said
 
 
@@ -168,7 +168,7 @@ def _cure(libraries: Libraries, soname: str) -> str:
     sdk = libraries.sdk
     ours = libraries.by_soname(soname)
     if ours is not None:
-        return f"it belongs to {ours.package.dist}: install that again"
+        return f"it belongs to {ours.package.dist}: reinstall that package"
     shortname = soname.partition(".so")[0]
     shortname = shortname.removeprefix("lib")
     packages = libraries.to_install([shortname])
@@ -178,9 +178,11 @@ def _cure(libraries: Libraries, soname: str) -> str:
         for need in sdk.shipped(package).system:
             if need.soname == soname:
                 return (
-                    f"the system must bring it: install {need.package}" if need.package else "the system must bring it"
+                    f"the system must provide it: install {need.package}"
+                    if need.package
+                    else "the system must provide it"
                 )
-    return "no package of the SDK has it, so the system must bring it"
+    return "no package of the SDK has it, so the system must provide it"
 
 
 def _warn_of_another(found: Found) -> None:
@@ -193,5 +195,5 @@ def _warn_of_another(found: Found) -> None:
     except OSError:
         return
     if others:
-        text = f"{soname} was loaded before, from {others[0]}: that one stays in use, not {found.path}"
+        text = f"{soname} was already loaded from {others[0]}: that copy stays in use instead of {found.path}"
         warnings.warn(text, stacklevel=6)

@@ -76,4 +76,4 @@ def _preload_from_environment(sdk: Sdk, *, rtld_global: bool) -> None:
 
             traceback.print_exc(file=sys.stderr)
         asked = f"{variable}={sdk.setting('PRELOAD_LIBRARIES')}"
-        raise RuntimeError(f"{asked} can't be done: {error}. Unset {variable} to go on without it") from error
+        raise RuntimeError(f"{asked} failed: {error}. Unset {variable} to continue without it") from error

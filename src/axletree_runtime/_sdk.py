@@ -237,7 +237,7 @@ def write_text(path: Path, text: str) -> Path:
     try:
         replace_text(path, text)
     except OSError as error:
-        raise SdkError(f"{path} can't be written: {error.strerror}") from None
+        raise SdkError(f"{path} cannot be written: {error.strerror}") from None
     return path
 
 
@@ -264,7 +264,7 @@ def _read_package(path: Path, dist: str) -> PackageFile:
 
 def _read(path: Path, kind: Any, owner: str) -> Any:
     """A file as one of the classes above; fields that this version does not know are passed over."""
-    cure = f"install {owner} again"
+    cure = f"reinstall {owner}"
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -272,10 +272,11 @@ def _read(path: Path, kind: Any, owner: str) -> Any:
     except ValueError as error:
         raise SdkError(f"{path} is damaged ({error}); {cure}") from None
     if not isinstance(raw, dict):
-        raise SdkError(f"{path} is damaged (no JSON object); {cure}")
+        raise SdkError(f"{path} is damaged (not a JSON object); {cure}")
     if raw.get("schema", SCHEMA) != SCHEMA:
         raise SdkError(
-            f"{path} has schema {raw['schema']}, this runtime reads {SCHEMA}: install the same version of all"
+            f"{path} has schema {raw['schema']}, but this runtime reads {SCHEMA}: install the same version of all "
+            "packages"
         )
     try:
         return _convert(raw, kind)

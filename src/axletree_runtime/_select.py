@@ -47,7 +47,7 @@ def select(sdk: Sdk, extras: Sequence[str], *, named: Sequence[str] = ()) -> Sel
     known = sdk.extras()
     unknown = [extra for extra in extras if extra not in known]
     if unknown:
-        raise ValueError(f"no extra of {sdk.file.dist}: {', '.join(unknown)}; known: {', '.join(known)}")
+        raise ValueError(f"not an extra of {sdk.file.dist}: {', '.join(unknown)}; known: {', '.join(known)}")
     wanted = _named(sdk, named) if named else wanted_here(sdk)
     reasons = list(wanted.reasons)
     chosen: list[str] = []
@@ -74,7 +74,7 @@ def select(sdk: Sdk, extras: Sequence[str], *, named: Sequence[str] = ()) -> Sel
 def _named(sdk: Sdk, names: Sequence[str]) -> Wanted:
     families = list(dict.fromkeys(find_family(sdk.file, name, "--for") for name in names))
     targets = tuple(dict.fromkeys(target for family in families for target in sdk.file.families[family]))
-    reason = f"--for {','.join(names)} says so"
+    reason = f"set by --for {','.join(names)}"
     return Wanted(targets, families[0] if len(families) == 1 else "", "--for", (reason,))
 
 

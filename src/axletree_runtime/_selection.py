@@ -63,7 +63,7 @@ def stale_selection(sdk: Sdk) -> str:
     try:
         wanted = wanted_here(sdk)
     except ValueError as error:
-        return f"{error}; {past}. Unset the variable or name one of those, then: {_cure(sdk)}"
+        return f"{error}; {past}. Unset the variable or set it to one of those, then run: {_cure(sdk)}"
     except SdkError:  # a damaged package: whoever needs it says so
         return ""
     missing = _missing(sdk, selected, wanted)
@@ -71,7 +71,7 @@ def stale_selection(sdk: Sdk) -> str:
         return ""
     named = sdk.variable("TARGET_FAMILY")
     now = f"{named}={sdk.setting('TARGET_FAMILY')}" if wanted.family else f"this host has {', '.join(wanted.targets)}"
-    return f"{past}, but {now}, for which {_and(missing)} would be needed. To choose again: {_cure(sdk)}"
+    return f"{past}, but {now}, which needs {_and(missing)}. To choose again, run: {_cure(sdk)}"
 
 
 def _missing(sdk: Sdk, selected: Selected, wanted: Wanted) -> list[str]:

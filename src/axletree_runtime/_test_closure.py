@@ -99,15 +99,15 @@ def _closure(bench: Bench, package: SdkPackage, folder: Path) -> Outcome:
         if elf is None:
             continue
         name = path.relative_to(folder)
-        problems += [f"{name} looks in {each}, which is no place of the SDK" for each in elf.search if each[:1] == "/"]
+        problems += [f"{name} searches {each}, which is outside the SDK" for each in elf.search if each[:1] == "/"]
         for soname in elf.needed:
             known = sonames.get(soname)
             if known is None or soname in before.get(path, ()) or _is_found(path, elf.search, soname):
                 continue
             problems.append(
-                f"{name} needs {soname} of {known.dist}, but looks in {', '.join(elf.search) or 'no folder'}"
+                f"{name} needs {soname} of {known.dist}, but searches {', '.join(elf.search) or 'no folder'}"
             )
-    return some(problems, "build the packages again: their search paths are wrong")
+    return some(problems, "rebuild the packages: their search paths are wrong")
 
 
 def _is_found(path: Path, search: tuple[str, ...], soname: str) -> bool:

@@ -48,19 +48,17 @@ def _build(bench: Bench) -> Outcome:
     root = bench.tree() if bench.sdk.devel_module() else find_root(bench.sdk)[0]
     cmake = shutil.which("cmake")
     if cmake is None:
-        return skipped("there is no CMake here", "pip install cmake ninja")
+        return skipped("CMake was not found", "pip install cmake ninja")
     makers = [name for name in ("ninja", "make", "gmake", "nmake") if shutil.which(name)]
     if not makers:
-        return skipped("there is nothing here that CMake could build with", "pip install ninja")
+        return skipped("no build tool for CMake was found", "pip install ninja")
     compiler = root / bench.sdk.file.cmake_compiler if bench.sdk.file.cmake_compiler else None
     if compiler is not None and not compiler.exists():
-        return failed(
-            f"{compiler} is not there, which programs are to be compiled with", f"{bench.sdk.file.command} repair"
-        )
+        return failed(f"the compiler {compiler} is missing", f"{bench.sdk.file.command} repair")
     if compiler is None and not any(
         shutil.which(name) for name in (os.environ.get("CXX", "c++").split()[0], "g++", "clang++")
     ):
-        return skipped("there is no C++ compiler here", "install one")
+        return skipped("no C++ compiler was found", "install one")
     with tempfile.TemporaryDirectory(prefix="selftest-") as scratch:
         return _configure_and_run(bench, root, cmake, makers[0], compiler, Path(scratch))
 
@@ -81,10 +79,10 @@ def _configure_and_run(
     env = _variables(bench, root)
     ran = bench.spawn([cmake, "-S", folder, "-B", build, *options], env, cwd=folder)
     if ran.end:
-        return _problem(bench, f"CMake can't configure a project with find_package({about.cmake_package})", ran)
+        return _problem(bench, f"CMake cannot configure a project with find_package({about.cmake_package})", ran)
     ran = bench.spawn([cmake, "--build", build], env, cwd=folder)
     if ran.end:
-        return _problem(bench, f"a program can't be built with {', '.join(about.cmake_targets) or 'the package'}", ran)
+        return _problem(bench, f"a program cannot be built with {', '.join(about.cmake_targets) or 'the package'}", ran)
     ran = bench.spawn([build / ("selftest.exe" if os.name == "nt" else "selftest")], env, cwd=folder)
     return _problem(bench, "the program was built, but does not run", ran) if ran.end else PASSED
 
@@ -122,7 +120,7 @@ def _problem(bench: Bench, what: str, ran: Ran) -> Outcome:
         {stems[stem] for name in wanted for stem in (f"lib{name}", name.partition(".so")[0]) if stem in stems}
     )
     if lacking:
-        return bench.lacks(lacking, "with their files for development")
+        return bench.lacks(lacking, "and their development files")
     return failed(f"{what}: it {ran.end}: {_cause(text) or ran.tail}", f"{bench.sdk.file.command} repair")
 
 

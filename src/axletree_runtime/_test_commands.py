@@ -65,7 +65,8 @@ def _own_command(bench: Bench, word: str, expect: str) -> Outcome:
     if status or expect not in text:
         called = f"{bench.sdk.file.command} {word}"
         return failed(
-            f"{called} ended with {status} and said {text[:200]!r}, not {expect!r}", bench.again(bench.sdk.file.dist)
+            f"{called} ended with {status} and printed {text[:200]!r}, expected {expect!r}",
+            bench.again(bench.sdk.file.dist),
         )
     return PASSED
 
@@ -76,12 +77,12 @@ def _command(bench: Bench, package: SdkPackage, command: Command) -> Outcome:
     if folder is not None:
         path = folder / command.path
         if not path.is_file():
-            return failed(f"{path} is not there", bench.again(package.dist))
+            return failed(f"{path} is missing", bench.again(package.dist))
         if os.name == "posix" and not os.access(path, os.X_OK):
             return failed(f"{path} is not executable", bench.again(package.dist))
     devel = bench.sdk.devel_package()
     if command.args and command.devel and devel is not None and devel not in bench.present:
-        return skipped(f"it wants the whole SDK, and {devel.dist} is not installed", bench.sdk.install_hint([devel]))
+        return skipped(f"it needs the whole SDK, but {devel.dist} is not installed", bench.sdk.install_hint([devel]))
     if not command.args:
         return PASSED if folder is not None else skipped("the manifest does not say how to call it")
     ran = bench.spawn([*_words(bench, package, command), *command.args])
@@ -93,7 +94,7 @@ def _command(bench: Bench, package: SdkPackage, command: Command) -> Outcome:
     if ran.late or ran.code not in command.expect_exit:
         return failed(f"{called} {ran.end or 'ended with exit code 0'}: {ran.tail}", bench.again(package.dist))
     if command.expect not in text:
-        return failed(f"{called} does not say {command.expect!r}, but {ran.tail or 'nothing'}")
+        return failed(f"{called} should print {command.expect!r}, but printed {ran.tail or 'nothing'}")
     return PASSED
 
 
@@ -134,7 +135,7 @@ def _entry_points(bench: Bench, package: SdkPackage) -> Outcome:
         except ImportError:
             there = False
         if not there:
-            problems.append(f"{name} calls {value}, which is not there")
+            problems.append(f"{name} calls {value}, which does not exist")
         elif name not in shipped:
             problems.append(f"{name} is a console script, but {package.dist} ships no such program")
     return some(problems, bench.again(package.dist))

@@ -41,7 +41,7 @@ def _expansion(bench: Bench) -> Outcome:
     try:
         bench.tree()
     except NoTreeError as error:
-        return failed(f"the devel tree can't be expanded: {error}", f"{bench.sdk.file.command} doctor says more")
+        return failed(f"the devel tree cannot be expanded: {error}", f"see {bench.sdk.file.command} doctor")
     return PASSED
 
 
@@ -54,9 +54,9 @@ def _roots(bench: Bench) -> Outcome:
         status, said = run_own_command(bench, "path", option)
         wanted = root / below
         if status or Path(said.strip()) != wanted:
-            problems.append(f"path {option} says {said.strip()!r} with exit code {status}, not {wanted}")
+            problems.append(f"path {option} prints {said.strip()!r} with exit code {status}, expected {wanted}")
         elif not wanted.is_dir():
-            problems.append(f"{wanted} is no folder")
+            problems.append(f"{wanted} is not a folder")
     found, _ = find_root(sdk)
     if found != root:
         problems.append(f"programs are started in {found}, not in {root}")
@@ -72,9 +72,9 @@ def _links(bench: Bench) -> Outcome:
         if path.is_symlink():
             end = path.resolve() if path.exists() else None
             if end is None:
-                problems.append(f"{path.relative_to(root)} leads to {os.readlink(path)}, which is not there")  # noqa: PTH115
+                problems.append(f"{path.relative_to(root)} points to {os.readlink(path)}, which does not exist")  # noqa: PTH115
             elif not any(end == place or place in end.parents for place in inside):
-                problems.append(f"{path.relative_to(root)} leads out of the SDK, to {end}")
+                problems.append(f"{path.relative_to(root)} points out of the SDK, to {end}")
     return some(problems, f"{bench.sdk.file.command} repair")
 
 
@@ -94,7 +94,9 @@ def _names(bench: Bench) -> Outcome:
                 continue
             if elf is None or elf.soname != each.library.soname or any(_is_equal(path, known) for known in same):
                 continue
-            problems.append(f"{path.relative_to(root)} is another {each.library.soname} than that of {each.dist}")
+            problems.append(
+                f"{path.relative_to(root)} is a different {each.library.soname} than the one in {each.dist}"
+            )
     return some(list(dict.fromkeys(problems)), f"{bench.sdk.file.command} repair")
 
 
@@ -115,7 +117,7 @@ def _mirror(bench: Bench, package: SdkPackage, folder: Path) -> Outcome:
         if not mirrored.exists():
             problems.append(f"{name} is not in the devel tree")
         elif not any(_is_equal(mirrored, place / name) for place in (folder, *others)) and not _starts(path, mirrored):
-            problems.append(f"{name} is another file in the devel tree than in {package.dist}")
+            problems.append(f"{name} in the devel tree differs from {package.dist}")
     return some(problems, f"{bench.sdk.file.command} repair")
 
 

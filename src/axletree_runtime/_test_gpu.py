@@ -50,7 +50,7 @@ def _code(bench: Bench, package: SdkPackage, folder: Path) -> Outcome:
         other = [target for target in sorted(code.targets) if not _is_for(package.targets, target)]
         if other:
             problems.append(
-                f"{library.path} has code for {', '.join(other)}, the package is for {_list(package.targets)}"
+                f"{library.path} has code for {', '.join(other)}, but the package is for {_list(package.targets)}"
             )
         elif not code.containers:
             problems.append(f"{library.path} has a section for GPU code, but no code in it")
@@ -58,8 +58,8 @@ def _code(bench: Bench, package: SdkPackage, folder: Path) -> Outcome:
     if sections and not unread and missing:
         problems.append(f"no library has code for {', '.join(missing)}")
     if not problems and (not sections or unread):
-        why = f"{unread} of {containers} containers are packed with zstd, which Python reads from 3.14 on"
-        return skipped(why if unread else "its libraries hold no GPU code that can be read here")
+        why = f"{unread} of {containers} containers are compressed with zstd, which needs Python 3.14 or later"
+        return skipped(why if unread else "its libraries contain no readable GPU code")
     return some(problems, bench.again(package.dist))
 
 
@@ -76,8 +76,8 @@ def _names(package: SdkPackage, folder: Path) -> Outcome:
             other = sorted({target for target in _NAMED.findall(name) if not _is_for(package.targets, target)})
             if other:
                 place = Path(above, name).relative_to(folder)
-                problems.append(f"{place} is for {', '.join(other)}, the package for {_list(package.targets)}")
-    return some(problems, "build the packages again: files are in the wrong one")
+                problems.append(f"{place} is for {', '.join(other)}, but the package is for {_list(package.targets)}")
+    return some(problems, "rebuild the packages: files are in the wrong package")
 
 
 def _list(targets: Iterable[str]) -> str:

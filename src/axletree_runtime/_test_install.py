@@ -53,12 +53,14 @@ def _version(bench: Bench, dist: str) -> Outcome:
     wanted, found = sdk.file.version, bench.dists.get(dist, [])
     if len(found) > 1:
         versions = " and ".join(sorted(each.version for each in found))
-        return failed(f"{dist} is there as {versions}", f"pip uninstall {dist} until it is gone, then install it again")
+        return failed(
+            f"{dist} is installed as {versions}", f"pip uninstall {dist} until it is gone, then install it again"
+        )
     shipped = sdk.shipped(package).version if package else wanted
     told = {shipped, *(each.version for each in found)}
     other = sorted(version for version in told if not same_version(version, wanted))
     if other:
-        text = f"{dist} is {', '.join(other)}, {sdk.file.dist} is {wanted}"
+        text = f"{dist} is {', '.join(other)}, but {sdk.file.dist} is {wanted}"
         return failed(text, pip_command(sdk, f"'{dist}=={wanted}'"))
     return PASSED
 

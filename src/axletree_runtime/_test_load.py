@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ._sdk import Library, SdkPackage
     from ._testing import Bench, Outcome, Ran
 
-_LACKS = re.compile(r"(?<!\S)(\S+?)(?: can't be loaded)?: cannot open shared object file|finds no (\S+)")
+_LACKS = re.compile(r"(?<!\S)(\S+?)(?: cannot be loaded)?: cannot open shared object file|does not find (\S+)")
 _LOAD = """
 def run(words):
     import ctypes
@@ -92,14 +92,14 @@ def _load(bench: Bench, package: SdkPackage, library: Library) -> Outcome:
     path = (bench.installed.get(package) or bench.tree()) / library.path
     if not path.is_file():
         if library.optional:
-            return skipped(f"{library.path} is optional, and not there")
-        return failed(f"{path} is not there", bench.again(package.dist))
+            return skipped(f"{library.path} is optional and missing")
+        return failed(f"{path} is missing", bench.again(package.dist))
     try:
         elf = read_elf(path)
     except ValueError as error:
         return failed(str(error), bench.again(package.dist))
     if elf is not None and (elf.bits == 64) != (sys.maxsize > 1 << 32):
-        return skipped(f"it is for programs of {elf.bits} bits, and this Python is no such")
+        return skipped(f"it is for {elf.bits}-bit programs, but this Python is not")
     said, ran = bench.python(_LOAD, str(path))
     if said and not said["error"] and not ran.end:
         return _from_elsewhere(bench, said["loaded"])
@@ -140,7 +140,7 @@ def _check_version(bench: Bench, kind: str, wanted: str, fail: str, *, right: bo
             else failed(f"{asked} raises no RuntimeError: {error or 'nothing'}")
         )
     if error:
-        return failed(f"{asked} raises {said['kind']}, it should warn: {error}")
+        return failed(f"{asked} raises {said['kind']}, but should warn: {error}")
     return PASSED if any(wanted in text for text in warned) else failed(f"{asked} does not warn")
 
 
@@ -152,9 +152,9 @@ def _explained(bench: Bench, path: Path, text: str, ran: Ran) -> Outcome:
     lacking = Path(found[1] or found[2]).name if found else ""
     known = next((each for each in known_libraries(bench) if each.library.soname == lacking), None)
     if known is not None:
-        why = "its search path does not lead there" if known.path.is_file() else f"{known.path} is not there"
+        why = "its search path does not include that folder" if known.path.is_file() else f"{known.path} is missing"
         hint = bench.again(known.dist)
-        return failed(f"{path.name} finds no {lacking}, which {known.dist} has: {why}", hint)
+        return failed(f"{path.name} does not find {lacking}, which {known.dist} has: {why}", hint)
     ours, system = find_gaps(bench, path)
     if ours:
         names, packages = ", ".join(ours), [owners[0] for owners in ours.values()]
@@ -162,8 +162,8 @@ def _explained(bench: Bench, path: Path, text: str, ran: Ran) -> Outcome:
     if system:
         return bench.lacks(system)
     if lacking:
-        nobody = "no package of the SDK has it, and its manifest does not say that the system must"
-        return failed(f"{path.name} needs {lacking}, which is not there: {nobody}")
+        nobody = "no package of the SDK has it, and its manifest does not expect it from the system"
+        return failed(f"{path.name} needs {lacking}, which is missing: {nobody}")
     return failed(f"{path.name}: {text}")
 
 
@@ -179,5 +179,5 @@ def _from_elsewhere(bench: Bench, loaded: list[str]) -> Outcome:
         and place.is_file()
         and not any(place.samefile(path) for path in ours)
     ]
-    hint = "unset LD_LIBRARY_PATH and LD_PRELOAD, or take that folder out of them"
-    return some([f"{place} was taken, not the SDK's own {place.name}" for place in foreign], hint)
+    hint = "unset LD_LIBRARY_PATH and LD_PRELOAD, or remove that folder from them"
+    return some([f"{place} was loaded instead of the SDK's own {place.name}" for place in foreign], hint)

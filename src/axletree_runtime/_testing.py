@@ -309,7 +309,7 @@ def timed(case: Case) -> tuple[Outcome, float]:
     try:
         outcome = case.run()
     except NoTreeError:
-        outcome = skipped("the devel tree can't be expanded")
+        outcome = skipped("the devel tree cannot be expanded")
     except Exception as error:  # noqa: BLE001  # a test that breaks is one that fails, the others go on
-        outcome = failed(f"the test could not be done: {type(error).__name__}: {error}")
+        outcome = failed(f"the test failed to run: {type(error).__name__}: {error}")
     return outcome, time.monotonic() - start

@@ -38,7 +38,7 @@ GROUPS = ("install", "closure", "load", "gpu", "command", "preload", "version", 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} ({self.prog} --help says more)\n")
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str], sdk: Sdk) -> int:
@@ -73,25 +73,29 @@ def main(argv: Sequence[str], sdk: Sdk) -> int:
 
 
 def _parser(sdk: Sdk) -> argparse.ArgumentParser:
-    text = "Test what is installed. No GPU is used."
+    text = "Test the installed packages, without using a GPU."
     end = (
-        "EXPR is a list of groups (load), packages (rocm-sdk-core or core) and patterns of names ('load/*/roc*'), "
-        "separated by commas; what begins with ! is left out."
+        "EXPR is a comma-separated list of groups (load), packages (rocm-sdk-core or core) and patterns of names "
+        "('load/*/roc*'); a leading ! excludes."
     )
     parser = _Parser(prog=f"{sdk.file.command} test", description=text, epilog=end, allow_abbrev=False)
     parser.add_argument("--select", action="append", default=[], metavar="EXPR", help="run only these tests")
-    parser.add_argument("--list", action="store_true", help="print their names instead")
-    parser.add_argument("--json", action="store_true", help="print a report for programs")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write a report in JUnit's format as well")
-    parser.add_argument("--jobs", type=_at_least_one, default=_processors(), metavar="N", help="tests at once")
-    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="for each process; default: 300")
-    parser.add_argument("-v", "--verbose", action="store_true", help="print a line for each test when it is done")
+    parser.add_argument("--list", action="store_true", help="print the names of tests instead")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write a report in JUnit format")
+    parser.add_argument(
+        "--jobs", type=_at_least_one, default=_processors(), metavar="N", help="number of parallel tests"
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, default=300.0, metavar="S", help="limit for each process; default: 300"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="print a line when each test ends")
     return parser
 
 
 def _at_least_one(text: str) -> int:
     if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of tests")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tests")
     return int(text)
 
 
@@ -101,7 +105,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = 0
     if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from support.envelopes import result_of
 from support.faulty import BOUND, PYTHON, make_project, pylock
 from support.index_server import make_wheel
 
@@ -131,7 +131,7 @@ def test_verify_finds_it_at_rest(name: str, built: tuple[Project, dict[str, str]
     path, _ = damage(project, name)
     ended = project.run("store", "verify", "--json")
     assert ended.code == 1
-    report = json.loads(ended.out)
+    report = result_of(ended.out)
     digest = path.parent.name + path.name
     assert report["corrupt"] == ([digest] if path.suffix != ".json" and name != "gone" else [])
     assert report["incomplete"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from support.envelopes import result_of
 from support.repositories import git
 from support.tiny import need_pythons
 from support.tug import make_tug
@@ -77,12 +77,12 @@ class Tree:
         return self._json("dev", str(self.tug.recipe), "-v", "py*-nomagma", "--json", *args)
 
     def rebuild(self) -> dict[str, Any]:
-        return self._json("dev", "rebuild", str(self.source), "--json")
+        return self._json("rebuild", str(self.source), "--json")
 
     def _json(self, *args: str) -> dict[str, Any]:
         done = self.tug.call(*args)
         assert done.returncode == 0, done.stderr
-        answer: dict[str, Any] = json.loads(done.stdout)
+        answer: dict[str, Any] = result_of(done.stdout)
         return answer
 
     def answer(self, venv: str | Path | None = None) -> int:
@@ -120,7 +120,7 @@ def test_what_is_edited_and_rebuilt_is_imported(kind: Kind, tmp_path: Path) -> N
     assert tree.answer() == 52
     (tree.source / "core" / "epsilon.cpp").write_text("int epsilon() { return 5; }\n")  # by a pattern of CMake's
     done = tree.rebuild()
-    assert done["reasons"] == ["new or gone: core/epsilon.cpp"]
+    assert done["reasons"] == ["added or removed: core/epsilon.cpp"]
     assert done["steps"] == first["steps"] + 1
     assert tree.rebuild()["state"] == "current"
     tree.tug.change(OFF[kind], OFF[kind].replace("OFF", "ON"))
@@ -130,7 +130,7 @@ def test_what_is_edited_and_rebuilt_is_imported(kind: Kind, tmp_path: Path) -> N
     (cache,) = [path for path in tree.source.rglob("CMakeCache.txt") if "venv" not in path.parts]
     assert re.search("^USE_MAGMA:[A-Z]+=ON$", cache.read_text(), re.MULTILINE)
     tree.edit("linalg/solve.cpp", "return 2", "return nothing")
-    failed = tree.tug.call("dev", "rebuild", str(tree.source))
+    failed = tree.tug.call("rebuild", str(tree.source))
     assert failed.returncode == 1
     assert "linalg/solve.cpp:2:" in failed.stderr
     assert str(tree.source / ".axletree" / "build.log") in failed.stderr
@@ -146,11 +146,11 @@ def test_a_build_that_is_killed_while_it_configures_is_configured_again(tmp_path
     wait = f'file(WRITE "{reached}" "")\n  execute_process(COMMAND sleep 60)'
     gate.write_text(f'if(NOT EXISTS "{tmp_path}/open")\n  {wait}\nendif()\n')
     tree.tug.change('"OFF" }', f'"ON", CMAKE_PROJECT_INCLUDE = "{gate}" }}')
-    command = [*tree.tug.program, "dev", "rebuild", str(tree.source)]
+    command = [*tree.tug.program, "rebuild", str(tree.source)]
     running = subprocess.Popen(command, env=tree.tug.variables(), stderr=subprocess.DEVNULL, start_new_session=True)
     until(reached.exists, running)
-    other = tree.tug.call("dev", "rebuild", str(tree.source))
-    assert (other.returncode, "is at work here" in other.stderr) == (3, True)
+    other = tree.tug.call("rebuild", str(tree.source))
+    assert (other.returncode, "is running here" in other.stderr) == (3, True)
     children = psutil.Process(running.pid).children(recursive=True)
     running.kill()  # it first: else it would see that they were
     for child in children:
@@ -240,7 +240,7 @@ def test_environments_are_somebodys(tmp_path: Path) -> None:
     (theirs / "notes").write_text("mine")
     refused = tree.tug.call("dev", str(tree.tug.recipe), "-v", "py*-nomagma", "--venv", str(theirs))
     assert refused.returncode == 2
-    assert "was not made by `axletree dev`" in refused.stderr
+    assert "was not created by `axletree dev`" in refused.stderr
     assert [path.name for path in theirs.iterdir()] == ["notes"]
     ours = tmp_path / "ours"
     assert tree.dev("--venv", str(ours))["venv"] == str(ours)
@@ -272,24 +272,23 @@ def test_a_tree_that_was_moved_is_set_up_anew(tmp_path: Path) -> None:
     tree.dev()
     there = tmp_path / "moved"
     tree.source.rename(there)
-    refused = tree.tug.call("dev", "rebuild", str(there))
+    refused = tree.tug.call("rebuild", str(there))
     assert refused.returncode == 2
     assert f"--source {there}" in refused.stderr
     tree.dev("--source", str(there))
     assert tree.answer(there / ".axletree" / "venv") == 101
     (there / "sub").mkdir()
-    inside = tree.tug.call("dev", "rebuild", str(there / "sub"))
+    inside = tree.tug.call("rebuild", str(there / "sub"))
     assert inside.stdout.startswith("nothing to do: all 3 steps are up to date")
 
 
 BAD = [
-    (["rebuild", "HERE"], 2, "is in no editable tree"),
-    (["rebuild", "HERE", "-v", "x"], 2, "rebuild takes no --variant"),
+    (["rebuild", "HERE"], 2, "'dev rebuild' is a command of its own now: axletree rebuild HERE"),
     (["RECIPE"], 2, "the recipe has 2 variants: "),
     (["RECIPE", "-v", "nothing"], 2, "no variant matches 'nothing'"),
     (["RECIPE", "-v", "*-nomagma", "--stage", "bond"], 2, "did you mean 'bind'"),
     (["RECIPE", "-v", "*-nomagma", "--source", "HERE/none"], 2, "no source folder"),
-    (["RECIPE", "HERE"], 2, "the tree is named by --source"),
+    (["RECIPE", "HERE"], 2, "unexpected extra argument (HERE)"),
 ]
 
 
@@ -298,5 +297,7 @@ def test_bad_usage(tmp_path: Path) -> None:
     for args, code, said in BAD:
         words = [word.replace("HERE", str(tmp_path)).replace("RECIPE", str(tree.tug.recipe)) for word in args]
         done = tree.tug.call("dev", *words)
-        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+        assert (done.returncode, said.replace("HERE", str(tmp_path)) in done.stderr) == (code, True), done.stderr
+    stranger = tree.tug.call("rebuild", str(tmp_path))
+    assert (stranger.returncode, "is not in an editable tree" in stranger.stderr) == (2, True)
     assert git(tree.source, "status", "--short") == ""

@@ -177,7 +177,7 @@ def test_shell_repeats_the_failure_and_then_mends_it(failed: Project) -> None:
     ("arguments", "says"),
     [
         (("libb", "--", "pwd"), "did you mean 'lib'?"),
-        (("fetch", "--", "pwd"), "stage fetch did its work, so its folder was removed"),
+        (("fetch", "--", "pwd"), "stage fetch succeeded, so its folder was removed"),
         (("lib", "--", "no-such-program"), "no-such-program"),
     ],
 )

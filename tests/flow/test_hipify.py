@@ -83,7 +83,7 @@ def test_hip_code_is_made_once_in_a_copy(project: Project) -> None:
     ended = project.build("--json")
     assert ended.code == 0, ended.err
     said = [event["message"] for event in ended.events if event["event"] == "stage-progress"]
-    assert "1 file made, 1 edited in place" in said
+    assert "1 file created, 1 edited in place" in said
     hipified = [stage for stage in ended.statuses() if stage.startswith("hipify")]
     assert len(hipified) == 1
     record = msgspec.json.decode(project.records()[hipified[0]].read_bytes(), type=StageRecord)
@@ -107,7 +107,7 @@ def test_what_is_installed_on_the_machine_changes_nothing(project: Project, tmp_
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("aten/hip/Kernel.hip", "hipMalloc();\n", "tools/amd_build/build_amd.py made no file"),
+        ("aten/hip/Kernel.hip", "hipMalloc();\n", "tools/amd_build/build_amd.py created no files"),
         ("tools/amd_build/build_amd.py", "raise SystemExit(3)\n", "build_amd.py failed with exit code 3"),
         ("tools/amd_build/build_amd.py", None, "the source has no tools/amd_build/build_amd.py"),
     ],

@@ -17,6 +17,7 @@ import pytest
 
 from axletree.store.layout import STORE_VARIABLE
 from support.cuda_toolkit import make_cuda_toolkit
+from support.envelopes import events_of
 from support.inputs import debian_source
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +71,7 @@ def build_kernels(folder: Path, toolkit: Path) -> subprocess.CompletedProcess[st
 
 def test_kernels_of_aten_compile_for_two_architectures(tmp_path: Path, toolkit: Path) -> None:
     done = build_kernels(tmp_path, toolkit)
-    stages = [event for line in done.stdout.splitlines() if (event := json.loads(line))["event"] == "stage-finished"]
+    stages = [event for event in events_of(done.stdout) if event["event"] == "stage-finished"]
     states = {event["stage"].partition("[")[0]: event["status"] for event in stages}
     assert states["libtorch"] == "done", done.stdout[-4000:] + done.stderr[-4000:]
     (build,) = (tmp_path / "store" / "workspaces").glob("*/source/build")

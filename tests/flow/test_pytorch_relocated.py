@@ -5,7 +5,6 @@ Its files are what the stages libtorch and bind of that release leave, built by 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 import tomli_w
 
 from axletree.store.layout import STORE_VARIABLE
+from support.envelopes import events_of
 from support.inputs import wheel
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -104,7 +104,7 @@ def test_both_layouts_of_a_real_release(tmp_path: Path) -> None:
 
     assert axletree("lock", tmp_path / "split.toml").returncode == 0
     done = axletree("build", tmp_path / "split.toml", "--out", tmp_path / "out", "--json")
-    events = [json.loads(line) for line in done.stdout.splitlines()]
+    events = events_of(done.stdout)
     failed = [event for event in events if event["event"] == "stage-finished" and event["status"] != "done"]
     assert (done.returncode, failed) == (0, []), done.stderr[-4000:]
     names = {path.name.partition("-")[0] for path in (tmp_path / "out").rglob("*.whl")}

@@ -6,7 +6,6 @@ a store in the checkout's ``.cache`` that is kept between runs, and what is asse
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from support.clean_host import run_clean
+from support.envelopes import events_of
 from support.inputs import debian_source
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
     done = subprocess.run(argv, capture_output=True, text=True, env=environ, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     (wheel,) = out.glob("*.whl")
-    return wheel, [json.loads(line) for line in done.stdout.splitlines()]
+    return wheel, events_of(done.stdout)
 
 
 def test_the_audit_found_nothing_wrong(built: tuple[Path, list[dict[str, Any]]]) -> None:

@@ -113,7 +113,7 @@ def test_a_relabelled_package_is_built_once_and_said(tmp_path: Path) -> None:
     (wheel,) = project.out.rglob("*.whl")
     assert wheel.name == "small-0.4-py3-none-any.whl"
     logs = "".join(path.read_text(errors="replace") for path in project.store.glob("logs/*.log"))
-    assert "built as small 0.3, packed as small 0.4" in logs
+    assert "built as small 0.3, packaged as small 0.4" in logs
     project.edit("relabel = true", "")  # what was built stays: only packing it is refused
     ended = project.build()
     assert ended.code == 1

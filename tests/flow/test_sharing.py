@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.envelopes import result_of
 from support.tiny import Tiny, copied, make_tiny, need_pythons, prepared_tiny, short, wheel_digests
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def test_a_library_that_sees_an_axis_is_built_for_each_value_and_not_for_each_va
     tiny.change('prefix = "libtiny"', 'prefix = "libtiny"\nlocal = "{blas}"')
     tiny.change("provided-by", 'local = "{blas}"\nprovided-by')
     done = tiny.call("plan", str(tiny.recipe), "--json")
-    stages = [row["stage"] for row in json.loads(done.stdout)["stages"]]
+    stages = [row["stage"] for row in result_of(done.stdout)["stages"]]
     compiled = Counter(stage.partition("[")[0] for stage in stages)
     assert (compiled["lib"], compiled["bind"], compiled["environment:bind"]) == (2, 4, 2)
 

@@ -88,7 +88,7 @@ class Site(NamedTuple):
             last = done.stderr.strip().splitlines()[-1]
             said = ", ".join(f"{part} is {installed.get(part, 'missing')}" for part in wrong)
             assert last.startswith(
-                f"ImportError: torch {torch} does not fit its parts: {said}. Install its parts again"
+                f"ImportError: torch {torch} does not match its parts: {said}. Install its parts again"
             )
             assert f"--find-links PLACE --force-reinstall --no-deps torch=={torch} libtorch=={torch} " in last
 

@@ -6,7 +6,6 @@ find what did not change. What is asserted holds for both.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,10 +17,12 @@ from typing import Any
 import pytest
 
 from axletree.core.errors import HostError
-from axletree.host.indexes import read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.interpreters import find_interpreter
 from axletree.host.simple_api import find_file
 from axletree.recipe.locks import parse_lock
+from axletree.recipe.settings import Settings
+from support.envelopes import events_of, result_of
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "recipes" / "torch-scatter.toml"
@@ -49,7 +50,7 @@ def environ() -> dict[str, str]:
     if shutil.which("c++") is None:
         pytest.skip("needs a C++ compiler")
     torch = next(wheel for wheel in parse_lock(LOCK.read_text(), file=str(LOCK)).wheels if wheel.name == "torch")
-    settings = read_settings(os.environ, home=Path.home(), cwd=ROOT)
+    settings = read_indexes(Settings(), os.environ, home=Path.home(), cwd=ROOT)
     try:
         find_file(torch.filename, torch.sha256, settings, extra=["https://download.pytorch.org/whl/cpu"])
     except HostError as error:
@@ -63,7 +64,7 @@ def built(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     out = tmp_path_factory.mktemp("torch-scatter") / "dist"
     done = _axletree("build", RECIPE, "--out", out, "--json", environ=environ)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return out, [json.loads(line) for line in done.stdout.splitlines()]
+    return out, events_of(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +171,7 @@ def test_report_tells_the_story(built: Built) -> None:
 
 
 def test_tests_of_the_recipe_ran_with_both_clients(built: Built, environ: dict[str, str]) -> None:
-    plan = json.loads(_axletree("plan", RECIPE, "--json", environ=environ).stdout)
+    plan = result_of(_axletree("plan", RECIPE, "--json", environ=environ).stdout)
     assert all(stage["status"] == "cached" for stage in plan["stages"])
     tested = [event for event in built[1] if event.get("stage", "").startswith("test:operators")]
     assert {event["stage"].split("[")[0] for event in tested} == {"test:operators:pip", "test:operators:uv"}

@@ -39,7 +39,7 @@ def wait_for(build: subprocess.Popen[str], event: str, stage: str) -> dict[str, 
     assert build.stdout is not None
     for line in build.stdout:
         found: dict[str, Any] = json.loads(line)
-        if (found["event"], found.get("stage")) == (event, stage):
+        if (found.get("event"), found.get("stage")) == (event, stage):
             return found
     raise AssertionError(f"the build ended without {event} of {stage}")
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from axletree.app.audit import audit_paths
 from axletree.cli.audit import command
 from axletree.core.errors import AxletreeError, HostError, UsageError
-from axletree.host.policies import read_policies
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import MANYLINUX_POLICIES
 from support.conda import PREFIX, demo, put, text
 from support.inputs import official_cpu_wheel
 from support.inputs import wheel as input_wheel
@@ -57,6 +58,11 @@ def run(*arguments: str | Path) -> tuple[int, str]:
     return done.return_value, SIZE.sub("SIZE", done.output)  # the size depends on the version of zlib
 
 
+def reports(*arguments: str | Path) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = json.loads(run(*arguments)[1])["result"]["files"]
+    return files
+
+
 def put_conda(folder: Path, library: bytes = b"") -> Path:
     package = demo(placeholder=PREFIX, depends=("__glibc >=2.17,<3.0.a0",))
     files = [text("lib/libdemo.so", library or make_elf()), text("etc/demo", PREFIX.encode())]
@@ -79,7 +85,7 @@ def test_a_library_that_would_fill_the_disk_is_not_read(tmp_path: Path, monkeypa
     monkeypatch.setattr("axletree.host.conda_code.LARGEST", 100)
     code, output = run(put_conda(tmp_path))
     assert code == 1
-    assert "bytes: files of more than 100 are not read [dist/elf-damaged]" in output
+    assert "bytes, more than the limit of 100 [dist/elf-damaged]" in output
 
 
 def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
@@ -90,7 +96,7 @@ def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
     assert lines[0] == "demo-1.0-h1234567_0.conda"
     assert lines[1].startswith("  2 files, 1 of them ELF, ")
     assert lines[2:] == ["  platform: a conda package for linux-64, glibc >=2.17,<3.0.a0", "  nothing to say"]
-    assert json.loads(run("--json", path.parent)[1])["file"] == path.name  # the folder that it lies in
+    assert reports("--json", path.parent)[0]["file"] == path.name  # the folder that it lies in
     renamed = path.rename(path.with_name("other-1.0-h1234567_0.conda"))
     with zipfile.ZipFile(renamed) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -112,7 +118,7 @@ def test_a_conda_package_that_is_refused(tmp_path: Path, damage: str) -> None:
     code, output = run(path)
     assert code == 1
     assert "[archive/refused]" in output
-    assert json.loads(run("--json", path)[1])["findings"][0]["rule"] == "archive/refused"
+    assert reports("--json", path)[0]["findings"][0]["rule"] == "archive/refused"
 
 
 def audit_wheel(path: Path) -> AuditReport:
@@ -131,14 +137,14 @@ def test_errors_make_exit_code_1(wheel: Path, golden: Callable[[str, str], None]
     golden("audit/bad.txt", output)
 
 
-def test_json_is_one_object_a_line(wheel: Path) -> None:
+def test_json_is_one_line_for_all_files(wheel: Path) -> None:
     code, output = run(wheel, wheel, "--json")
     assert code == 1
-    reports = [json.loads(line) for line in output.splitlines()]
-    assert len(reports) == 2
-    assert reports[0]["schema"] == 2
-    assert reports[0]["file"] == wheel.name
-    assert [finding["rule"] for finding in reports[0]["findings"]] == ["dist/needed-unresolved"]
+    assert output.count("\n") == 1
+    first, second = json.loads(output)["result"]["files"]
+    assert first == second
+    assert first["file"] == wheel.name
+    assert [finding["rule"] for finding in first["findings"]] == ["dist/needed-unresolved"]
 
 
 def test_bad_usage(wheel: Path) -> None:
@@ -150,12 +156,12 @@ def test_bad_usage(wheel: Path) -> None:
 
 def test_what_is_no_wheel(tmp_path: Path) -> None:
     path = tmp_path / "demo-1.0-py3-none-any.whl"
-    with pytest.raises(HostError, match="can't be read"):
+    with pytest.raises(HostError, match="cannot be read"):
         audit_wheel(path)
     path.write_bytes(b"PK\x03\x04 and then nothing")
     (finding,) = audit_wheel(path).findings
     assert (finding.rule, finding.severity, finding.where) == ("archive/refused", "error", path.name)
-    assert "no ZIP archive, or cut off" in finding.message
+    assert "not a ZIP archive, or truncated" in finding.message
 
 
 def test_names_that_would_steer_a_terminal(tmp_path: Path) -> None:
@@ -168,7 +174,7 @@ def test_names_that_would_steer_a_terminal(tmp_path: Path) -> None:
 
 
 def test_auditwheels_policies_can_be_read() -> None:
-    policies = read_policies()
+    policies = read_shipped(MANYLINUX_POLICIES)
     names = [policy.name for policy in policies]
     assert names.index("manylinux_2_17") < names.index("manylinux_2_28")
     assert "libstdc++.so.6" in policies[0].libraries
@@ -176,14 +182,13 @@ def test_auditwheels_policies_can_be_read() -> None:
 
 def test_a_folder_of_wheels_and_an_unpacked_wheel_say_the_same(wheel: Path, tmp_path: Path) -> None:
     options = ("--provided-by", "base=libbase*.so.*", "--json")
-    single = json.loads(run(wheel, *options)[1])
-    assert json.loads(run(wheel.parent, *options)[1]) == single
+    (single,) = reports(wheel, *options)
+    assert reports(wheel.parent, *options) == [single]
     tree = tmp_path / "tree"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tree)
-    code, output = run(tree, *options)
-    unpacked = json.loads(output)
-    assert code == 0
+    (unpacked,) = reports(tree, *options)
+    assert run(tree, *options)[0] == 0
     assert unpacked["file"] == str(tree)
     for key in ("tags", "needs", "floors", "versions", "verdict", "findings"):
         assert unpacked[key] == single[key], key
@@ -199,7 +204,7 @@ def test_a_tree_without_metadata_is_judged_by_what_is_in_it(tmp_path: Path) -> N
     assert [(finding.rule, finding.where) for finding in report.findings] == [("dist/program-cut-off", "bin/tool")]
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(UsageError, match="has neither wheels, conda packages nor machine code in it"):
+    with pytest.raises(UsageError, match="contains no wheels, conda packages or machine code"):
         list(audit_paths([empty]))
 
 
@@ -273,3 +278,9 @@ def test_the_official_cuda_build_of_torch_has_nothing_wrong() -> None:
     assert owners["libcuda.so.1"] == ("driver", "NVIDIA driver")
     assert owners["libgomp.so.1"] == ("wheel", "torch/lib/libgomp.so.1")
     assert not {"nobody", "undeclared", "optional", "sibling"} & {need.owner for need in report.needs}
+
+
+def test_it_says_which_file_it_is_at(wheel: Path) -> None:
+    said: list[str] = []
+    for number, _ in enumerate(audit_paths([wheel, wheel.parent], at_work=said.append), 1):
+        assert said == [wheel.name] * number

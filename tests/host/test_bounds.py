@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from axletree.backends.bounds import numbers
-from axletree.host.bounds import read_bounds
+from axletree.backends.bounds import TOOLCHAIN_BOUNDS, numbers
+from axletree.host.shipped_data import read_shipped
 from support.inputs import wheel
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ def update(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_bounds_of_what_is_not_in_the_table_are_not_known() -> None:
-    bounds = read_bounds()
+    bounds = read_shipped(TOOLCHAIN_BOUNDS)
     assert bounds.of_cuda("99.1") is None
     assert bounds.of_cuda("12.4.131") == bounds.of_cuda("12.4")
     assert bounds.of_torch("1.13.1") is None
@@ -33,7 +33,7 @@ def test_bounds_of_what_is_not_in_the_table_are_not_known() -> None:
 
 
 def test_bounds_are_ranges() -> None:
-    for release, bound in read_bounds().cuda.items():
+    for release, bound in read_shipped(TOOLCHAIN_BOUNDS).cuda.items():
         for low, high in (each for each in (bound.gcc, bound.clang, bound.archs) if each is not None):
             assert low < high, release
         assert numbers(bound.driver) > (400,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -12,8 +11,9 @@ from click.testing import CliRunner
 
 from axletree.app.clean import CleanReport, clean, find_trees
 from axletree.buildsystem.pytorch.hipified import BREADCRUMB
-from axletree.cli.clean import command
+from axletree.cli.main import cli
 from axletree.core.errors import UsageError
+from support.envelopes import result_of
 from support.repositories import Origin, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -164,15 +164,15 @@ def test_a_tree_without_git(tmp_path: Path) -> None:
     assert sorted(fates(report)) == ["build", "dist", "pkg/__pycache__"]
     assert (tmp_path / "docs/build/index.md").exists()
     assert (tmp_path / "_skbuild/notes").exists()
-    with pytest.raises(UsageError, match="is no git repository"):
+    with pytest.raises(UsageError, match="is not a git repository"):
         run(tmp_path, "hipify")
 
 
 def test_names_that_are_no_text_go_into_json(tree: Path) -> None:
     (tree / "build" / os.fsdecode(b"\xe9.o")).write_text("x")
     (tree / os.fsdecode(b"\xe9.so")).write_text("x")
-    shown = CliRunner().invoke(command, [str(tree), "--json"], catch_exceptions=False, standalone_mode=False)
-    items = json.loads(shown.output)["trees"][0]["items"]
+    shown = CliRunner().invoke(cli, ["clean", str(tree), "--json"], catch_exceptions=False, standalone_mode=False)
+    items = result_of(shown.output)["trees"][0]["items"]
     assert os.fsdecode(b"\xe9.so") in {item["path"] for item in items}
 
 
@@ -186,11 +186,11 @@ def test_trees_of_a_recipe(tree: Path, tmp_path: Path) -> None:
 
 def test_the_command(tree: Path) -> None:
     runner = CliRunner()
-    shown = runner.invoke(command, [str(tree)], standalone_mode=False)
-    assert "nothing was changed: --yes does it" in shown.stdout
+    shown = runner.invoke(cli, ["clean", str(tree)], standalone_mode=False)
+    assert "nothing was changed: run with --yes to do it" in shown.stdout
     assert (tree / "build").exists()
-    done = json.loads(runner.invoke(command, [str(tree), "--yes", "--json"], standalone_mode=False).stdout)
+    done = result_of(runner.invoke(cli, ["clean", str(tree), "--yes", "--json"], standalone_mode=False).stdout)
     assert done["trees"][0]["done"] is True
     assert not (tree / "build").exists()
     with pytest.raises(UsageError, match="exclude each other"):
-        runner.invoke(command, [str(tree), "--all", "--build"], standalone_mode=False, catch_exceptions=False)
+        runner.invoke(cli, ["clean", str(tree), "--all", "--build"], standalone_mode=False, catch_exceptions=False)

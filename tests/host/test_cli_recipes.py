@@ -18,6 +18,7 @@ from axletree import __version__
 from axletree.app import recipes
 from axletree.cli.main import COMMANDS, LazyGroup, main
 from axletree.core.errors import HostError, RecipeError, UsageError
+from support.envelopes import result_of
 from support.recipes import SMALL
 
 if TYPE_CHECKING:
@@ -129,8 +130,8 @@ def test_matrix_github_is_one_line_for_a_job_matrix(folder: Path, capsys: pytest
 
 def test_matrix_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "matrix", "small.toml", "--json")
-    document = json.loads(out)
-    assert (code, document["schema"], document["recipe"], document["version"]) == (0, 1, "small", "1.0")
+    document = result_of(out)
+    assert (code, document["recipe"], document["version"]) == (0, "small", "1.0")
     assert document["axes"] == {"python": ["3.11", "3.12"], "gpu": ["cpu", "cu130"]}
     assert document["variants"][0] == {"id": "py311-cpu", "values": {"python": "3.11", "gpu": "cpu"}}
 
@@ -143,11 +144,11 @@ def test_matrix_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["matrix", "small.toml", "--json", "--github"], "exclude each other"),
         (["matrix", "torch-scattr"], "did you mean 'torch-scatter'?"),
         (["matrix", "smal.toml"], "did you mean small.toml?"),
-        (["matrix", "small"], "for the file beside you write small.toml"),
-        (["matrix", "none/small.toml"], "there is no folder none"),
+        (["matrix", "small"], "for the file in this folder, write small.toml"),
+        (["matrix", "none/small.toml"], "folder none does not exist"),
         (["matrix", "./"], "is a folder"),
         (["check"], "Missing argument"),
-        (["schema", "wheels"], "Invalid value"),
+        (["schema", "wheels"], "no schema of 'wheels'"),
     ],
 )
 def test_bad_usage(folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,10 +17,11 @@ from axletree.app.cmake_cache import work_on_cache
 from axletree.buildsystem.cmake.cache import is_true, parse_cache
 from axletree.buildsystem.cmake.python_switch import configured_python
 from axletree.buildsystem.ninja import read_ninja_log, rebuilt
-from axletree.cli.cmake_cache import command
+from axletree.cli.main import cli
 from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.pythons import python_facts
 from support.elfs import need
+from support.envelopes import result_of
 from support.inputs import wheel
 from support.tiny import another_python
 
@@ -74,7 +74,7 @@ def run(*words: str | Path) -> str:
 
 
 def call(*words: str | Path) -> Result:
-    return CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False, standalone_mode=False)
+    return CliRunner().invoke(cli, ["cmake-cache", *map(str, words)], catch_exceptions=False, standalone_mode=False)
 
 
 def test_an_option_is_switched_and_only_its_objects_are_compiled(tree: Path) -> None:
@@ -92,12 +92,12 @@ def test_a_name_that_no_entry_has_is_told(tree: Path) -> None:
     assert result.return_value == 1
     assert result.stdout == "USE_EXTRA:BOOL=OFF\n"
     assert result.stderr.splitlines() == [
-        f"no entry of {tree / 'CMakeCache.txt'} is called {name}" for name in ("USE_EXTAR", "NO*")
+        f"{tree / 'CMakeCache.txt'} has no entry called {name}" for name in ("USE_EXTAR", "NO*")
     ]
 
 
 def test_a_folder_that_was_not_configured_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no CMakeCache\.txt there"):
+    with pytest.raises(UsageError, match=r"no CMakeCache\.txt found"):
         call(tmp_path)
 
 
@@ -130,12 +130,12 @@ def test_expectations(tree: Path, tmp_path: Path) -> None:
     log = tmp_path / "configure.log"
     log.write_text("--   USE_EXTRA : OFF\n")
     result = call(tree, "--expect", "USE_EXTRA=ON", "--log", log, "--json")
-    assert (result.return_value, json.loads(result.output)["mismatches"][0]["where"]) == (
+    assert (result.return_value, result_of(result.output)["mismatches"][0]["where"]) == (
         1,
         f"CMakeCache.txt:{_line(tree)}",
     )
     assert call(tree, "--expect", "USE_EXTRA=OFF").return_value == 0
-    with pytest.raises(UsageError, match="no assignment"):
+    with pytest.raises(UsageError, match="not an assignment"):
         call(tree, "--expect", "USE_EXTRA")
 
 
@@ -146,7 +146,7 @@ def test_what_can_not_be_read_is_told_before_anything_is_written(tree: Path, tmp
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\necho Usage: none >&2; exit 3\n")
     other.chmod(0o755)
-    with pytest.raises(HostError, match=r"python: no Python answers: Usage: none$"):
+    with pytest.raises(HostError, match=r"python: not a working Python: exit code 3: Usage: none$"):
         work_on_cache(tree, {"USE_EXTRA": "ON"}, python=other)
     assert (tree / "CMakeCache.txt").read_bytes() == content
 
@@ -156,11 +156,11 @@ def test_what_was_before_stays_beside_and_bytes_of_any_encoding_stay(tree: Path)
     content = cache.read_bytes().replace(b"\n//", b"\nODD:STRING=caf\xe9\n//", 1)
     cache.write_bytes(content)
     shown = call(tree, "--set", "USE_EXTRA:BOOL=ON")
-    assert f"as it was before: {cache}~" in shown.output
+    assert f"backup: {cache}~" in shown.output
     assert (tree / "CMakeCache.txt~").read_bytes() == content
     assert b"\nODD:STRING=caf\xe9\n" in cache.read_bytes()
     assert call(tree, "ODD").output == "ODD:STRING=caf\\udce9\n"
-    assert json.loads(call(tree, "ODD", "--json").output)["entries"][0]["value"] == "caf\udce9"
+    assert result_of(call(tree, "ODD", "--json").output)["entries"][0]["value"] == "caf\udce9"
     assert "nothing to change" in call(tree, "--set", "USE_EXTRA:BOOL=ON").output
 
 

@@ -22,12 +22,12 @@ from axletree.binary.elf.layout import SHT_NOBITS, read_image
 from axletree.binary.gpu.compact import Compaction, plan_compaction
 from axletree.binary.gpu.hip import parse_table
 from axletree.binary.gpu.registered import Registered, read_registered
-from axletree.binary.gpu.scan import Section, read_containers
+from axletree.binary.gpu.scan import GpuSection, read_containers
 from axletree.binary.gpu.verify import verify_compaction
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError, UsageError
 from axletree.host.edit import edit_elf
-from axletree.host.sources import FileSource
+from axletree.host.sources import DiskSource
 from axletree.package.gpu.arch import parse_gpu
 from axletree.package.gpu.compact import ThinLibrary, read_library, thin_library
 from axletree.package.gpu.thin import ThinRules, thin_file
@@ -56,7 +56,7 @@ COUNT = 5
 
 def thinned(path: Path, out: Path, *gpus: str, change: ElfChange | None = None, missing: bool = False) -> ThinLibrary:
     """Thin a file on disk into another."""
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         result = thin_library(source, name=path.name, gpus=gpus, change=change, allow_missing=missing)
         with out.open("xb") as sink:
             for chunk in iter_source(result.source):
@@ -77,7 +77,7 @@ def kernels(data: bytes) -> dict[str, bytes]:
 
 def sizes(path: Path) -> list[int]:
     """Bytes of each bundle; up to the next one where it does not tell."""
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         code = read_library(source, name=path.name)
         (section,) = code.file.code
         ends = [*(each.offset for each in section.containers[1:]), section.section.offset + section.section.size]
@@ -120,7 +120,7 @@ def test_symbols_of_bundles_follow(layout: Path, tmp_path: Path) -> None:
     before, after = symbols(layout), symbols(tmp_path / "libthin.so")
     assert [name for name, _ in before] == [name for name, _ in after]
     if before:
-        with FileSource(tmp_path / "libthin.so") as source:
+        with DiskSource(tmp_path / "libthin.so") as source:
             registered = read_library(source, name="libthin.so").registered
             assert isinstance(registered, Registered)
             addresses = [registered.address(container) for container in registered.containers]
@@ -179,7 +179,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_bundles_that_were_zeroed_before_are_compacted(plain: Path, tmp_path: Path) -> None:
     """The zeros between what an older thinning left go, too."""
-    with FileSource(plain) as source:
+    with DiskSource(plain) as source:
         code = read_library(source, name="libdemo.so")
         zeroed = thin_file(code.file.code, ThinRules(gpus=(parse_gpu("gfx90a"),)), name="libdemo.so")
         data = EditedSource(source, zeroed.edits).read(0, source.size)
@@ -305,11 +305,11 @@ def test_several_wrappers_of_one_bundle_follow(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "something else than the wrapper": "const void *elsewhere = __hip_fatbin_1;",
-    "a symbol lies within a bundle": (
+    "something other than the wrapper": "const void *elsewhere = __hip_fatbin_1;",
+    "a symbol points inside a bundle": (
         '__asm__(".pushsection .hip_fatbin\\n.globl seen\\n.type seen,@object\\nseen:\\n.popsection");'
     ),
-    "nothing is recorded that points to some bundles": (
+    "no relocation points to some bundles": (
         '__asm__(".pushsection .hip_fatbin,\\"a\\",@progbits\\n.p2align 12\\n.incbin \\"%s\\"\\n.popsection");'
     ),
     "points into .hip_fatbin, but to no bundle": (
@@ -349,13 +349,13 @@ def test_a_program_at_a_fixed_address_is_zeroed_in_place(tmp_path: Path) -> None
 
 
 def test_what_a_gpu_needs_and_is_not_there_is_refused(plain: Path) -> None:
-    with FileSource(plain) as source:
+    with DiskSource(plain) as source:
         code = read_library(source, name="libdemo.so")
         with pytest.raises(
             IntegrityError, match=r"none of gfx90a:xnack\+, gfx90a:xnack-, gfx803, gfx1030 runs on gfx942"
         ):
             thin_library(source, name="libdemo.so", gpus=["gfx942"], code=code)
-        with pytest.raises(UsageError, match="is no GPU"):
+        with pytest.raises(UsageError, match="is not a GPU"):
             thin_library(source, name="libdemo.so", gpus=["hopper"], code=code)
         result = thin_library(source, name="libdemo.so", gpus=["gfx942"], allow_missing=True, code=code)
         assert result.compacted
@@ -426,7 +426,7 @@ def test_any_bundles_come_out_as_they_went_in(
         body = bundle({PREFIX + target: code for target, code in codes.items()}, align=align)
         filled[start + number * SLOT : start + (number + 1) * SLOT] = body + bytes(SLOT - len(body))
     source = BufferSource(bytes(filled))
-    code = read_containers(source, Section(".hip_fatbin", start, 4 * SLOT))
+    code = read_containers(source, GpuSection(".hip_fatbin", start, 4 * SLOT))
     registered = read_registered(source, [code])
     assert isinstance(registered, Registered)
     kept = {

@@ -9,7 +9,7 @@ import pytest
 
 from axletree.binary.edits import iter_source
 from axletree.binary.elf.edit import ElfChange
-from axletree.host.sources import FileSource
+from axletree.host.sources import DiskSource
 from axletree.package.gpu.compact import read_library, thin_library
 from support.elfs import complaints, need, run
 from support.hip_library import PREFIX, code_object, hip_library, registered_code
@@ -63,7 +63,7 @@ void __hipRegisterVar() {}
 
 def thin(path: Path, out: Path, gpu: str) -> Path:
     """One library for one GPU."""
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         result = thin_library(source, name=path.name, gpus=[gpu], change=CHANGE)
         assert (result.compacted, result.notes) == (True, ())
         with out.open("xb") as sink:
@@ -159,11 +159,11 @@ def test_llvm_unpacks_what_was_packed_again(tmp_path: Path) -> None:
         content.append((tmp_path / "bundle").read_bytes())
     assert [data[:4] for data in content] == [b"__CL", *[b"CCOB"] * 3]
     path = hip_library(tmp_path / "libdemo.so", content)
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         result = thin_library(source, name=path.name, gpus=["gfx90a"], change=CHANGE)
         assert (result.compacted, result.notes) == (True, ())
         (tmp_path / "libthin.so").write_bytes(result.source.read(0, result.size))
-    with FileSource(tmp_path / "libthin.so") as thinned:
+    with DiskSource(tmp_path / "libthin.so") as thinned:
         (section,) = read_library(thinned, name="libthin.so").file.code
         sizes = [container.size for container in section.containers]
     for data in registered_code(tmp_path / "libthin.so", sizes):
@@ -208,7 +208,7 @@ def test_what_hipcc_links(tmp_path: Path, flags: tuple[str, ...]) -> None:
     targets = [f"--offload-arch={gpu}" for gpu in ("gfx900", "gfx90a", "gfx1030")]
     options = [*targets, "-fPIC", "-shared", *flags, f"-L{folder()}"]
     run(root / "bin/hipcc", *options, tmp_path / "k.hip", "-o", path, **environment)
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         result = thin_library(source, name="libk.so", gpus=["gfx1030"], change=CHANGE)
         assert (result.compacted, result.notes) == (True, ())
         assert [arch.arch for arch in result.archs if arch.kept_entries] == ["gfx1030"]

@@ -11,7 +11,7 @@ import pytest
 from axletree.app.build import find_ccache
 from axletree.core.records import Grant, LocalFacts
 from axletree.execute.context import Context, Outcome
-from axletree.execute.environ import child_environment
+from axletree.execute.variables import child_environment
 from axletree.store.store import Store
 from support.requests import request_of, run_request
 from support.store import write_files

@@ -14,11 +14,12 @@ from axletree.host.archive import digest_file
 from axletree.host.conda import read_conda
 from axletree.host.conda_channel import make_channel, md5_of, read_channel, write_index
 from axletree.host.conda_install import solve_and_install
-from axletree.host.conda_names import read_conda_names
 from axletree.host.interpreters import find_interpreter
+from axletree.host.shipped_data import read_shipped
 from axletree.package.conda.interpreter import interpreter_packages
 from axletree.package.conda.model import CondaPackage
 from axletree.package.conda.repodata import channel_file
+from axletree.package.conda.requires import CONDA_NAMES
 from support.conda import demo, index, put, text
 from support.wheels import demo_metadata, wheel_bytes
 
@@ -43,7 +44,9 @@ def local(tmp_path: Path) -> Path:
     folder = tmp_path / "it's local"
     folder.mkdir()
     interpreter = find_interpreter(PYTHON, environ=os.environ)
-    (made,) = make_channel(folder, interpreter=interpreter, python=PYTHON, wheels=[wheel], names=read_conda_names())
+    (made,) = make_channel(
+        folder, interpreter=interpreter, python=PYTHON, wheels=[wheel], names=read_shipped(CONDA_NAMES)
+    )
     assert (made.name, made.version, made.distribution) == ("demo", "1.0", "demo")
     return folder
 

@@ -1,10 +1,10 @@
 """The table of conda names that ships."""
 
-from axletree.host.conda_names import read_conda_names
-from axletree.package.conda.requires import Target, convert_requires
+from axletree.host.shipped_data import read_shipped
+from axletree.package.conda.requires import CONDA_NAMES, CondaTarget, convert_requires
 from axletree.package.wheel.metadata import create_metadata
 
-LINUX = Target(subdir="linux-64", python="3.11")
+LINUX = CondaTarget(subdir="linux-64", python="3.11")
 
 
 def test_what_torch_for_cuda_13_requires() -> None:
@@ -17,7 +17,7 @@ def test_what_torch_for_cuda_13_requires() -> None:
         "triton~=3.8.0",
     ]
     metadata = create_metadata(name="torch", version="2.14.1", requires=requires)
-    found = convert_requires(metadata, LINUX, read_conda_names())
+    found = convert_requires(metadata, LINUX, read_shipped(CONDA_NAMES))
     assert found.guessed == ()
     assert found.depends == (
         "filelock",
@@ -32,7 +32,7 @@ def test_what_torch_for_cuda_13_requires() -> None:
 
 
 def test_every_line_makes_a_dependency() -> None:
-    for name in read_conda_names():
+    for name in read_shipped(CONDA_NAMES):
         for pin in ("==13.0.3", ">=1", ""):
             metadata = create_metadata(name="demo", version="1.0", requires=[f"{name}{pin}"])
-            assert all("{" not in spec for spec in convert_requires(metadata, LINUX, read_conda_names()).depends)
+            assert all("{" not in spec for spec in convert_requires(metadata, LINUX, read_shipped(CONDA_NAMES)).depends)

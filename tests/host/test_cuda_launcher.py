@@ -13,7 +13,7 @@ from axletree.app.build import find_ccache
 from axletree.buildsystem.ccache import CacheUse, read_stats_log
 from axletree.core.records import Grant, LocalFacts
 from axletree.execute.context import Outcome
-from axletree.execute.environ import child_environment
+from axletree.execute.variables import child_environment
 from axletree.store.store import Store
 from support.requests import MadeUpContext, request_of, run_request
 from support.store import write_files

@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from axletree.app.dev import Developed
-from axletree.cli import dev as dev_command
+from axletree.cli import rebuild as rebuild_command
+from axletree.cli.main import cli
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 def test_nothing_to_do(steps: int, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done = Developed(tree="t", variant="py311", stage="s", way="w", state="current", steps=steps, log="l")
     monkeypatch.setenv("AXLETREE_STORE", str(tmp_path))
-    monkeypatch.setattr(dev_command, "rebuild", lambda *_, **__: done)
-    shown = CliRunner().invoke(dev_command.command, ["rebuild"], catch_exceptions=False)
+    monkeypatch.setattr(rebuild_command, "rebuild", lambda *_, **__: done)
+    shown = CliRunner().invoke(rebuild_command.command, [], catch_exceptions=False)
     assert shown.output == f"nothing to do: {said} (py311)\n"
+
+
+def test_its_former_name_leads_to_it() -> None:
+    for words in (["dev", "rebuild", "src", "--json"], ["dev", "rebuild"]):
+        shown = CliRunner().invoke(cli, words)
+        assert shown.exit_code == 2
+        assert f"'dev rebuild' is a command of its own now: axletree {' '.join(words[1:])}\n" in shown.output

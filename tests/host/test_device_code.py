@@ -11,7 +11,7 @@ import pytest
 from axletree.binary.edits import EditedSource, iter_source
 from axletree.binary.gpu.scan import summarise
 from axletree.core.errors import IntegrityError
-from axletree.host.sources import FileSource, write_source
+from axletree.host.sources import DiskSource, write_source
 from axletree.host.wheels import open_wheel
 from axletree.package.gpu.arch import parse_gpu
 from axletree.package.gpu.read import DeviceFile, is_elf_member, read_file_code, read_member_code
@@ -36,7 +36,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: Path) -> DeviceFile:
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         return read_file_code(source, name=path.name)
 
 
@@ -53,7 +53,7 @@ def counts(path: Path) -> Counter[str]:
 
 
 def thin(path: Path, target: Path, *archs: str) -> Path:
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         code = read_file_code(source, name=path.name).code
         thinned = thin_file(code, ThinRules(gpus=tuple(parse_gpu(arch) for arch in archs)), name=path.name)
         write_source(target, iter_source(EditedSource(source, thinned.edits)), like=path)
@@ -110,7 +110,7 @@ def test_thinning_twice_changes_nothing(tmp_path: Path, library: Path) -> None:
 @pytest.mark.slow
 def test_rocsparse_has_111_bundles_of_seven_targets(tmp_path: Path) -> None:
     path = max(deb("librocsparse0").rglob("librocsparse.so.*"), key=lambda found: found.stat().st_size)
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         code = read_file_code(source, name=path.name).code
         (section,) = [summarise(part) for part in code]
         assert (section.section, section.containers, section.damaged) == (".hip_fatbin", 111, None)

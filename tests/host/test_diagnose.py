@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from axletree.cli.main import cli
 from axletree.core.errors import StageError, UsageError
 from axletree.core.events import StageFinished, StagePlanned
+from axletree.core.findings import LogLine
 from axletree.core.records import Grant
 from axletree.execute.diagnosing import Failure, read_failure
 from axletree.store.store import Store
@@ -67,10 +68,8 @@ def diagnose(*logs: Path, code: int) -> list[dict[str, Any]]:
     result = CliRunner().invoke(cli, ["diagnose", "--json", *map(str, logs)], standalone_mode=False)
     assert result.exception is None, result.exception
     assert result.return_value == code, result.output
-    document = json.loads(result.output)
-    assert document["schema"] == 1
-    found: list[dict[str, Any]] = document["findings"]
-    return found
+    logs_: list[dict[str, Any]] = json.loads(result.output)["result"]["logs"]
+    return [finding for log in logs_ for finding in log["findings"]]
 
 
 def write(folder: Path, **files: str) -> None:
@@ -97,8 +96,8 @@ def test_a_build_that_fails_in_one_of_its_files(tmp_path: Path, generator: str) 
     root = diagnose(log, code=1)[0]
     assert root["rule"] == "compile/header-missing"
     lines = log.read_text().splitlines()
-    assert "nosuch/header.hpp" in root["evidence"][0]["text"]
-    for line in root["evidence"]:
+    assert "nosuch/header.hpp" in root["lines"][0]["text"]
+    for line in root["lines"]:
         assert line["text"] == lines[line["line"] - 1]
 
 
@@ -187,7 +186,7 @@ def test_what_linker_and_loader_miss(tmp_path: Path) -> None:
 def test_processes_that_end_without_a_word(tmp_path: Path) -> None:
     killed, crashed = tmp_path / "killed", tmp_path / "crashed"
     run(killed, ["bash", "-c", f"{PYTHON} -c 'import os; os.kill(os.getpid(), 9)'; exit 1"], cwd=tmp_path)
-    assert "killed" in diagnose(killed, code=1)[0]["title"].lower()
+    assert "killed" in diagnose(killed, code=1)[0]["message"].lower()
     run(crashed, ["bash", "-c", f"{PYTHON} -c 'import os; os.kill(os.getpid(), 11)'; exit 1"], cwd=tmp_path)
     assert diagnose(crashed, code=1)[0]["rule"].startswith("runtime/")
 
@@ -257,8 +256,9 @@ def test_the_event_of_a_failed_stage_has_what_is_known(tmp_path: Path) -> None:
     assert [finding.rule for finding in finished.findings] == ["compile/header-missing"]
     planned = StagePlanned(stage=request.stage, action="made-up", needs=(), variants=(), cached=False)
     lines = failure_lines(StageView(planned=planned, findings=finished.findings), "")
-    assert "    fix: On Debian and Ubuntu:" in lines
-    assert "      $ apt-get install libzstd-dev" in lines
+    assert "        fix: On Debian and Ubuntu:" in lines
+    assert "             $ apt-get install libzstd-dev" in lines
+    assert not any("3:10" in line for line in lines[1:])  # the lines of the log are the cause above
 
 
 @pytest.mark.parametrize(
@@ -305,11 +305,11 @@ def test_what_of_the_host_tells_the_reason(text: str, host: str, rule: str, tmp_
     facts = HOSTS / f"{host}.json"
     result = CliRunner().invoke(cli, ["diagnose", "--json", f"--facts={facts}", str(log)], standalone_mode=False)
     assert result.exception is None, result.exception
-    found = json.loads(result.output)["findings"][0]
+    found = json.loads(result.output)["result"]["logs"][0]["findings"][0]
     assert rule in [each["rule"] for each in found["host"]], found
     told = CliRunner().invoke(cli, ["diagnose", f"--facts={facts}", str(log)], standalone_mode=False)
-    assert "on this host: " in told.output
-    assert f"({rule})" in " ".join(told.output.split())
+    assert "on this host:" in told.output
+    assert f"[{rule}]" in " ".join(told.output.split())
 
 
 def test_facts_that_are_none_are_refused(tmp_path: Path) -> None:
@@ -328,7 +328,8 @@ def test_a_stage_that_failed_says_what_is_known(tmp_path: Path) -> None:
     found = read_failure(log).findings
     assert next((finding.rule, finding.severity) for finding in found) == ("compile/compiler-killed", "error")
     assert found[0].where == "stage.log:2"
-    assert found[0].evidence == ("2: gcc: fatal error: Killed signal terminated program cc1",)
+    assert found[0].lines == (LogLine(line=2, text="gcc: fatal error: Killed signal terminated program cc1"),)
+    assert found[0].cause.startswith("The kernel")
     log.write_text("the gizmo is not calibrated\nmake: *** [Makefile:2: all] Error 1\n")
     assert read_failure(log) == Failure(cause=("the gizmo is not calibrated", "make: *** [Makefile:2: all] Error 1"))
     log.write_bytes(b"\0\1\2\0" * 20 + b"\nx.cpp:1:1: error: no gizmo\nmake: *** [Makefile:2: all] Error 1\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from axletree.core.errors import HostError
 from axletree.host.indexes import uv_program
 from axletree.host.interpreters import find_interpreter
+from support.envelopes import result_of
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "recipes"
@@ -69,7 +69,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 def test_recipes_come_with_all_that_belongs_to_them(installed: Installation) -> None:
-    listed = json.loads(installed.axletree("recipes", "--json"))
+    listed = result_of(installed.axletree("recipes", "--json"))
     assert [recipe["name"] for recipe in listed["recipes"]] == [path.stem for path in sorted(RECIPES.glob("*.toml"))]
     there = installed.packages / "axletree" / "_recipes"
     for path in RECIPES.rglob("*"):
@@ -101,5 +101,5 @@ def test_the_recipes_of_a_checkout_win_over_a_copy_beside_an_editable_installati
     copy.mkdir(parents=True, exist_ok=True)
     (copy / "torch-scatter.toml").write_text("stale")
     (copy / "another.toml").write_text("stale")
-    listed = json.loads(installation.axletree("recipes", "--json"))
+    listed = result_of(installation.axletree("recipes", "--json"))
     assert [recipe["name"] for recipe in listed["recipes"]] == [path.stem for path in sorted(RECIPES.glob("*.toml"))]

@@ -15,8 +15,8 @@ import pytest
 from axletree.app.doctor import examine, wishes_of
 from axletree.app.facts import read_facts
 from axletree.check.host.examined import Wish
+from axletree.report.doctor import next_step
 from axletree.store.layout import STORE_VARIABLE
-from axletree.view.doctor import next_step
 
 if TYPE_CHECKING:
     from axletree.core.findings import Finding
@@ -38,7 +38,7 @@ def findings_of(name: str) -> tuple[Finding, ...]:
         recipe, wishes = wishes_of(expected["recipe"], [expected["variant"]], environ={})
         assert len(wishes) == 1
     answer = examine(read_facts(HOSTS / f"{name}.json"), recipe, wishes)
-    return tuple(each.finding for each in answer.affecting)
+    return answer.findings
 
 
 def test_every_recorded_host_has_an_expectation() -> None:
@@ -80,9 +80,8 @@ def test_this_host_in_a_poor_environment(tmp_path: Path) -> None:
         PYTHONPATH=str(tmp_path),
         MAX_JOBS="5000",
     )
-    document = json.loads(done.stdout)
+    document = json.loads(done.stdout)["result"]
     rules = {finding["rule"] for finding in document["findings"]}
-    assert document["schema"] == 1
     assert {"cuda/home-wrong", "library/search-path", "host/locale", "variable/python", "host/memory-for-jobs"} <= rules
     assert done.returncode == 1
     assert done.stderr == ""
@@ -106,12 +105,13 @@ def test_a_program_that_a_recipe_needs_is_looked_for(tmp_path: Path) -> None:
 
 def test_what_holds_for_many_variants_is_said_once(tmp_path: Path) -> None:
     done = doctor("pytorch", "--json", store=tmp_path)
-    document = json.loads(done.stdout)
+    document = json.loads(done.stdout)["result"]
     said = [(finding["rule"], finding["message"]) for finding in document["findings"]]
     assert len(set(said)) == len(said)
     assert (document["recipe"], len(document["variants"])) == ("pytorch", 189)
     missing = [finding for finding in document["findings"] if finding["rule"] == "rocm/toolkit-missing"]
     assert {len(finding["variants"]) for finding in missing} == {21}
+    assert any("variants" not in finding for finding in document["findings"])  # it holds for all
     assert "host/cmake-version" not in {rule for rule, _ in said}  # its environments bring one
 
 
@@ -119,9 +119,9 @@ def test_what_holds_for_many_variants_is_said_once(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["no-such-recipe"], "no-such-recipe"),
-        (["-v", "py311"], "--variant is about a recipe"),
+        (["-v", "py311"], "--variant needs a recipe"),
         (["pytorch", "-v", "py27-*"], "py27-*"),
-        (["--facts", "FOLDER/broken.json"], "broken.json: holds no facts of a host"),
+        (["--facts", "FOLDER/broken.json"], "broken.json: does not contain facts of a host"),
         (["--facts", "FOLDER/newer.json"], "facts of schema 99"),
         (["--facts", "FOLDER/gone.json"], "does not exist"),
     ],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from axletree.package.drift.evidence import Evidence
-    from axletree.package.drift.verdict import Row
+    from axletree.report.drift import Dependency
 
 TABLE = drift.table()
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -152,10 +152,10 @@ def test_a_shallow_clone_and_one_without_tags(tree: Tree) -> None:
     assert vendored(facts, "fmt").note == "its clone has no tags, it is shallow"
     assert vendored(facts, "fmt").range is None
     missing = vendored(facts, "sleef")
-    assert missing.note == "not checked out: only its commit is known"
+    assert missing.note == "not checked out; only its commit is known"
     assert missing.text == sleef.git("rev-parse", "HEAD")
-    told = "submodules that are not checked out are known by their commits only: third_party/sleef; "
-    assert facts.notes == (f"{told}`git submodule update --init --recursive` brings them",)
+    told = "submodules that are not checked out, so only their commits are known: third_party/sleef; "
+    assert facts.notes == (f"{told}check them out with `git submodule update --init --recursive`",)
     assert tree.read().notes == ()
     assert "its clone has no tags" in vendored(tree.read(), "sleef").note
 
@@ -215,13 +215,13 @@ def test_a_plain_tree_has_what_its_files_say(tree: Tree) -> None:
     (plain / ".pc" / "setup.py").write_text("install_requires = ['old']\n")
     facts = tree.read(plain)
     assert sorted(facts.files) == ["third_party/fmt/include/fmt/base.h", "version.txt"]
-    assert "no git repository" in facts.notes[0]
+    assert "not a git repository" in facts.notes[0]
     assert [each.spec for each in of_tree(facts, table=TABLE, pythons=())] == ["11.0.2"]
 
 
 def test_changed_files_are_told(tree: Tree) -> None:
     tree.main.write(version_dot_txt="1.2.0\n\n")
-    assert tree.read().notes == ("changed since the commit, read as they lie there: version.txt",)
+    assert tree.read().notes == ("changed since the commit, read with the changes: version.txt",)
 
 
 def test_nothing_of_a_hostile_repository_runs(tree: Tree, tmp_path: Path) -> None:
@@ -301,12 +301,10 @@ def run(*arguments: object) -> tuple[int, str]:
 
 def rows(*arguments: object) -> dict[str, Any]:
     _, output = run(*arguments, "--json")
-    document = json.loads(output)
-    assert document["schema"] == 1
-    return {row["dependency"]: row for row in document["dependencies"]}
+    return {row["dependency"]: row for row in json.loads(output)["result"]["dependencies"]}
 
 
-def verdicts_of(found: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+def verdicts_of(found: Sequence[Dependency]) -> dict[str, tuple[str, ...]]:
     return {row.dependency: row.verdicts for row in found}
 
 
@@ -337,7 +335,7 @@ def test_the_command(project: Tree) -> None:
     assert found["setuptools"]["verdicts"] == ["recipe looser"]
     assert found["nccl"]["verdicts"] == ["ahead of upstream"]
     assert found["numpy"]["verdicts"] == ["only in recipe"]
-    assert found["nccl"]["newest"] == {"version": "2.28.9.1", "file": "repodata.json"}
+    assert found["nccl"]["newest"] == {"version": "2.28.9.1", "file": "repodata.json", "releases": 1}
     asked = [each for each in found["setuptools"]["evidence"] if each["column"] == "recipe"]
     assert [(each["gpus"], each["when"]) for each in asked] == [([], "environment build")]  # all variants alike
     statement = next(each for each in found["nccl"]["evidence"] if each["column"] == "ci")
@@ -374,8 +372,8 @@ def test_the_package_index_is_asked_for_what_channels_have_not(
     monkeypatch.setenv("UV_DEFAULT_INDEX", simple.as_uri())
     arguments = (project.root / "engine.toml", "--source", project.main.folder)
     found = rows(*arguments, "--channel", project.root / "repodata.json", "--index")
-    assert found["cmake"]["newest"] == {"version": "4.1.0", "file": "package index"}
-    assert found["setuptools"]["newest"] == {"version": "80.1", "file": "repodata.json"}
+    assert found["cmake"]["newest"] == {"version": "4.1.0", "file": "package index", "releases": 2}
+    assert found["setuptools"]["newest"] == {"version": "80.1", "file": "repodata.json", "releases": 1}
     assert found["numpy"]["newest"] is None
     assert rows(*arguments)["cmake"]["newest"] is None
 
@@ -393,14 +391,14 @@ def test_upstream_that_contradicts_itself(project: Tree) -> None:
     arguments = (project.root / "engine.toml", "--source", project.main.folder, "--wheel", whl)
     code, output = run(*arguments)
     assert code == 0
-    assert "upstream says of nccl both" in output
+    assert "upstream gives two versions of nccl" in output
     assert run(*arguments, "--fail-on", "contradiction")[0] == 1
 
 
 def test_a_wheel_of_another_project_is_refused(project: Tree) -> None:
     path = wheel(project.root, "1.2.0")
     path = path.rename(path.with_name("other-1.2.0-py3-none-any.whl"))
-    with pytest.raises(UsageError, match="which the recipe does not make"):
+    with pytest.raises(UsageError, match="which the recipe does not build"):
         find_drift(str(project.root / "engine.toml"), DriftInputs(wheels=(path,)), environ=ENVIRON)
 
 
@@ -412,7 +410,7 @@ def test_only_one_version_is_compared(project: Tree) -> None:
         find_drift(str(project.root / "engine.toml"), inputs_, environ=ENVIRON)
     assert [problem.file for problem in caught.value.problems] == [str(project.main.folder), other.name]
     assert "1.1.0a0 (version.txt)" in str(caught.value)
-    with pytest.raises(UsageError, match="nothing of upstream"):
+    with pytest.raises(UsageError, match="no upstream data"):
         find_drift(str(project.root / "engine.toml"), DriftInputs(), environ=ENVIRON)
 
 
@@ -428,7 +426,7 @@ def test_a_conda_recipe_stands_in_for_the_recipes_requirements(project: Tree) ->
     assert "numpy" not in found
     assert run(*arguments)[0] == 1
     meta.write_text("{% set version = '9.9' %}\nrequirements:\n  host:\n    - setuptools\n")
-    with pytest.raises(UsageError, match=r"the conda recipe is of version 9\.9"):
+    with pytest.raises(UsageError, match=r"the conda recipe has version 9\.9"):
         run(*arguments)
 
 
@@ -463,7 +461,7 @@ def test_the_official_cpu_wheel_against_the_feedstock(tmp_path: Path) -> None:
     meta.write_text(FEEDSTOCK)
     cpu = inputs.official_cpu_wheel()
     found = find_drift(str(RECIPES / "pytorch.toml"), DriftInputs(wheels=(cpu,), conda_recipe=meta), environ=ENVIRON)
-    verdicts = verdicts_of(found.rows)
+    verdicts = verdicts_of(found.dependencies)
     expected = {
         "setuptools": ("recipe looser",),
         "networkx": ("recipe looser",),
@@ -480,9 +478,9 @@ def test_the_official_cpu_wheel_against_the_feedstock(tmp_path: Path) -> None:
         "typing-extensions": ("same",),
     }
     assert {name: verdicts[name] for name in expected} == expected
-    why = next(row for row in found.rows if row.dependency == "setuptools").judgements[0].why
+    why = next(row for row in found.dependencies if row.dependency == "setuptools").judgements[0].why
     assert "allows <77.0.3 too" in why
-    optional = {row.dependency for row in found.rows if row.judgements and row.judgements[0].optional}
+    optional = {row.dependency for row in found.dependencies if row.judgements and row.judgements[0].optional}
     assert {"opt-einsum", "pyyaml"} <= optional
 
 
@@ -494,7 +492,7 @@ def test_the_official_cuda_wheel(tmp_path: Path) -> None:
     recipe.write_text(recipe.read_text().replace('version = "2.13.0"', 'version = "2.14.1"'))
     toolkit = inputs.wheel("cuda-toolkit==13.0.3")
     report = find_drift(str(recipe), DriftInputs(wheels=(cuda, toolkit)), environ=ENVIRON)
-    found = {row.dependency: row for row in report.rows}
+    found = {row.dependency: row for row in report.dependencies}
     required = {
         name: next(each.spec for each in row.evidence if each.column == "wheel")
         for name, row in found.items()
@@ -519,5 +517,5 @@ def test_the_official_cuda_wheel(tmp_path: Path) -> None:
     assert found["libcufft"].verdicts == ("same",)
     assert found["libcublas"].verdicts == ("conflict",)  # 13.1.0.3 in the recipe's table, 13.1.1.3 in the toolkit
     assert found["nccl"].verdicts == ("conflict",)
-    with pytest.raises(UsageError, match=r"the wheel is of version 2\.14\.1"):
+    with pytest.raises(UsageError, match=r"the wheel has version 2\.14\.1"):
         find_drift(str(RECIPES / "pytorch.toml"), DriftInputs(wheels=(cuda,)), environ=ENVIRON)

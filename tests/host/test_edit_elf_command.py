@@ -44,7 +44,7 @@ def test_search_path_of_either_kind(library: Path) -> None:
     assert (printed(library)[1], tags(library)) == ("$ORIGIN", ["(RPATH)"])
     assert edit(library, "--no-rpath") == ["search path: DT_RPATH $ORIGIN -> none"]
     assert (printed(library)[1], tags(library)) == ("", [])
-    assert edit(library, "--no-rpath") == ["nothing to change: it is as asked"]
+    assert edit(library, "--no-rpath") == ["nothing to change: the file already has these values"]
     assert (load(library), complaints(library)) == (42, "")
 
 
@@ -58,7 +58,9 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
     assert printed(library) == (["libm.so.6", "libc.so.6", piece], "$ORIGIN", "libdemo.so.1")
     assert load(library) == 42
     content = library.read_bytes()
-    assert edit(library, "--add-needed", piece, "--soname", "libdemo.so.1") == ["nothing to change: it is as asked"]
+    assert edit(library, "--add-needed", piece, "--soname", "libdemo.so.1") == [
+        "nothing to change: the file already has these values"
+    ]
     assert library.read_bytes() == content
     assert edit(library, "--remove-needed", piece, "--replace-needed", "libm.so.6=libm-1.so.6") == [
         "needs no longer: libm.so.6, libpiece.so",
@@ -78,9 +80,9 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
         (("--rpath", "a", "--no-rpath"), "one of --rpath, --runpath and --no-rpath"),
         (("--runpath", "a", "--rpath", "b"), "one of --rpath, --runpath and --no-rpath"),
         (("--rpath", ""), "the search path is empty\n  hint: --no-rpath removes it"),
-        (("--replace-needed", "libm.so.6"), "is no pair of names\n  hint: write OLD=NEW"),
-        (("--replace-needed", "a=b", "--replace-needed", "a=c"), "gives one library two new names"),
-        (("--add-needed", "a", "--remove-needed", "a"), "a is to be removed, and to be added or replaced"),
+        (("--replace-needed", "libm.so.6"), "is not a pair of names\n  hint: write OLD=NEW"),
+        (("--replace-needed", "a=b", "--replace-needed", "a=c"), "gives the same library two new names"),
+        (("--add-needed", "a", "--remove-needed", "a"), "a cannot be removed and added or replaced at the same time"),
     ],
 )
 def test_what_can_not_be_asked_for(library: Path, words: tuple[str, ...], message: str) -> None:

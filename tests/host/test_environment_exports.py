@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from axletree.environment.delta import Order
-from axletree.environment.description import Description, Package, Provider
+from axletree.environment.description import Description, InstalledPackage, Provider
 from axletree.environment.export import exported
 from axletree.environment.layers import setting
 from axletree.environment.match_spec import parse_match_spec
@@ -67,9 +67,9 @@ def described(provider: Provider = "conda", **changes: Any) -> Description:
         "requires": SPECS,
         "channels": ("conda-forge", "file:///a%20folder/channel"),
         "packages": (
-            Package(name="zlib", version="1.3.1", build="h1_0"),
-            Package(name="_openmp_mutex", version="4.5", build="2_gnu"),
-            Package(name="openssl", version="1!3.0.2+x_1", build="h7f8727e_0"),
+            InstalledPackage(name="zlib", version="1.3.1", build="h1_0"),
+            InstalledPackage(name="_openmp_mutex", version="4.5", build="2_gnu"),
+            InstalledPackage(name="openssl", version="1!3.0.2+x_1", build="h7f8727e_0"),
         ),
         "order": Order(),
         "deltas": tuple(setting(name, value, "test") for name, value in TRICKY.items()),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.check.engine import apply_rules
-from axletree.check.rules.environment import ENVIRONMENT_RULES
+from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.environment.apply import activated
-from axletree.environment.delta import Activation, Entry, Order
+from axletree.environment.delta import Activation, Order, SearchFolder
 from axletree.environment.layers import Layer, deltas_of, order_of, ordered
 from axletree.host.environment.headers import copy_headers, moved_folders
 from axletree.host.environment.proof import verify_environment
@@ -92,14 +92,14 @@ def test_a_folder_with_headers_of_its_own_shadows_nothing(tmp_path: Path) -> Non
 
 
 def test_what_the_environment_wants_in_front_shadows_nothing(planted: Path) -> None:
-    order = Order(include=(Entry(path=str(planted), origin="environment"),))
+    order = Order(include=(SearchFolder(path=str(planted), origin="environment"),))
     assert seen({**SYSTEM, "CPATH": str(planted)}, order, only="gcc")[1] == ()
 
 
 def test_a_folder_before_the_environments_is_told(planted: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     shutil.copytree(planted / "openssl", own / "openssl")
-    order = Order(include=(Entry(path=str(own), origin="environment"),))
+    order = Order(include=(SearchFolder(path=str(own), origin="environment"),))
     _, (finding,) = seen({**SYSTEM, "CPATH": f"{planted / '..' / 'planted'}:{own}"}, order, only="gcc")
     assert any(line.startswith(f"<openssl/ssl.h>: expected {own}/openssl/ssl.h") for line in finding.evidence)
 

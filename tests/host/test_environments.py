@@ -17,9 +17,9 @@ from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json, digest_of
 from axletree.execute.backend import _missing
 from axletree.execute.context import Context
-from axletree.execute.environ import child_environment
-from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment
 from axletree.execute.process import Log
+from axletree.execute.stage_venvs import DESCRIPTION, LOCK, ensure_environment
+from axletree.execute.variables import child_environment
 from axletree.host.interpreters import find_interpreter, identity
 from axletree.host.venvs import installed, marker_environment
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
@@ -124,7 +124,7 @@ def test_the_compiler_cache_stands_before_the_compilers_that_there_are(store: St
 
 
 def test_a_pure_python_stage_needs_no_compiler(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("axletree.execute.environ.SYSTEM_PATH", (str(tmp_path),))
+    monkeypatch.setattr("axletree.execute.variables.SYSTEM_PATH", (str(tmp_path),))
     ccache = program(tmp_path / "tools" / "ccache", "exit 0")
     assert variables(context_of(store, ccache=ccache))["PATH"] == str(tmp_path)
 

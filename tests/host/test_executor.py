@@ -9,12 +9,14 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from axletree.core.values import digest_of
 from axletree.execute.executor import LocalExecutor
-from axletree.plan.actions.fetch import FetchParameters, FolderSource
+from axletree.plan.actions.fetch import FetchParameters, FileSource, FolderSource
 from axletree.plan.actions.table import ACTIONS
+from axletree.recipe.settings import Settings
 from axletree.store.store import Store
 from support.requests import request_of
 from support.store import write_files
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from axletree.core.events import Event, StageFinished
     from axletree.core.values import Digest
+    from axletree.plan.actions.fetch import PinnedSource
 
 
 @pytest.fixture
@@ -34,10 +37,15 @@ def store(tmp_path: Path) -> Store:
 def run(store: Store, tree: Digest, noise: str, folder: Path) -> StageFinished:
     """Run a fetch stage in a process that starts by saying something."""
     write_files(folder, {"sitecustomize.py": noise.encode()})
-    parameters = FetchParameters(source=FolderSource(tree=tree))
+    return fetch(store, FolderSource(tree=tree), folder, Settings())
+
+
+def fetch(store: Store, source: PinnedSource, folder: Path, settings: Settings, **variables: str) -> StageFinished:
+    parameters = FetchParameters(source=source)
     request = request_of("fetch", parameters, action="fetch", spec=ACTIONS["fetch"])
     events: list[Event] = []
-    executor = LocalExecutor(store, {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder)})
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder), **variables}
+    executor = LocalExecutor(store, environ, settings)
     return asyncio.run(executor.run(request, events.append))
 
 
@@ -63,9 +71,33 @@ def test_a_line_without_end_is_cut_out(store: Store, tmp_path: Path) -> None:
 
 
 def test_of_a_stage_without_a_result_they_are_shown(store: Store, tmp_path: Path) -> None:
-    finished = run(store, digest_of(b"none"), NOISE + "    os.abort()\n", tmp_path / "noise")
+    report = "    os.write(1, b'{\\\"schema\\\":1}\\n')\n"  # as run-stage prints it last
+    finished = run(store, digest_of(b"none"), f"{NOISE}{report}    os.abort()\n", tmp_path / "noise")
     assert finished.status == "failed"
     assert "a library says hello" in finished.cause
+    assert not any("schema" in line for line in finished.cause)
+
+
+def test_the_stage_has_the_settings_of_the_build_and_no_others(store: Store, tmp_path: Path) -> None:
+    """Not those that its own process would find: a variable, another store."""
+    content = b"a wheel"
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "tiny-1.0-py3-none-any.whl").write_bytes(content)
+    source = FileSource(filename="tiny-1.0-py3-none-any.whl", sha256=digest_of(content), size=len(content))
+    elsewhere = {
+        "AXLETREE_FIND_LINKS": str(tmp_path / "links"),
+        "AXLETREE_STORE": str(tmp_path / "other"),
+        "AXLETREE_NO_INDEX": "",
+    }
+    alone = Settings(offline=True, no_index=True)
+    finished = fetch(store, source, tmp_path, alone, **elsewhere)
+    assert finished.status == "failed"
+    assert "tiny-1.0" in (finished.message or "")
+    found = msgspec.structs.replace(alone, find_links=(str(tmp_path / "links"),))
+    finished = fetch(store, source, tmp_path, found, **elsewhere)
+    assert finished.status == "done", finished
+    assert store.has_blob(digest_of(content))
+    assert not (tmp_path / "other").exists()
 
 
 PRINTING = """

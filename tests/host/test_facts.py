@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import platform
 import re
@@ -19,7 +18,7 @@ import pytest
 
 from axletree.app.facts import read_facts
 from axletree.check.host.facts import HostFacts, decode_facts
-from axletree.check.host.part import Part
+from axletree.check.host.part import FactGroup
 from axletree.core.errors import UsageError
 from axletree.core.secrets import looks_secret
 from axletree.host.facts import gather
@@ -27,6 +26,7 @@ from axletree.host.facts.access import Answer, this_host
 from axletree.host.facts.gather import gather_facts
 from axletree.host.facts.privacy import scrubbed, scrubber, without_credentials
 from axletree.host.facts.variables import group_of, variable_facts
+from support.envelopes import result_of
 from support.fake_host import FakeHost
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def said(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environ).stdout.strip()
 
 
-def parts(value: object) -> Iterator[Part]:
+def parts(value: object) -> Iterator[FactGroup]:
     """A part and all parts in it."""
-    if isinstance(value, Part):
+    if isinstance(value, FactGroup):
         yield value
         for field in value.__struct_fields__:
             yield from parts(getattr(value, field))
@@ -187,10 +187,14 @@ def test_the_command_prints_them_without_what_is_private(tmp_path: Path) -> None
     }
     environ = {**os.environ, **secrets, "HOME": str(home)}
     done = subprocess.run(
-        [sys.executable, "-m", "axletree", "facts"], capture_output=True, text=True, check=True, env=environ, cwd=home
+        [sys.executable, "-m", "axletree", "facts", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environ,
+        cwd=home,
     )
-    told = json.loads(done.stdout)
-    assert told["schema"] == 1
+    told = result_of(done.stdout)
     assert not re.search(r"hunter2|grace.hopper", done.stdout)
     values = {variable["name"]: variable["value"] for variable in told["variables"]}
     assert values["CPATH"] == "~/include:/scratch/<user>/include"
@@ -284,7 +288,7 @@ def test_a_working_folder_that_is_gone_is_told(tmp_path: Path) -> None:
 
 
 def test_a_file_that_holds_no_facts_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         read_facts(tmp_path / "absent.json")
 
 

@@ -17,7 +17,7 @@ from axletree.host.facts.loader import Loader
 from axletree.host.facts.math import library_facts
 from axletree.host.facts.nvidia_driver import driver_facts
 from axletree.host.facts.rocm import find_roots, gfx_name, kfd_gpus, rocm_facts
-from axletree.host.facts.survey import Place, Survey, wheel_places
+from axletree.host.facts.survey import LibraryFolder, Survey, wheel_places
 from support.fake_host import FakeHost
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def host(tmp_path: Path) -> FakeHost:
     return FakeHost(tmp_path / "root")
 
 
-def survey(host: FakeHost, *places: Place) -> Survey:
+def survey(host: FakeHost, *places: LibraryFolder) -> Survey:
     return Survey(access=host.access, loader=Loader(access=host.access), places=places)
 
 
@@ -116,7 +116,10 @@ def test_libraries_and_headers_tell_versions(host: FakeHost) -> None:
     )
     host.write(f"{SITE}/nvidia/nccl/lib/libnccl.so.2")
     host.write(f"{SITE}/nvidia_nccl_cu12-2.27.3.dist-info/METADATA")
-    places = (Place(folder="/usr/local/cuda-12.4/lib64", origin="cuda toolkit"), *wheel_places(host.access, [SITE]))
+    places = (
+        LibraryFolder(folder="/usr/local/cuda-12.4/lib64", origin="cuda toolkit"),
+        *wheel_places(host.access, [SITE]),
+    )
     found = cuda_facts(
         host.access,
         Loader(access=host.access),
@@ -310,7 +313,7 @@ def test_math_libraries_and_their_headers(host: FakeHost) -> None:
     host.write("/usr/lib/libopenblas.so.0")
     host.write("/usr/lib/libopenblas.a")
     host.write("/usr/include/openblas_config.h")
-    places = [Place(folder="/opt/intel/oneapi/mkl/latest/lib", origin="MKLROOT")]
+    places = [LibraryFolder(folder="/opt/intel/oneapi/mkl/latest/lib", origin="MKLROOT")]
     found = library_facts(host.access, Loader(access=host.access), survey(host, *places), ["/usr/include"])
     told = {library.name: (library.headers, library.static, library.origin) for library in found.math or ()}
     assert told["mkl_rt"] == ("/opt/intel/oneapi/mkl/latest/include", False, "MKLROOT")
@@ -328,7 +331,7 @@ def test_the_scripts_that_ask_the_driver_run_without_one() -> None:
 def test_stubs_are_no_copies_but_where_the_loader_would_take_them(several: FakeHost) -> None:
     shutil.copytree(several.root / "opt/lib", several.root / "opt/stubs", symlinks=True)
     del several.environ["LD_LIBRARY_PATH"]
-    place = Place(folder="/opt/stubs", origin="compiler")
+    place = LibraryFolder(folder="/opt/stubs", origin="compiler")
     assert library_facts(several.access, Loader(access=several.access), survey(several, place), ()).copies == ()
     several.environ["LD_LIBRARY_PATH"] = "/opt/stubs"
     (copies,) = library_facts(several.access, Loader(access=several.access), survey(several), ()).copies or ()

@@ -145,7 +145,7 @@ def test_other_content_is_an_error_with_both_digests_and_nothing_stays(server: S
 
 
 def test_more_than_the_locked_size_is_refused_on_the_way(server: Server, fetch: Fetcher) -> None:
-    with pytest.raises(IntegrityError, match="more than the 1000 bytes"):
+    with pytest.raises(IntegrityError, match="more than the expected 1000 bytes"):
         fetch(f"{server.address}/f.whl", size=1000)
     assert fetch.has_nothing()
 
@@ -217,7 +217,7 @@ def test_a_missing_local_file_is_an_error(fetch: Fetcher, tmp_path: Path) -> Non
 
 
 def test_a_file_that_cannot_fit_is_not_begun(server: Server, fetch: Fetcher) -> None:
-    with pytest.raises(HostError, match="no room on the disk"):
+    with pytest.raises(HostError, match="no space on the disk"):
         fetch(f"{server.address}/f.whl", size=1 << 60)
     assert not server.requests
 
@@ -227,6 +227,6 @@ def test_a_full_disk_is_named(server: Server, fetch: Fetcher) -> None:
         pytest.skip("this system has no /dev/full")
     fetch.partials.mkdir()
     fetch.partial.symlink_to("/dev/full")
-    with pytest.raises(HostError, match=r"no room on the disk for f\.whl: needs 3\.00 MB"):
+    with pytest.raises(HostError, match=r"no space on the disk for f\.whl: needs 3\.00 MB"):
         fetch(f"{server.address}/f.whl")
     assert not fetch.dest.exists()

@@ -15,7 +15,7 @@ from axletree.core.errors import StageError
 from axletree.core.records import Grant, LocalFacts
 from axletree.execute import editable
 from axletree.execute.context import ActionContext
-from axletree.execute.editable import CONFIGURING, Need, Project
+from axletree.execute.editable import CONFIGURING, Outdated, Project
 from axletree.execute.killed import begin, has_ninja, remove_written, was_stopped
 from axletree.execute.process import Log
 from axletree.execute.workspace import open_workplace
@@ -148,7 +148,7 @@ def test_a_build_folder_is_removed_once_whatever_is_killed_afterwards(store: Sto
     (project.build / "old.o").write_text("old")
     (project.scratch / CONFIGURING).write_text("afresh")
     with pytest.raises(StageError):  # no cmake: as good as a kill while it configures
-        editable.bring_up_to_date(project, Need(afresh=True, configure=True))
+        editable.bring_up_to_date(project, Outdated(afresh=True, configure=True))
     assert not project.build.exists()
     assert (project.scratch / CONFIGURING).read_text() == "configure"
 

@@ -16,7 +16,7 @@ from axletree.app.index_root import staging
 from axletree.app.publish import check_writable
 from axletree.binary.edits import Put
 from axletree.core.trees import Entry, make_tree
-from axletree.execute import environ
+from axletree.execute import variables
 from axletree.host import fetch
 from axletree.host.archive import write_zip_file
 from axletree.host.edit import apply_edits
@@ -25,7 +25,7 @@ from axletree.host.facts.memory import _make_group
 from axletree.host.files import PART, appearing, part_file, part_folder, remove_leftovers, replace_file
 from axletree.host.sdk.layout import lay_out
 from axletree.host.wheels import open_wheel, unpack_as_it_is
-from axletree.package.sdk.entries import Entry as SdkEntry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.wheel.writer import Member
 from axletree.store.store import Store
 from axletree_runtime._part import replace_text
@@ -122,7 +122,7 @@ def _links(target: Path, tmp_path: Path) -> None:
     tools = store.cache / "tools"
     tools.parent.mkdir(exist_ok=True)
     tools.symlink_to(target.parent)
-    environ._links(store, {"c++": "/usr/bin/c++"})
+    variables._links(store, {"c++": "/usr/bin/c++"})
 
 
 def _unpack(target: Path, tmp_path: Path) -> None:

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.pylock import Pylock, is_valid_pylock_path
 
-from axletree.app.lock import LockedFile, Surroundings, lock_recipe
-from axletree.app.planning import prepare
+from axletree.app.lock import LockContext, LockedFile, lock_recipe
+from axletree.app.planning import PlanRequest, prepare
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, RecipeError
-from axletree.host.indexes import read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.simple_api import list_files
 from axletree.recipe.locks import parse_lock, parse_source
 from axletree.recipe.sdists import choose_sdist, explain_absence, version_of
+from axletree.recipe.settings import Settings
 from axletree.store import Store
+from support.envelopes import result_of
 from support.index_server import Server, make_wheel, serve, write_wheel
 
 if TYPE_CHECKING:
@@ -70,10 +72,11 @@ class Project:
         server.add_project("tiny", {"tiny-1.0.tar.gz": SDIST, "tiny-0.9.tar.gz": b""})
         index, links = f"{server.address}/simple", str(self.wheels)
         variables = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index, "PIP_FIND_LINKS": links}
-        self.surroundings = Surroundings(
+        self.surroundings = LockContext(
             environ={**os.environ, **variables, "UV_CACHE_DIR": str(folder / "uv")},
             home=folder,
             cwd=folder,
+            settings=Settings(),
             cache=folder / "cache",
         )
 
@@ -171,14 +174,13 @@ def test_a_lock_that_is_no_text_is_a_fault_of_the_input(project: Project, tmp_pa
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(RecipeError, match="not UTF-8") as caught:
         prepare(
-            str(project.path),
+            PlanRequest(recipe=str(project.path), out=tmp_path / "dist"),
             Store.open(tmp_path / "store"),
-            out=tmp_path / "dist",
             environ=project.surroundings.environ,
         )
     (problem,) = caught.value.problems
     assert problem.file == str(path)
-    assert problem.hint == f"make it anew: axletree lock {project.path}"
+    assert problem.hint == f"create it again: axletree lock {project.path}"
 
 
 def test_all_that_cannot_be_locked_is_told_at_once_and_nothing_is_written(project: Project) -> None:
@@ -188,7 +190,7 @@ def test_all_that_cannot_be_locked_is_told_at_once_and_nothing_is_written(projec
         project.lock()
     text = str(caught.value)
     where = f"{project.path}:3: version: the package index has neither an sdist nor a wheel of tiny 1.1"
-    assert f"{where}; it has sdists of 1.0 (the newest)" in text
+    assert f"{where}; sdists exist for 1.0 (the newest)" in text
     assert '3 | version = "1.1"' in text
     assert "environments.shared" in text
     assert "absent" in text
@@ -213,7 +215,7 @@ def test_a_yanked_sdist_is_taken_for_want_of_another_and_said(project: Project) 
     project.server.files["/simple/tiny/"] = json.dumps(page).encode()
     notes: list[str] = []
     lock_recipe(str(project.path), project.surroundings, patterns=["*flavoura"], note=notes.append)
-    assert r"warning: the index advises against tiny-1.0.tar.gz, it is yanked: it\x1b forgets" in notes
+    assert r"warning: tiny-1.0.tar.gz is yanked from the index: it\x1b forgets" in notes
 
 
 def test_a_project_of_wheels_alone_and_one_that_is_not_there_are_told(project: Project) -> None:
@@ -237,13 +239,13 @@ def test_a_project_of_wheels_alone_and_one_that_is_not_there_are_told(project: P
         ("numpy", "1.19.5", "numpy-1.19.5.zip"),
         ("PyYAML", "5.3", "PyYAML-5.3.tar.gz"),
         ("torch", "2.5.0", "torch 2.5.0 has no sdist on the package index, only 17 wheels; no version"),
-        ("pywin32", "306", "wheels; no version of it has one"),
-        ("cffi", "1.99", "neither an sdist nor a wheel of cffi 1.99; it has sdists of 1.17.1, 2.0.0"),
+        ("pywin32", "306", "wheels; no version has one"),
+        ("cffi", "1.99", "neither an sdist nor a wheel of cffi 1.99; sdists exist for 1.17.1, 2.0.0"),
     ],
 )
 def test_what_real_projects_offer(project: str, version: str, wanted: str) -> None:
     """Through the package index that this machine is set up with."""
-    settings = read_settings(os.environ, home=Path.home(), cwd=Path.cwd())
+    settings = read_indexes(Settings(), os.environ, home=Path.home(), cwd=Path.cwd())
     try:
         files = list_files(project, settings)
     except HostError as error:
@@ -268,7 +270,7 @@ def test_the_digest_of_an_address_is_checked(project: Project) -> None:
     source = parse_source((project.companion / "source.lock.toml").read_text(), file="s")
     assert (source.kind, source.filename, source.size) == ("url", "tiny-1.0.tar.gz", len(SDIST))
     project.server.files["/files/tiny-1.0.tar.gz"] = b"another"
-    with pytest.raises(IntegrityError, match="the recipe says"):
+    with pytest.raises(IntegrityError, match="the recipe has"):
         project.lock(upgrade=True)
 
 
@@ -276,7 +278,7 @@ def test_the_digest_of_an_address_is_checked(project: Project) -> None:
 def test_an_address_that_names_no_such_file_is_refused(project: Project, kind: str, end: str) -> None:
     address = f"{project.server.address}/{end}"
     project.edit('pypi = "tiny"', f'{kind} = "{address}"\nsha256 = "{"0" * 64}"')
-    with pytest.raises(RecipeError, match=f"tiny.toml:5: source.{kind}: the address ends with no"):
+    with pytest.raises(RecipeError, match=f"tiny.toml:5: source.{kind}: the address does not end with"):
         project.lock("*flavoura")
 
 
@@ -315,9 +317,7 @@ def test_the_command_prints_what_it_wrote(project: Project, tmp_path: Path) -> N
     assert "2 wheels" in done.stdout
     assert "4 locks, 4 written" in done.stdout
     again = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True, cwd=tmp_path, env=environ)
-    document = json.loads(again.stdout)
-    assert document["schema"] == 1
-    assert {file["outcome"] for file in document["files"]} == {"unchanged"}
+    assert {file["outcome"] for file in result_of(again.stdout)["files"]} == {"unchanged"}
 
 
 def test_the_shipped_locks_fit_their_recipe() -> None:

@@ -18,6 +18,7 @@ from axletree.execute.executor import LocalExecutor
 from axletree.plan.actions.spec import ActionSpec, facts_of
 from axletree.plan.actions.table import ACTIONS
 from axletree.plan.step import Step
+from axletree.recipe.settings import Settings
 from axletree.store.store import Store
 from support.requests import request_of, run_request
 from support.running import Here, execute_plan, plan_by_hand
@@ -141,7 +142,9 @@ def test_a_line_in_the_table_is_all_that_it_takes(
 def executor_for(store: Store, place: Path, *, start: str = "") -> LocalExecutor:
     """Runs stages in processes of their own that find the modules, and run some code when they start."""
     (place / "sitecustomize.py").write_text(textwrap.dedent(start))
-    return LocalExecutor(store, {"PATH": os.environ["PATH"], "HOME": str(store.root), "PYTHONPATH": str(place)})
+    return LocalExecutor(
+        store, {"PATH": os.environ["PATH"], "HOME": str(store.root), "PYTHONPATH": str(place)}, Settings()
+    )
 
 
 def test_the_process_of_a_stage_finds_it_in_the_table(

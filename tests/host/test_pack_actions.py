@@ -24,7 +24,7 @@ from axletree.plan.actions.listing import ListingParameters
 from axletree.plan.actions.pack import PackedWheel, WheelParameters
 from axletree.plan.actions.pack_conda import CondaParameters, PackedConda
 from axletree.plan.actions.pack_zip import ZipParameters
-from axletree.plan.actions.packages import AuditParameters, Described, Part, Taken
+from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart
 from axletree.plan.actions.relocate import RelocateParameters
 from axletree.plan.actions.spec import facts_of
 from axletree.recipe.conda import TargetConda
@@ -61,9 +61,9 @@ def described(**changes: Any) -> Described:
     return Described(**{"name": "small", "version": "1.0+cpu", "summary": "Small.", "license": "MIT", **changes})
 
 
-def part_of(package: str = "small", **siblings: Taken) -> Part:
+def part_of(package: str = "small", **siblings: Taken) -> TreePart:
     """What a package takes of a tree: all of it, unless it has siblings."""
-    return Part(package=package, siblings=siblings or {package: Taken(files=("**",))})
+    return TreePart(package=package, siblings=siblings or {package: Taken(files=("**",))})
 
 
 def wanted(**changes: Any) -> TargetConda:
@@ -250,7 +250,7 @@ def test_extensions_tell_their_python_where_no_axis_does(store: Store, tmp_path:
     assert f"python_abi {PYTHON}.* *_{TAG}" in facts.index.depends
     stable = tree(store, tmp_path, {"small/x.abi3.so": extension, "small/__init__.py": b""})
     message = conda(store, stable, form=wanted(layout="python"))
-    assert "nothing says which version it was built for" in str(message)
+    assert "does not say which version it was built for" in str(message)
 
 
 def test_a_whole_environment_of_a_python(store: Store, tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_metapackage_has_no_files(store: Store) -> None:
 
 def test_a_metapackage_as_a_wheel(store: Store) -> None:
     package = described(requires=("torch==1.0",), requires_python=">=3.9")
-    record = run(store, "pack", wheel_parameters(package, Part(package="small", siblings={})), {})
+    record = run(store, "pack", wheel_parameters(package, TreePart(package="small", siblings={})), {})
     assert isinstance(record, StageRecord)
     assert facts_of(record, PackedWheel).filename == "small-1.0+cpu-py3-none-any.whl"
     (entry,) = store.get_tree(record.tree).entries
@@ -291,7 +291,7 @@ def test_a_metapackage_as_a_wheel(store: Store) -> None:
         assert b"Requires-Dist: torch==1.0\n" in archive.read(names[0])
 
 
-def wheel_parameters(package: Described, part: Part) -> WheelParameters:
+def wheel_parameters(package: Described, part: TreePart) -> WheelParameters:
     """What planning asks for where a tree becomes a wheel."""
     return WheelParameters(package=package, part=part, compressor="", generator="test", level=5, policy=None)
 
@@ -373,7 +373,7 @@ def test_a_wheel_for_another_python_is_no_wheel_of_the_variant(store: Store, tmp
     tags = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp38-cp38-linux_x86_64\n"
     source = tree(store, tmp_path, {"small/a.py": b"", **DIST_INFO, "small-1.0.dist-info/WHEEL": tags})
     failed = str(wheel(store, source, axes={"python": PYTHON}))
-    assert f"the variant is for Python {PYTHON}, but what was built is for cp38-cp38-linux_x86_64" in failed
+    assert f"the variant is for Python {PYTHON}, but the build is for cp38-cp38-linux_x86_64" in failed
     assert isinstance(wheel(store, source), zipfile.ZipFile)
 
 
@@ -400,7 +400,7 @@ def test_a_prefix_with_another_version_inside_is_refused(store: Store, tmp_path:
 def test_links_are_not_left_out_of_a_wheel_in_silence(store: Store, tmp_path: Path, library: bytes) -> None:
     files: Files = {"lib/libx.so.1": library, "lib/libx.so": "libx.so.1", "lib/all": "."}
     source = tree(store, tmp_path, files)
-    assert "a wheel can't hold symbolic links: lib/all, lib/libx.so" in str(wheel(store, source))
+    assert "a wheel cannot contain symbolic links: lib/all, lib/libx.so" in str(wheel(store, source))
     without = {"small": Taken(files=("**",), exclude=("lib/libx.so", "lib/all"))}
     made = wheel(store, source, siblings=without)
     assert isinstance(made, zipfile.ZipFile), made
@@ -509,7 +509,7 @@ def test_a_tree_that_is_relocated_again_keeps_its_bill(store: Store, tmp_path: P
 
 def test_a_bill_that_was_cut_off_is_no_silent_loss(store: Store, tmp_path: Path) -> None:
     source = tree(store, tmp_path, {"lib/liba.so.1": b"", "lib/grafts.cdx.json": bill("lib/liba.so.1")[:50]})
-    assert "lib/grafts.cdx.json: no bill of materials" in str(wheel(store, source))
+    assert "lib/grafts.cdx.json: not a bill of materials" in str(wheel(store, source))
 
 
 def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
@@ -527,7 +527,7 @@ def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
 def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lacking: str) -> None:
     path = f"small-1.0.dist-info/{lacking}"
     files = {name: data for name, data in DIST_INFO.items() if name != path}
-    message = f"{path}: the tree brings metadata, but no such file"
+    message = f"{path}: the tree has metadata, but not this file"
     assert message in str(wheel(store, tree(store, tmp_path, {"x.py": b"", **files})))
 
 
@@ -540,16 +540,16 @@ def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lackin
             {"siblings": {"small": Taken(files=("**",)), "other": Taken(files=("lib/**",))}},
             "claimed by small and other: lib/x",
         ),
-        ({"lib/x": "../../y"}, {}, "leads out of the package"),
-        ({"x": b"", **DIST_INFO}, {"form": wanted(layout="prefix")}, "no place at the root of an environment"),
-        ({"info/x": b""}, {}, "belongs to conda"),
-        ({"lib/x": b""}, {"form": wanted(build="a-b")}, "can't be a conda build"),
+        ({"lib/x": "../../y"}, {}, "is outside the package"),
+        ({"x": b"", **DIST_INFO}, {"form": wanted(layout="prefix")}, "does not belong at the root of an environment"),
+        ({"info/x": b""}, {}, "reserved for conda"),
+        ({"lib/x": b""}, {"form": wanted(build="a-b")}, "is not a valid conda build"),
         ({"lib/x": b""}, {"form": wanted(build="x" * 65)}, "at most 64"),
-        ({"lib/x": b""}, {"package": described(requires=("x @ https://example.org/x.whl",))}, "names a URL"),
+        ({"lib/x": b""}, {"package": described(requires=("x @ https://example.org/x.whl",))}, "is a URL requirement"),
         (
             {"lib/x": b""},
             {"package": described(requires=('x; python_version < "3.12"',))},
-            "asks for python_version, but the package is for any Python",
+            "depends on python_version, but the package is for any Python",
         ),
     ],
 )  # fmt: skip

@@ -81,7 +81,7 @@ def test_the_command_is_written_down_unless_asked_not_to(tmp_path: Path, stream:
 
 @pytest.mark.parametrize(
     ("script", "message"),
-    [("exit 3", "the build failed with exit code 3"), ("kill -11 $$", "the build was ended by SIGSEGV")],
+    [("exit 3", "the build failed with exit code 3"), ("kill -11 $$", "the build was terminated by SIGSEGV")],
 )
 def test_a_program_that_must_succeed(tmp_path: Path, stream: io.BytesIO, script: str, message: str) -> None:
     log = Log(stream)
@@ -121,6 +121,10 @@ def test_secrets_longest_first_and_no_short_ones() -> None:
     """One that is the beginning of another must not leave the other's end; ``1`` would blot out half of a log."""
     environ = {"A_TOKEN": "abcdefgh", "B_TOKEN": "abcdefghij", "C_TOKEN": "1", "PATH": "/secret"}
     assert secrets_of(environ) == (b"abcdefghij", b"abcdefgh")
+
+
+def test_logins_of_settings_are_secrets_too() -> None:
+    assert secrets_of({}, ["https://me:s3cr3t-word@i.example/simple", "/wheels"]) == (b"s3cr3t-word",)
 
 
 def test_secrets_do_not_reach_the_log(tmp_path: Path, stream: io.BytesIO) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from axletree.binary.zip.directory import read_directory
 from axletree.host.archive import map_file
-from axletree.host.providers import providers_digest, read_providers
-from axletree.package.libraries.providers import find_providers
+from axletree.host.shipped_data import read_shipped, shipped_digest
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS, find_providers
 from support.inputs import wheel
 
 
@@ -24,14 +24,14 @@ def test_what_torch_needs_has_owners() -> None:
         "librocblas.so.5": "rocm-sdk-libraries",
         "libiomp5.so": "intel-openmp",
     }
-    found = {soname: find_providers(read_providers(), soname)[:1] for soname in owners}
+    found = {soname: find_providers(read_shipped(LIBRARY_PROVIDERS), soname)[:1] for soname in owners}
     assert {soname: [provider.name for provider in first] for soname, first in found.items()} == {
         soname: [name] for soname, name in owners.items()
     }
 
 
 def test_the_lists_contradict_nothing() -> None:
-    providers = read_providers()
+    providers = read_shipped(LIBRARY_PROVIDERS)
     names = [provider.name for provider in providers]
     assert len(set(names)) == len(names)
     for provider in providers:
@@ -39,7 +39,7 @@ def test_the_lists_contradict_nothing() -> None:
         assert set(provider.loads) <= set(names)
         assert bool(provider.distributions) == (provider.kind == "distribution")
         assert bool(provider.folders) == (provider.kind == "distribution")
-    assert len(providers_digest()) == 64
+    assert len(shipped_digest(LIBRARY_PROVIDERS)) == 64
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,5 @@ def test_a_real_wheel_brings_what_the_list_says_where_it_says(requirement: str) 
     assert libraries
     for library in libraries:
         folder, _, soname = library.rpartition("/")
-        owners = find_providers(read_providers(), soname)
+        owners = find_providers(read_shipped(LIBRARY_PROVIDERS), soname)
         assert any(owner.declared_by([distribution]) and owner.lies_in(folder) for owner in owners), library

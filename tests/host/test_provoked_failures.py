@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Diagnosis, Engine
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -300,7 +301,7 @@ CASES: dict[str, Provoked] = {
 
 @cache
 def _engine() -> Engine:
-    return Engine(read_kinds())
+    return Engine(read_shipped(FAILURE_KINDS))
 
 
 def _diagnose(command: str, folder: Path) -> tuple[Diagnosis, str]:

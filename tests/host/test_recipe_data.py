@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from axletree.app.recipes import load_recipe
 from axletree.app.shipped import recipes_folder
 from axletree.cli.main import main
 from axletree.core.errors import RecipeError
+from support.envelopes import result_of
 from support.recipes import SMALL
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_faulty_data_files(recipe: Path, capsys: pytest.CaptureFixture[str], how
 def test_check_json_names_the_data_file(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (recipe.parent / "d" / "gpu.toml").write_text(f"{GPU}minor = 'x'\n")
     _, out, _ = call(capsys, "check", "--json", recipe)
-    (problem,) = json.loads(out)["recipes"][0]["problems"]
+    (problem,) = result_of(out)["recipes"][0]["problems"]
     assert (problem["file"], problem["line"]) == (str(recipe.parent / "d" / "gpu.toml"), 3)
 
 
@@ -111,9 +111,10 @@ def test_matrix_of_a_preset(with_presets: Path, capsys: pytest.CaptureFixture[st
     assert code == 0
     assert "conda-forge-2024-12: 21 configurations, 75 variants, 87 packages" in out.splitlines()
     _, out, _ = call(capsys, "matrix", with_presets, "--preset", "conda-forge-2026-08", "--json")
-    document = json.loads(out)
-    assert document["totals"] == {"configurations": 16, "variants": 80, "packages": 192}
+    document = result_of(out)
     assert document["recipe"] == "small"
+    document = document["preset"]
+    assert document["totals"] == {"configurations": 16, "variants": 80, "packages": 192}
     assert {row["packages"] for row in document["configurations"]} == {12}
     assert len({variant["id"] for variant in document["variants"]}) == 80
 

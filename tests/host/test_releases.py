@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.app import planning
-from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
+from axletree.app.releases import patterns_for_gpu
 from axletree.cli.main import main
 from axletree.core.errors import UsageError
 from axletree.store.store import Store
@@ -50,9 +50,9 @@ def recipe(tmp_path: Path) -> Path:
 
 
 def planned(recipe: Path, release: str | None, *patterns: str) -> Target:
-    environ = dict(os.environ) | ({RELEASE_VARIABLE: release} if release else {})
     store = Store.open(recipe.parent / "store")
-    prepared = planning.prepare(str(recipe), store, patterns=patterns, out=recipe.parent / "dist", environ=environ)
+    request = planning.PlanRequest(recipe=str(recipe), patterns=patterns, release=release, out=recipe.parent / "dist")
+    prepared = planning.prepare(request, store, environ=os.environ)
     return prepared.targets[0]
 
 
@@ -69,10 +69,10 @@ def test_packages_are_called_by_the_release_and_the_source_stays(recipe: Path) -
 @pytest.mark.parametrize(
     ("release", "message"),
     [
-        ("nightly=2026", "is no date"),
-        ("git=1a2b3c4", "version 2.6.0\\+git1a2b3c4 has a local label already"),
-        ("2.6.0+cu118", "has a local label already \\('cu118'\\)"),
-        ("latest", "is no version"),
+        ("nightly=2026", "is not a date"),
+        ("git=1a2b3c4", "version 2.6.0\\+git1a2b3c4 already has a local label"),
+        ("2.6.0+cu118", "already has a local label \\('cu118'\\)"),
+        ("latest", "is neither a version"),
     ],
 )
 def test_what_is_no_release(recipe: Path, release: str, message: str) -> None:
@@ -91,11 +91,11 @@ def test_variants_of_a_gpu(recipe: Path, desired: str) -> None:
 
 
 def test_a_gpu_that_no_variant_is_for(recipe: Path) -> None:
-    with pytest.raises(UsageError, match=r"no variant is for rocm7\.1\n  hint: there are: cpu, cu126, cu130"):
+    with pytest.raises(UsageError, match=r"no variant is for rocm7\.1\n  hint: values of axis gpu: cpu, cu126, cu130"):
         patterns_for_gpu(str(recipe), "rocm7.1", (), ())
     with pytest.raises(UsageError, match="no variant is for cpu"):
         patterns_for_gpu(str(recipe), "cpu", ("cu*",), ())
-    with pytest.raises(UsageError, match="is no DESIRED_CUDA"):
+    with pytest.raises(UsageError, match="is not a valid DESIRED_CUDA"):
         patterns_for_gpu(str(recipe), "cuda", (), ())
 
 
@@ -112,4 +112,4 @@ def test_commands(recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "cu130    cu130" in out
     assert "lib[cu130]" in out
     assert "lib[cpu]" not in out
-    assert err == "error: 'x' is no number: such as rc=2\n"
+    assert err == "error: 'x' is not a number (expected, for example, rc=2)\n"

@@ -22,6 +22,7 @@ from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.metadata import create_metadata
 from axletree.package.wheel.names import WheelName
 from axletree.package.wheel.writer import Member
+from support.envelopes import result_of
 
 TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
 MODULE = """
@@ -257,7 +258,7 @@ def test_a_metadata_folder_that_is_not_normalised_is_renamed(libraries: Path, br
 
 def test_a_folder_that_can_not_be_made_is_named(libraries: Path, broken: Path, tmp_path: Path) -> None:
     (tmp_path / "data.txt").touch()
-    with pytest.raises(HostError, match=r"data\.txt/demo-.*can't be written"):
+    with pytest.raises(HostError, match=r"data\.txt/demo-.*cannot be written"):
         repair_wheel(broken, tmp_path / "data.txt", library_path=[libraries])
 
 
@@ -275,6 +276,9 @@ def test_the_command_tells_what_it_did(libraries: Path, broken: Path, tmp_path: 
     assert "took in" in done.output
     assert "demo.libs/libone-" in done.output
     done = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
-    assert {graft["soname"] for graft in json.loads(done.output)["grafts"]} == {"libone.so.1", "libtwo.so.2"}
+    assert {graft["soname"] for graft in result_of(done.output)["wheels"][0]["grafts"]} == {
+        "libone.so.1",
+        "libtwo.so.2",
+    }
     with pytest.raises(UsageError, match="no size"):
         CliRunner().invoke(cli, [*arguments, "--max-graft", "big"], catch_exceptions=False)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from click.testing import CliRunner
 
 from axletree.app.rules import RULES
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.cli.rules import command
 from axletree.core.errors import UsageError
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
+
+
+def kinds(name: str) -> list[dict[str, Any]]:
+    (group,) = json.loads(CliRunner().invoke(command, [name, "--json"]).stdout)["result"]["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
 
 
 def test_all_rules_are_listed_once() -> None:
     done = CliRunner().invoke(command, ["--json"])
-    document = json.loads(done.stdout)
-    assert document["schema"] == 1
-    listed = [rule["rule"] for rule in document["rules"]]
+    listed = [rule["rule"] for group in json.loads(done.stdout)["result"]["groups"] for rule in group["rules"]]
     assert listed == [rule.id for _, rules in RULES for rule in rules]
     assert len(set(listed)) == len(listed)
 
@@ -30,9 +36,9 @@ def test_a_named_rule_is_explained_a_named_subject_is_listed() -> None:
 
 
 def test_kinds_of_failure_are_listed_by_stage_and_explained_by_name() -> None:
-    everything = json.loads(CliRunner().invoke(command, ["log", "--json"]).stdout)["rules"]
-    assert len(everything) == len(read_kinds())
-    listed = json.loads(CliRunner().invoke(command, ["link", "--json"]).stdout)["rules"]
+    everything = kinds("log")
+    assert len(everything) == len(read_shipped(FAILURE_KINDS))
+    listed = kinds("link")
     assert listed == [rule for rule in everything if rule["rule"].startswith("link/")]
     done = CliRunner().invoke(command, [listed[0]["rule"]])
     assert f"why: {listed[0]['why'].split()[0]}" in done.stdout

@@ -54,16 +54,16 @@ def test_each_command_has_a_usage(site: Site) -> None:
         (["path", "--root", "--bin"], "rocm-sdk path: argument --bin: not allowed with argument --root"),
         (["nothing"], "rocm-sdk: argument COMMAND: invalid choice: 'nothing'"),
         (["init", "--link-mode", "magic"], "rocm-sdk init: argument --link-mode: invalid choice: 'magic'"),
-        (["select", "nothing"], "rocm-sdk: no extra of rocm: nothing; known: devel, device, device-all, "),
-        (["select", "--for", "gfx9999"], "rocm-sdk: --for=gfx9999 is none of gfx1100, gfx110x, gfx942, gfx94x"),
-        (["select", "--lock", "x.txt"], "rocm-sdk: --lock wants --find-links DIR or --index-url URL"),
-        (["select", "--find-links", "."], "rocm-sdk: --find-links and --index-url say where the files to --lock are"),
-        (["select", "--lock", "x.toml", "--find-links", "."], "rocm-sdk: x.toml: PEP 751 wants pylock.toml"),
+        (["select", "nothing"], "rocm-sdk: not an extra of rocm: nothing; known: devel, device, device-all, "),
+        (["select", "--for", "gfx9999"], "rocm-sdk: --for=gfx9999 is not one of gfx1100, gfx110x, gfx942, gfx94x"),
+        (["select", "--lock", "x.txt"], "rocm-sdk: --lock needs --find-links DIR or --index-url URL"),
+        (["select", "--find-links", "."], "rocm-sdk: --find-links and --index-url need --lock"),
+        (["select", "--lock", "x.toml", "--find-links", "."], "rocm-sdk: x.toml: the name must be pylock.toml"),
         (
             ["framework", "init-file", "x.py", "--preload", "amdhip65"],
-            "rocm-sdk: no library of rocm: amdhip65; known: ",
+            "rocm-sdk: not a library of rocm: amdhip65; known: ",
         ),
-        (["framework", "requirement", "--extra", "x"], "rocm-sdk: no extra of rocm: x; known: "),
+        (["framework", "requirement", "--extra", "x"], "rocm-sdk: not an extra of rocm: x; known: "),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(site: Site, words: list[str], said: str) -> None:
@@ -90,7 +90,7 @@ def test_what_the_host_lacks_is_one_line_and_exit_code_1(tmp_path: Path) -> None
 
 def test_report_13_without_the_devel_package_the_root_is_that_of_the_core_with_a_note(site: Site) -> None:
     core = site.folder / "_rocm_sdk_core"
-    note = "rocm-sdk: rocm-sdk-devel is not installed, so this is the folder of core: no headers"
+    note = "rocm-sdk: rocm-sdk-devel is not installed, so this is the folder of core, without headers"
     for option, place in (("--root", core), ("--bin", core / "bin")):
         done = site.command("path", option)
         assert (done.returncode, Path(done.stdout.strip())) == (0, place)
@@ -206,7 +206,7 @@ def test_the_requirement_of_a_framework(site: Site) -> None:
 def test_a_module_that_can_not_be_written_is_one_line(site: Site, tmp_path: Path) -> None:
     done = site.command("framework", "init-file", str(tmp_path / "no/such/file.py"))
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "can't be written: No such file or directory" in done.stderr
+    assert "cannot be written: No such file or directory" in done.stderr
 
 
 def script(site: Site, name: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -247,7 +247,7 @@ def test_a_program_that_is_gone_is_one_line_and_exit_code_127(tmp_path: Path) ->
     place.unlink()
     done = script(site, "rocminfo")
     assert (done.returncode, done.stdout) == (127, "")
-    assert done.stderr == f"rocminfo: {place} is not there: install rocm-sdk-core again\n"
+    assert done.stderr == f"rocminfo: {place} is missing: install rocm-sdk-core again\n"
 
 
 def test_a_console_script_of_another_version_is_one_line(tmp_path: Path) -> None:

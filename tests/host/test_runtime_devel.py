@@ -149,7 +149,7 @@ def test_programs_lie_in_the_tree_itself_where_libraries_are_links(site: Site) -
 
 
 def test_a_link_mode_that_there_is_not_is_refused(site: Site) -> None:
-    with pytest.raises(ValueError, match="link mode 'magic' is none of auto, hardlink, symlink, copy, reflink"):
+    with pytest.raises(ValueError, match="link mode 'magic' is not one of auto, hardlink, symlink, copy, reflink"):
         expand(site, link_mode="magic")
     done = site.command("init", env={"ROCM_SDK_LINK_MODE": "magic"})
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -162,7 +162,7 @@ def test_a_link_mode_that_does_not_work_here_says_so(site: Site) -> None:
         assert not is_same(site.folder / ROOT / "bin/hipcc", site.folder / "_rocm_sdk_core/bin/hipcc")
         return
     assert done.stderr.startswith("rocm-sdk: link mode reflink does not work here: ")
-    assert done.stderr.endswith("(auto takes what works)\n")
+    assert done.stderr.endswith("(use auto to choose a mode that works)\n")
     assert names_beside(site) == []
     assert ROOT not in records(site.folder)
 
@@ -247,7 +247,7 @@ def test_a_package_that_is_missing_is_told_and_its_files_come_with_it(tmp_path: 
 def test_report_15_a_file_that_its_package_lacks_is_an_error_before_anything_is_made(site: Site) -> None:
     (site.folder / "_rocm_sdk_core/lib/libroctx64.so.4").unlink()
     with pytest.raises(
-        _sdk.SdkError, match=r"missing for the devel tree: .*/libroctx64\.so\.4; install the package again"
+        _sdk.SdkError, match=r"missing from the devel tree: .*/libroctx64\.so\.4; reinstall the package"
     ):
         expand(site)
     assert not os.path.lexists(site.folder / ROOT)
@@ -264,7 +264,7 @@ def test_a_package_that_was_installed_again_is_linked_again(tmp_path: Path, mode
         file.write(b"changed")
     assert _devel.devel_root(loaded(site)) is None  # and so programs are started from the core's own folder
     first = {"hardlink": "bin/hipcc", "copy": "lib/libamdhip64.so.7"}[mode]
-    assert f"is not as the installed packages want it at {first}" in _devel.state(loaded(site)).problems[0]
+    assert f"differs from the installed packages at {first}" in _devel.state(loaded(site)).problems[0]
     assert expand(site) == root
     assert (root / "lib/libamdhip64.so").read_bytes() == library.read_bytes()
     assert is_same(root / "lib/libamdhip64.so", library) == (mode == "hardlink")
@@ -286,7 +286,7 @@ def test_another_version_of_the_devel_package_replaces_the_tree_and_keeps_what_o
     assert done.returncode == 0
     assert not (root / "include/old.h").exists()
     saved = site.folder / f"{ROOT}.saved"
-    assert done.stderr == f"rocm-sdk: {root}/mine/deep/notes is not of the SDK: moved to {saved}/mine/deep/notes\n"
+    assert done.stderr == f"rocm-sdk: {root}/mine/deep/notes is not part of the SDK: moved to {saved}/mine/deep/notes\n"
     assert snapshot(saved) == {"mine": None, "mine/deep": None, "mine/deep/notes": b"mine"}
     assert _devel.state(loaded(new)).leftovers == (saved,)
 
@@ -303,10 +303,10 @@ def test_what_others_put_in_the_place_of_the_tree_is_moved_aside(site: Site, tmp
     else:
         root.symlink_to(tmp_path / "theirs")
     if what == "folder":
-        assert any("is no devel tree of this SDK" in text for text in _devel.state(loaded(site)).problems)
+        assert any("is not a devel tree of this SDK" in text for text in _devel.state(loaded(site)).problems)
     done = site.command("init", "--quiet")
     saved = site.folder / f"{ROOT}.saved"
-    assert done.stderr == f"rocm-sdk: {root} is not of the SDK: moved to {saved}\n"
+    assert done.stderr == f"rocm-sdk: {root} is not part of the SDK: moved to {saved}\n"
     assert (saved if what == "file" else saved / "notes").read_text() == "mine"
     assert not root.is_symlink()
     assert (root / "include/hip/hip_runtime.h").is_file()
@@ -325,7 +325,7 @@ def test_files_that_others_made_stay_where_they_are_while_the_tree_changes(tmp_p
     make_site(tmp_path, only=["device-gfx942"])
     done = site.command("init", "--quiet")
     saved = site.folder / f"{ROOT}.saved/lib/librocsparse.so.1"
-    assert done.stderr == f"rocm-sdk: {root}/lib/librocsparse.so.1 is not of the SDK: moved to {saved}\n"
+    assert done.stderr == f"rocm-sdk: {root}/lib/librocsparse.so.1 is not part of the SDK: moved to {saved}\n"
     assert saved.read_text() == "my own"
     assert is_same(root / "lib/librocsparse.so.1", site.folder / "_rocm_sdk_device_gfx942/lib/librocsparse.so.1")
 
@@ -409,7 +409,7 @@ def test_deinit_leaves_what_was_there_before(site: Site) -> None:
     done = site.command("deinit")
     assert (done.returncode, done.stderr) == (
         0,
-        "rocm-sdk: what others made in the tree goes with it: made by a tool\n",
+        "rocm-sdk: also removing files added by others: made by a tool\n",
     )
     assert snapshot(site.folder) == before
     assert site.command("deinit").returncode == 0
@@ -429,7 +429,7 @@ def test_deinit_after_one_that_was_killed_under_the_same_process_number(site: Si
 def test_deinit_does_not_touch_what_is_no_tree(site: Site) -> None:
     (site.folder / ROOT).mkdir()
     (site.folder / ROOT / "notes").write_text("mine")
-    with pytest.raises(_sdk.SdkError, match="is no devel tree of this SDK: remove it yourself"):
+    with pytest.raises(_sdk.SdkError, match="is not a devel tree of this SDK: remove it yourself"):
         _devel.deinit(loaded(site))
     assert (site.folder / ROOT / "notes").read_text() == "mine"
 
@@ -440,7 +440,7 @@ def test_deinit_works_after_the_package_is_gone(site: Site) -> None:
     shutil.rmtree(next(site.folder.glob("rocm_sdk_devel-*")))
     state = _devel.state(loaded(site))
     assert (state.installed, state.leftovers) == (False, (site.folder / ROOT,))
-    assert "rocm-sdk deinit removes it" in state.problems[0]
+    assert "run rocm-sdk deinit to remove it" in state.problems[0]
     assert _devel.deinit(loaded(site)) == (f"removed {site.folder / ROOT}",)
     assert names_beside(site) == []
 
@@ -462,7 +462,7 @@ def test_without_record_the_tree_is_made_and_that_is_told(site: Site) -> None:
     record.unlink()
     done = site.command("init")
     assert done.returncode == 0
-    assert done.stderr == "rocm-sdk: rocm-sdk-devel has no RECORD: rocm-sdk deinit removes the tree\n"
+    assert done.stderr == "rocm-sdk: rocm-sdk-devel has no RECORD: run rocm-sdk deinit to remove the tree\n"
     assert not _devel.state(loaded(site)).recorded
     _devel.deinit(loaded(site))
     assert names_beside(site) == []
@@ -510,7 +510,7 @@ def test_a_failure_half_way_leaves_nothing_that_counts(site: Site, monkeypatch: 
         link(*words, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "link", fail)
-    with pytest.raises(_sdk.SdkError, match=r"the devel tree can't be made: .*: No space left on device"):
+    with pytest.raises(_sdk.SdkError, match=r"the devel tree cannot be created: .*: No space left on device"):
         expand(site)
     assert _devel.devel_root(loaded(site)) is None
     assert names_beside(site) == []
@@ -523,7 +523,7 @@ def test_a_failure_half_way_leaves_nothing_that_counts(site: Site, monkeypatch: 
 def test_room_is_looked_for_before_anything_is_made(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(site.folder)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
-    with pytest.raises(_sdk.SdkError, match="has 1 MB left, the devel tree takes 33 MB"):
+    with pytest.raises(_sdk.SdkError, match="has 1 MB left, but the devel tree needs 33 MB"):
         expand(site)
     assert not os.path.lexists(site.folder / ROOT)
 
@@ -541,7 +541,7 @@ def test_a_file_that_can_only_be_written_in_part_is_a_failure(tmp_path: Path) ->
     )
     done = site.python(code)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "the devel tree can't be made" in done.stderr
+    assert "the devel tree cannot be created" in done.stderr
     assert "File too large" in done.stderr
     assert not os.path.lexists(site.folder / ROOT)
     assert site.command("init").returncode == 0

@@ -68,7 +68,7 @@ print(s.place, s.mode, s.current, s.problems)'
     root = Path(said[0])
     (base,) = (tmp_path / "cache/rocm-sdk").iterdir()
     assert root == base / ROOT
-    assert said == [str(root), str(root), "all is well", "cache symlink True ()"]
+    assert said == [str(root), str(root), "no problems found", "cache symlink True ()"]
     assert snapshot(site.folder) == before
     assert (root / "include/hip/hip_runtime.h").is_file()
     assert (root / "lib/libamdhip64.so").samefile(site.folder / "_rocm_sdk_core/lib/libamdhip64.so.7")
@@ -123,7 +123,7 @@ def test_a_read_only_site_with_a_tree_needs_no_cache(site: Site, tmp_path: Path)
     assert isolated(READ_ONLY + path, site.folder, ROCM_SDK_LINK_MODE="symlink") == [str(root)]
     said = isolated(READ_ONLY + '"$PY" -m rocm_sdk repair 2>&1 || echo "exit code $?"', site.folder)
     assert said == [
-        f"rocm-sdk: {root} is read-only for this user: repair it as the one who installed it",
+        f"rocm-sdk: {root} is read-only for this user: repair it as the user who installed it",
         "exit code 1",
     ]
     assert not (tmp_path / "cache").exists()
@@ -134,7 +134,7 @@ def test_without_a_place_for_a_cache_that_is_said(site: Site, tmp_path: Path) ->
     script = READ_ONLY + '"$PY" -m rocm_sdk init 2>&1 || echo "exit code $?"'
     said = isolated(script, site.folder)
     assert said[-1] == "exit code 1"
-    assert said[0].startswith("rocm-sdk: the devel tree can't be made: ")
+    assert said[0].startswith("rocm-sdk: the devel tree cannot be created: ")
     assert len(said) == 2
 
 
@@ -173,7 +173,7 @@ def test_report_1_hard_links_in_layers_are_told_by_doctor(tmp_path: Path) -> Non
     "$PY" -c 'from rocm_sdk import _devel; from rocm_sdk._sdk import this_sdk; print(_devel.state(this_sdk()).problems)'
     """
     (said,) = isolated(script, tmp_path)
-    assert "has hard links on overlayfs, where they become copies: rocm-sdk init --link-mode symlink" in said
+    assert "has hard links on overlayfs, where they become copies: run rocm-sdk init --link-mode symlink" in said
 
 
 @pytest.fixture
@@ -190,7 +190,9 @@ def test_a_package_on_another_file_system_is_linked_symbolically(site: Site, els
     core = site.folder / "_rocm_sdk_core"
     shutil.move(core, elsewhere / "core")
     core.symlink_to(elsewhere / "core")
-    with pytest.raises(SdkError, match=r"link mode hardlink does not work here: .*\(auto takes what works\)"):
+    with pytest.raises(
+        SdkError, match=r"link mode hardlink does not work here: .*\(use auto to choose a mode that works\)"
+    ):
         expand(site, link_mode="hardlink")
     root = expand(site)
     assert _devel.state(loaded(site)).mode == "symlink"

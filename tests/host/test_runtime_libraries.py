@@ -67,7 +67,7 @@ def test_the_runtime_works_under_another_name(tmp_path: Path) -> None:
     assert answer(site.python(code)) == f"{site.folder}/_tug_kit_core/lib/libamdhip64.so.7"
     assert answer(site.command("version")) == "7.1.0"
     done = site.python("import tug_kit; tug_kit.find_libraries('hiprnd')")
-    assert "'hiprnd' is no library of tug (near: hiprand" in done.stderr
+    assert "'hiprnd' is not a library of tug (near: hiprand" in done.stderr
     bad = site.command("version", env={"TUG_KIT_TARGET_FAMILY": "x"})
     assert bad.returncode == 0
 
@@ -119,10 +119,10 @@ print(where("rocsparse"), rocm_sdk.find_libraries("rocsparse")[0].parts[-3])
 def test_the_choice_is_explained(site: Site) -> None:
     text = answer(site.python("import rocm_sdk; print(rocm_sdk.explain())", env=gpus("gfx1100", "gfx942")))
     assert text.splitlines() == [
-        "ROCM_SDK_FORCE_GFX_ARCH=gfx1100,gfx942 says so",
+        "set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100,gfx942",
         "wanted: gfx1100, gfx942 (by detection)",
         "rocm-sdk-device-gfx1100: has code for gfx1100, but none for gfx942",
-        "one process uses one package: for gfx942 start another, with ROCM_SDK_TARGET_FAMILY set or fewer GPUs visible",
+        "a process uses one package: for gfx942 start another, with ROCM_SDK_TARGET_FAMILY set or fewer GPUs visible",
     ]
 
 
@@ -132,10 +132,10 @@ def test_the_explanation_says_what_to_install(tmp_path: Path) -> None:
     )
     text = answer(site.python("import rocm_sdk; print(rocm_sdk.explain())", env=gpus("gfx1100")))
     assert "for gfx1100: " + pip_hint("'rocm[device-gfx1100]==7.1.0'") in text
-    assert "rocm-sdk-core is 7.0.2, rocm is 7.1.0: install the same version of all" in text
+    assert "rocm-sdk-core is 7.0.2, but rocm is 7.1.0: install the same version of all packages" in text
     assert "post1" not in text
     unknown = answer(site.python("import rocm_sdk; print(rocm_sdk.explain())", env=gpus("gfx1300")))
-    assert "nothing of rocm 7.1.0 has code for gfx1300" in unknown
+    assert "rocm 7.1.0 has no code for gfx1300" in unknown
 
 
 def test_fault_d_a_library_of_a_package_that_is_not_installed_names_the_extra(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_fault_e_all_that_is_missing_is_named_at_once_and_no_other_package(tmp_p
     code = "import rocm_sdk; rocm_sdk.find_libraries('amdhip64', 'hiprand', 'rocsparse', 'hiprnd')"
     said = site.python(code, env=gpus("gfx942")).stderr.splitlines()[-1]
     assert said == (
-        "ModuleNotFoundError: 'hiprnd' is no library of rocm (near: hiprand); "
+        "ModuleNotFoundError: 'hiprnd' is not a library of rocm (near: hiprand); "
         "'hiprand' comes with rocm-sdk-libraries, which is not installed; "
         "'rocsparse' comes with rocm-sdk-device-gfx942, which is not installed: "
         + pip_hint("'rocm[libraries,device-gfx942]==7.1.0'")
@@ -165,7 +165,7 @@ def test_a_file_that_is_gone_is_named_with_its_place(tmp_path: Path) -> None:
     place.unlink()
     for call in ("find_libraries", "preload_libraries"):
         said = site.python(f"import rocm_sdk; rocm_sdk.{call}('amdhip64')").stderr.splitlines()[-1]
-        assert said == f"FileNotFoundError: amdhip64: {place} is not there; install rocm-sdk-core again"
+        assert said == f"FileNotFoundError: amdhip64: {place} is missing; install rocm-sdk-core again"
 
 
 def test_fault_f_a_pattern_that_does_not_match_is_a_warning_or_an_error_with_its_text(site: Site) -> None:
@@ -221,8 +221,8 @@ def test_what_the_environment_names_wrongly_is_an_error_that_tells_to_unset_it(s
     code = "import rocm_sdk; rocm_sdk.initialize_process()"
     said = site.python(code, env={"ROCM_SDK_PRELOAD_LIBRARIES": "nope"}).stderr.splitlines()[-1]
     assert said == (
-        "RuntimeError: ROCM_SDK_PRELOAD_LIBRARIES=nope can't be done: 'nope' is no library of rocm. "
-        "Unset ROCM_SDK_PRELOAD_LIBRARIES to go on without it"
+        "RuntimeError: ROCM_SDK_PRELOAD_LIBRARIES=nope failed: 'nope' is not a library of rocm. "
+        "Unset ROCM_SDK_PRELOAD_LIBRARIES to continue without it"
     )
 
 
@@ -260,7 +260,7 @@ def test_a_library_that_was_loaded_from_elsewhere_stays_the_only_one(site: Site,
     code = f"{WHERE}\nctypes.CDLL({str(other)!r}, mode=ctypes.RTLD_GLOBAL)\nimport rocm_sdk\n"
     done = site.python(f"{code}rocm_sdk.preload_libraries('roctx64'); print(where('roctx64'))")
     assert done.stdout == "elsewhere\n"
-    assert f"libroctx64.so.4 was loaded before, from {other}: that one stays in use" in done.stderr
+    assert f"libroctx64.so.4 was already loaded from {other}: that copy stays in use" in done.stderr
 
 
 def test_a_load_that_fails_names_the_library_what_it_lacks_and_what_to_install(tmp_path: Path) -> None:
@@ -269,13 +269,13 @@ def test_a_load_that_fails_names_the_library_what_it_lacks_and_what_to_install(t
     site.remove("rocm-sdk-device-gfx1100")
     code = "import rocm_sdk; rocm_sdk.preload_libraries('hipsparse')"
     said = site.python(code, env=gpus("gfx942")).stderr.splitlines()[-1]
-    assert re.search(r"LoadError: hipsparse can't be loaded: the loader finds no librocsparse\.so\.1 ", said)
+    assert re.search(r"LoadError: hipsparse cannot be loaded: the loader does not find librocsparse\.so\.1 ", said)
     assert said.endswith("it comes with rocm-sdk-device-gfx942: " + pip_hint("'rocm[device-gfx942]==7.1.0'"))
 
 
 @pytest.mark.parametrize(
     ("system", "cure"),
-    [("libabsent1", "the system must bring it: install libabsent1"), ("", "the system must bring it")],
+    [("libabsent1", "the system must provide it: install libabsent1"), ("", "the system must provide it")],
 )
 def test_a_library_of_the_system_that_is_missing_is_named_with_its_package(
     tmp_path: Path, system: str, cure: str
@@ -291,7 +291,7 @@ def test_a_library_of_the_system_that_is_missing_is_named_with_its_package(
         )
     )
     said = site.python("import rocm_sdk; rocm_sdk.preload_libraries('roctx64')").stderr.splitlines()[-1]
-    assert "roctx64 can't be loaded: the loader finds no libabsent.so.1" in said
+    assert "roctx64 cannot be loaded: the loader does not find libabsent.so.1" in said
     assert said.endswith(cure)
 
 
@@ -304,8 +304,8 @@ def test_what_is_only_opened_later_may_fail_and_what_is_needed_is_told_as_the_ca
     assert answer(site.python("import rocm_sdk; rocm_sdk.preload_libraries('hiprand')")) == ""
     (site.folder / "_rocm_sdk_core/lib/libamdhip64.so.7").write_bytes(b"")
     said = site.python("import rocm_sdk; rocm_sdk.preload_libraries('hiprand')").stderr.splitlines()[-1]
-    assert "LoadError: hiprand can't be loaded, for it needs another: amdhip64 can't be loaded: " in said
-    assert said.endswith("file too short; the file is damaged: install rocm-sdk-core again")
+    assert "LoadError: hiprand cannot be loaded, as it needs another library: amdhip64 cannot be loaded: " in said
+    assert said.endswith("file too short; the file is damaged: reinstall rocm-sdk-core")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_damaged_library_is_told_to_be_installed_again(tmp_path: Path) -> None
     site = make_site(tmp_path)
     (site.folder / "_rocm_sdk_core/lib/libroctx64.so.4").write_bytes(b"\x7fELF")
     said = site.python("import rocm_sdk; rocm_sdk.preload_libraries('roctx64')").stderr.splitlines()[-1]
-    assert said.endswith("the file is damaged: install rocm-sdk-core again")
+    assert said.endswith("the file is damaged: reinstall rocm-sdk-core")
 
 
 def test_a_library_that_this_platform_lacks_is_left_out(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_a_file_that_a_newer_builder_wrote_is_read_or_refused_by_its_schema(tmp_
     code = "import rocm_sdk; print(rocm_sdk.find_libraries('roctx64')[0].name)"
     assert answer(site.python(code)) == "libroctx64.so.4"
     about.write_text(text.replace("{", '{"schema":2,', 1))
-    assert "has schema 2, this runtime reads 1: install the same version of all" in site.python(code).stderr
+    assert "has schema 2, but this runtime reads 1: install the same version of all" in site.python(code).stderr
 
 
 def test_a_folder_that_an_uninstallation_left_is_no_package(tmp_path: Path) -> None:

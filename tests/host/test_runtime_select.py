@@ -95,14 +95,14 @@ def test_fault_h_an_unknown_family_of_the_environment_is_an_error(site: Site) ->
     done = site.command("select", env={"ROCM_SDK_TARGET_FAMILY": "doesnotexist"})
     assert (done.returncode, done.stdout) == (2, "")
     choices = "gfx1100, gfx110x, gfx942, gfx94x"
-    assert done.stderr == f"rocm-sdk: ROCM_SDK_TARGET_FAMILY=doesnotexist is none of {choices}\n"
+    assert done.stderr == f"rocm-sdk: ROCM_SDK_TARGET_FAMILY=doesnotexist is not one of {choices}\n"
 
 
 def test_the_choice_is_explained_on_stderr_and_as_json(site: Site) -> None:
     done = site.command("select", "--explain", env=gpus("gfx1100"))
     assert done.stdout == "rocm[device-gfx1100]==7.1.0\n"
     assert done.stderr.splitlines() == [
-        "rocm-sdk: ROCM_SDK_FORCE_GFX_ARCH=gfx1100 says so",
+        "rocm-sdk: set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100",
         "rocm-sdk: rocm-sdk-device-gfx1100: the smallest that has code for gfx1100",
     ]
     assert json.loads(answer(site.command("select", "--json", env=gpus("gfx1100")))) == {
@@ -113,7 +113,7 @@ def test_the_choice_is_explained_on_stderr_and_as_json(site: Site) -> None:
         "targets": ["gfx1100"],
         "by": "detection",
         "reasons": [
-            "ROCM_SDK_FORCE_GFX_ARCH=gfx1100 says so",
+            "set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100",
             "rocm-sdk-device-gfx1100: the smallest that has code for gfx1100",
         ],
     }
@@ -213,16 +213,16 @@ def test_what_an_index_or_folder_lacks_is_named(site: Site, wheels: Path, server
     [
         (
             b'{"files": [{"filename": "rocm-7.1.0-py3-none-any.whl", "url": "x", "hashes": {}}]}',
-            "tells no sha256 of rocm-7",
+            "has no sha256 for rocm-7",
         ),
         (
             b'{"files": [{"filename": "rocm-7.1.0-py3-none-any.whl", "url": "x", "yanked": "bad"}]}',
             "has no 7.1.0 of rocm",
         ),
         (b'<a href="x/rocm-7.1.0-py3-none-any.whl" data-yanked>x</a>', "has no 7.1.0 of rocm"),
-        (b'<a href="x/rocm-7.1.0-py3-none-any.whl#md5=1">x</a>', "tells no sha256 of rocm-7"),
-        (b'{"files": [{"name": "x"}]}', "is no page of a simple index"),
-        (b"{broken", "is no page of a simple index"),
+        (b'<a href="x/rocm-7.1.0-py3-none-any.whl#md5=1">x</a>', "has no sha256 for rocm-7"),
+        (b'{"files": [{"name": "x"}]}', "is not a page of a simple index"),
+        (b"{broken", "is not a page of a simple index"),
         (b"", "has no 7.1.0 of rocm"),
     ],
 )
@@ -251,7 +251,7 @@ def test_versions_with_a_label_and_source_archives_are_recognised(server: Server
 
 @pytest.mark.parametrize("url", ["ftp://index.example/simple", "index.example"])
 def test_an_address_of_another_kind_is_refused(url: str) -> None:
-    with pytest.raises(SdkError, match="is no address of an index"):
+    with pytest.raises(SdkError, match="is not an index URL"):
         files_of_index(url, ["rocm"], "7.1.0")
 
 

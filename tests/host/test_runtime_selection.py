@@ -51,17 +51,17 @@ def test_another_gpu_or_family_is_noticed(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core", "libraries", "libraries-gfx94x", "devel"])
     past = "rocm-sdk: warning: it was installed with packages for gfx94x (KFD node 1: gfx942), but "
     again = (
-        "To choose again: "
+        "To choose again, run: "
         + pip_hint("--force-reinstall --no-cache-dir --no-deps 'rocm==7.1.0'", "'rocm[libraries,devel]==7.1.0'")
         + "\n"
     )
-    other = f"this host has gfx1100, for which rocm-sdk-device-gfx1100 would be needed. {again}"
+    other = f"this host has gfx1100, which needs rocm-sdk-device-gfx1100. {again}"
     assert told(site, **gpus("gfx1100")) == past + other
-    assert "this host has gfx942, gfx1100, for which rocm-sdk-device-gfx1100 would be needed" in told(
+    assert "this host has gfx942, gfx1100, which needs rocm-sdk-device-gfx1100" in told(
         site, **gpus("gfx942", "gfx1100")
     )
     named = told(site, ROCM_SDK_TARGET_FAMILY="gfx110x")
-    assert "but ROCM_SDK_TARGET_FAMILY=gfx110x, for which rocm-sdk-libraries-gfx110x would be needed" in named
+    assert "but ROCM_SDK_TARGET_FAMILY=gfx110x, which needs rocm-sdk-libraries-gfx110x" in named
 
 
 def test_what_was_added_by_hand_counts(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_what_was_added_by_hand_counts(tmp_path: Path) -> None:
 def test_a_name_that_is_none_does_not_stop_it(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core"], by="default", reasons=[])
     said = told(site, ROCM_SDK_TARGET_FAMILY="gfx94y")
-    assert said.startswith("rocm-sdk: warning: ROCM_SDK_TARGET_FAMILY=gfx94y is none of ")
+    assert said.startswith("rocm-sdk: warning: ROCM_SDK_TARGET_FAMILY=gfx94y is not one of ")
     assert "it was installed with packages for gfx94x (the default: no GPU was found)" in said
     assert said.count("\n") == 1
 

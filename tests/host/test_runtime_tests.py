@@ -136,7 +136,7 @@ def test_another_version_fails_but_not_a_post_release(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries"], versions={"libraries": "7.0.0", "core": "7.1.0.post1"})
     found = failed(site, "--select", "install/*/version")
     assert found == {
-        "install/rocm-sdk-libraries/version": "rocm-sdk-libraries is 7.0.0, rocm is 7.1.0; "
+        "install/rocm-sdk-libraries/version": "rocm-sdk-libraries is 7.0.0, but rocm is 7.1.0; "
         + pip_hint("'rocm-sdk-libraries==7.1.0'")
     }
 
@@ -223,7 +223,7 @@ def test_a_library_that_can_not_be_loaded_fails(tmp_path: Path, fault: str) -> N
 def test_a_library_that_is_gone_fails_and_an_optional_one_does_not(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core"])
     (site.folder / CORE / COMGR).unlink()
-    assert "is not there" in failed(site, "--select", "load/*/amd_comgr")["load/rocm-sdk-core/amd_comgr"]
+    assert "is missing" in failed(site, "--select", "load/*/amd_comgr")["load/rocm-sdk-core/amd_comgr"]
     about = site.folder / CORE / "_sdk.json"
     change_json(about, lambda value: library_of(value, "amd_comgr").update(optional=True))
     assert others(site, "--select", "load/*/amd_comgr")["load/rocm-sdk-core/amd_comgr"]["status"] == "skipped"
@@ -263,7 +263,7 @@ def test_report_18_a_library_that_the_system_must_bring_is_no_fault_of_the_sdk(t
     assert (found["failed"], found["system"]) == (0, len(lacking))
     text = site.command("test", "--select", "load").stdout
     assert "SYSTEM  load/rocm-sdk-core/amd_comgr and 1 more: this system lacks libfar.so.1; install libfar1" in text
-    assert "2 not told for want of the system's libraries" in text
+    assert "2 not run, as system libraries are missing" in text
 
 
 def test_a_library_that_nobody_brings_is_a_fault_of_the_sdk(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_fault_l_a_library_that_does_not_find_another_of_the_sdk_fails(tmp_path:
     )
     found = failed(site, "--select", "hiprand")
     assert list(found) == ["load/rocm-sdk-libraries/hiprand"]  # preloading loads first what it needs
-    assert "finds no libamdhip64.so.7, which rocm-sdk-core has" in found["load/rocm-sdk-libraries/hiprand"]
+    assert "does not find libamdhip64.so.7, which rocm-sdk-core has" in found["load/rocm-sdk-libraries/hiprand"]
 
 
 def test_programs_and_libraries_whose_search_paths_lead_nowhere_fail(tmp_path: Path) -> None:
@@ -291,10 +291,10 @@ def test_programs_and_libraries_whose_search_paths_lead_nowhere_fail(tmp_path: P
     library = compile_library(tmp_path / "libamd_comgr.so.3", source="int answer(double x) { return (int)x; }")
     program = compile_program(core / "bin/tool", library)
     found = failed(site, "--select", "closure")
-    assert f"bin/tool looks in {tmp_path}, which is no place of the SDK" in found["closure/rocm-sdk-core/search paths"]
+    assert f"bin/tool searches {tmp_path}, which is outside the SDK" in found["closure/rocm-sdk-core/search paths"]
     run("patchelf", "--set-rpath", "$ORIGIN/../libs", program)
     text = failed(site, "--select", "closure")["closure/rocm-sdk-core/search paths"]
-    assert "bin/tool needs libamd_comgr.so.3 of rocm-sdk-core, but looks in $ORIGIN/../libs" in text
+    assert "bin/tool needs libamd_comgr.so.3 of rocm-sdk-core, but searches $ORIGIN/../libs" in text
     run("patchelf", "--set-rpath", "$ORIGIN/../lib", program)
     assert failed(site, "--select", "closure") == {}
     (core / "bin/tool.bad").write_bytes(program.read_bytes()[:1000])
@@ -305,7 +305,7 @@ def test_a_library_of_another_place_that_takes_the_name_of_ours_fails(tmp_path: 
     site = make_site(tmp_path, only=["core"])
     other = compile_library(tmp_path / "libamd_comgr.so.3", source="int amd_comgr(void) { return 0; }")
     found = failed(site, "--select", "load/*/amdhip64", env={"LD_PRELOAD": str(other)})
-    assert f"{other} was taken, not the SDK's own libamd_comgr.so.3" in found["load/rocm-sdk-core/amdhip64"]
+    assert f"{other} was loaded instead of the SDK's own libamd_comgr.so.3" in found["load/rocm-sdk-core/amdhip64"]
     assert "unset LD_LIBRARY_PATH" in found["load/rocm-sdk-core/amdhip64"]
 
 
@@ -358,7 +358,7 @@ def change_program(site: Site, text: str) -> None:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("#!/bin/sh\necho other\n", "rocminfo -h does not say 'rocminfo', but other"),
+        ("#!/bin/sh\necho other\n", "rocminfo -h should print 'rocminfo', but printed other"),
         ("#!/bin/sh\necho rocminfo; exit 3\n", "rocminfo -h ended with exit code 3: rocminfo"),
         ("#!/bin/sh\nkill -SEGV $$\n", "rocminfo -h was killed by SIGSEGV"),
         ("#!/bin/sh\necho rocminfo; sleep 60\n", "rocminfo -h did not end in time"),
@@ -397,7 +397,7 @@ def test_a_program_that_is_gone_or_can_not_be_started_fails(tmp_path: Path) -> N
     path.chmod(0o644)
     assert "is not executable" in failed(site, "--select", "hipcc")["command/rocm-sdk-core/hipcc"]
     path.unlink()
-    assert "is not there" in failed(site, "--select", "hipcc")["command/rocm-sdk-core/hipcc"]
+    assert "is missing" in failed(site, "--select", "hipcc")["command/rocm-sdk-core/hipcc"]
 
 
 def test_fault_o_console_scripts_of_programs_that_are_not_shipped_fail(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_fault_o_console_scripts_of_programs_that_are_not_shipped_fail(tmp_path:
         file.write("rocgdb = rocm_sdk_core._cli:rocgdb\nrocminfo = rocm_sdk_core._cli:rocminfo\n")
     text = failed(site, "--select", "entry points")["command/rocm-sdk-core/entry points"]
     assert "rocgdb is a console script, but rocm-sdk-core ships no such program" in text
-    assert "rocminfo calls rocm_sdk_core._cli:rocminfo, which is not there" in text
+    assert "rocminfo calls rocm_sdk_core._cli:rocminfo, which does not exist" in text
 
 
 def test_the_sdks_own_command_that_breaks_fails(tmp_path: Path) -> None:
@@ -464,7 +464,7 @@ def test_gpu_code_for_exactly_the_targets_of_the_package_passes(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("bundles", "said"),
     [
-        ([bundle("gfx942", "gfx1100")], "has code for gfx1100, the package is for gfx942"),
+        ([bundle("gfx942", "gfx1100")], "has code for gfx1100, but the package is for gfx942"),
         ([bundle("gfx90a")], "no library has code for gfx942"),
         ([bundle("gfx942", empty=["gfx942"])], "no library has code for gfx942"),
         ([], "has a section for GPU code, but no code in it"),
@@ -484,7 +484,7 @@ def test_gpu_code_that_this_python_can_not_unpack_is_told(tmp_path: Path) -> Non
     plant_code(site, GFX942, struct.pack("<4sHHIIQ", b"CCOB", 2, 1, 40, 400, 0) + b"(\xb5/\xfd" + b"\0" * 12)
     found = others(site, "--select", "gpu/*/code", python=interpreter("3.9"))[f"gpu/{GFX942}/code"]
     assert found["status"] == "skipped"
-    assert "1 of 1 containers are packed with zstd" in found["text"]
+    assert "1 of 1 containers are compressed with zstd" in found["text"]
 
 
 def test_report_17_files_named_after_other_targets_fail(tmp_path: Path) -> None:
@@ -496,7 +496,7 @@ def test_report_17_files_named_after_other_targets_fail(tmp_path: Path) -> None:
     (folder / "gfx90a68.kdb").write_bytes(b"")  # a number of compute units stands behind the target
     (folder / "TensileLibrary_gfx1100.co").write_bytes(b"")
     text = failed(site, "--select", "gpu/*/names")[f"gpu/{GFX942}/names"]
-    assert "lib/library/TensileLibrary_gfx1100.co is for gfx1100, the package for gfx942" in text
+    assert "lib/library/TensileLibrary_gfx1100.co is for gfx1100, but the package is for gfx942" in text
 
 
 # The devel tree
@@ -528,7 +528,7 @@ def test_a_damaged_payload_fails_once_and_skips_the_rest(tmp_path: Path) -> None
     found = others(site, "--select", "devel/*,cmake")
     assert {each["status"] for name, each in found.items() if "expansion" not in name} == {"skipped"}
     assert found["devel/rocm-sdk-devel/expansion"]["status"] == "failed"
-    assert "can't be expanded" in found["devel/rocm-sdk-devel/expansion"]["text"]
+    assert "cannot be expanded" in found["devel/rocm-sdk-devel/expansion"]["text"]
 
 
 def test_report_15_files_that_the_devel_tree_lacks_or_has_otherwise_fail(expanded: Site) -> None:
@@ -538,7 +538,7 @@ def test_report_15_files_that_the_devel_tree_lacks_or_has_otherwise_fail(expande
     (root / COMGR).write_bytes(b"other")
     text = failed(expanded, "--select", "holds*")["devel/rocm-sdk-devel/holds rocm-sdk-core"]
     assert "bin/rocminfo is not in the devel tree" in text
-    assert f"{COMGR} is another file in the devel tree than in rocm-sdk-core" in text
+    assert f"{COMGR} in the devel tree differs from rocm-sdk-core" in text
     assert "rocm-sdk repair" in text
     assert expanded.command("repair").returncode == 0
     assert failed(expanded, "--select", "holds*") == {}
@@ -558,22 +558,22 @@ def test_report_15_names_of_a_library_that_lead_to_another_one_fail(expanded: Si
     alias.unlink()
     compile_library(alias, "-Wl,-soname,libamdhip64.so.7", source="int another(void) { return 1; }")
     text = failed(expanded, "--select", "devel")["devel/rocm-sdk-devel/names of libraries"]
-    assert "lib/libamdhip64.so is another libamdhip64.so.7 than that of rocm-sdk-core" in text
+    assert "lib/libamdhip64.so is a different libamdhip64.so.7 than the one in rocm-sdk-core" in text
 
 
 def test_links_that_lead_nowhere_or_out_of_the_sdk_fail(expanded: Site, tmp_path: Path) -> None:
     (root_of(expanded) / "lib/libgone.so").symlink_to("libgone.so.1")
     (root_of(expanded) / "lib/away").symlink_to(tmp_path)
     text = failed(expanded, "--select", "links")["devel/rocm-sdk-devel/links"]
-    assert "lib/libgone.so leads to libgone.so.1, which is not there" in text
-    assert "lib/away leads out of the SDK" in text
+    assert "lib/libgone.so points to libgone.so.1, which does not exist" in text
+    assert "lib/away points out of the SDK" in text
 
 
 def test_report_12_answers_that_differ_about_the_root_fail(tmp_path: Path) -> None:
     site = make_site(tmp_path)
     break_runtime(site, "_cli.py", '"bin": sdk.file.bin', '"bin": "else"')
     text = failed(site, "--select", "roots")["devel/rocm-sdk-devel/roots"]
-    assert f"path --bin says '{root_of(site)}/else' with exit code 0, not {root_of(site)}/bin" in text
+    assert f"path --bin prints '{root_of(site)}/else' with exit code 0, expected {root_of(site)}/bin" in text
 
 
 # CMake
@@ -617,10 +617,10 @@ def test_without_a_program_an_empty_one_is_linked_and_loads_the_library(tmp_path
         (
             b'message(FATAL_ERROR "AMDDeviceLibs is missing")',
             PROGRAM,
-            "CMake can't configure a project with find_package(hip)",
+            "CMake cannot configure a project with find_package(hip)",
         ),
-        (b"", PROGRAM, "CMake can't configure a project"),
-        (CONFIG, "int main() { return missing(); }", "a program can't be built with hip::host"),
+        (b"", PROGRAM, "CMake cannot configure a project"),
+        (CONFIG, "int main() { return missing(); }", "a program cannot be built with hip::host"),
         (CONFIG, "int main() { return 7; }", "the program was built, but does not run: it ended with exit code 7"),
     ],
 )
@@ -636,7 +636,7 @@ def test_where_there_is_no_cmake_its_test_is_skipped(tmp_path: Path) -> None:
 
 def test_a_compiler_that_the_manifest_names_must_be_there(tmp_path: Path) -> None:
     site = cmake_site(tmp_path, cmake_compiler="bin/amdclang++")
-    assert "bin/amdclang++ is not there" in failed(site, "--select", "cmake")["cmake/rocm-sdk-devel/hip"]
+    assert "bin/amdclang++ is missing" in failed(site, "--select", "cmake")["cmake/rocm-sdk-devel/hip"]
 
 
 # Selection, reports, ends
@@ -670,8 +670,8 @@ def test_tests_are_selected_by_group_package_and_pattern(whole: Site) -> None:
     [
         (["--select", "laod"], "rocm-sdk: --select laod: no such test, group or package (near: load"),
         (["--select", "load,!load"], "rocm-sdk: --select load,!load leaves no test"),
-        (["--jobs", "0"], "rocm-sdk test: argument --jobs: '0' is no number of tests"),
-        (["--timeout", "-1"], "rocm-sdk test: argument --timeout: '-1' is no number of seconds"),
+        (["--jobs", "0"], "rocm-sdk test: argument --jobs: '0' is not a number of tests"),
+        (["--timeout", "-1"], "rocm-sdk test: argument --timeout: '-1' is not a number of seconds"),
         (["more"], "rocm-sdk test: unrecognized arguments: more"),
     ],
 )
@@ -730,7 +730,7 @@ def test_a_test_that_breaks_is_one_that_fails(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "device-gfx942"])
     break_runtime(site, "_gpu_code.py", "    elf = read_elf(path)", '    raise KeyError("what")')
     text = failed(site, "--select", "gpu")[f"gpu/{GFX942}/code"]
-    assert "the test could not be done: KeyError: 'what'" in text
+    assert "the test failed to run: KeyError: 'what'" in text
 
 
 def test_an_interrupt_stops_all_that_runs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.sdk.artifacts import read_artifacts, read_stages
 from axletree.host.sdk.layout import lay_out
 from axletree.package.sdk.descriptor import parse_descriptor
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from support.artifacts import BASE, archive_artifact, content_of, hostile_archive, make_artifact, special
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_folders_are_read(tree: Path, tmp_path: Path) -> None:
     assert [entry.path for entry in entries] == sorted([*FILES, "empty", "include/rand.h", "lib/librand.so"])
     by = {entry.path: entry for entry in entries}
     assert (by["bin/tool"].executable, by["lib/libx.so.1.2"].executable) == (True, False)
-    assert by["lib/libx.so"] == Entry(
+    assert by["lib/libx.so"] == SdkEntry(
         path="lib/libx.so", kind="link", artifact="core-hip", component="lib", link="libx.so.1"
     )
     assert by["empty"].kind == "folder"
@@ -138,13 +138,13 @@ def test_only_the_targets_that_are_wanted(tree: Path, tmp_path: Path) -> None:
     both = {e.target: e.size for e in read_artifacts(tree, cache=tmp_path) if e.path == "lib/librand.so"}
     assert both.keys() == {"gfx900", "gfx90a:xnack+"}
     make_artifact(tree, "rand_lib_gfx90a", {"lib/librand.so": b"other"})
-    with pytest.raises(IntegrityError, match="brought by rand_lib_gfx90a and by rand_lib_gfx90a:xnack\\+"):
+    with pytest.raises(IntegrityError, match="in both rand_lib_gfx90a and rand_lib_gfx90a:xnack\\+"):
         read_artifacts(tree, cache=tmp_path)
     shutil.rmtree(tree / "rand_lib_gfx90a")
     paths = {e.target for e in read_artifacts(tree, cache=tmp_path, targets={"gfx90a"})}
     assert paths == {"generic", "gfx90a:xnack+"}
     assert {e.target for e in read_artifacts(tree, cache=tmp_path, targets=())} == {"generic"}
-    with pytest.raises(IntegrityError, match=r"no artifacts for gfx942\n  hint: there are some for gfx900, gfx90a"):
+    with pytest.raises(IntegrityError, match=r"no artifacts for gfx942\n  hint: it has artifacts for gfx900, gfx90a"):
         read_artifacts(tree, cache=tmp_path, targets={"gfx942", "gfx900"})
 
 
@@ -153,7 +153,7 @@ def test_the_folder_counts_where_there_is_an_archive_as_well(tree: Path, tmp_pat
     archive.write_bytes(b"never read")
     notes: list[str] = []
     read_artifacts(tree, cache=tmp_path, note=notes.append)
-    assert notes == ["rand_lib_gfx900 is there more than once; read: rand_lib_gfx900"]
+    assert notes == ["rand_lib_gfx900 occurs more than once; read: rand_lib_gfx900"]
 
 
 def test_the_same_content_twice_is_noted(tree: Path, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_same_content_twice_is_noted(tree: Path, tmp_path: Path) -> None:
     entries = read_artifacts(tree, cache=tmp_path, note=notes.append)
     assert next(entry for entry in entries if entry.path == "lib/libx.so.1.2").artifact == "base"
     assert notes == [
-        "base_lib_generic and core-hip_lib_generic both bring lib/libx.so.1.2, with the same content: taken once"
+        "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2, with the same content: used once"
     ]
 
 
@@ -179,9 +179,9 @@ def test_checksums_beside_archives(tree: Path, tmp_path: Path) -> None:
     side.write_text("0" * 64)
     assert f"got sha256      {good}" in refused_kept(folder, tmp_path)
     side.write_text(f"{good}  other.tar.zst")
-    assert "is the checksum of 'other.tar.zst'" in refused_kept(folder, tmp_path)
+    assert "is the checksum of another file, 'other.tar.zst'" in refused_kept(folder, tmp_path)
     side.write_text("sorry")
-    assert "holds no SHA-256" in refused_kept(folder, tmp_path)
+    assert "does not contain a SHA-256" in refused_kept(folder, tmp_path)
 
 
 def refused_kept(folder: Path, tmp_path: Path) -> str:
@@ -196,25 +196,28 @@ GOOD = ("artifact_manifest.txt", f"{BASE}\n".encode())
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ([(f"{BASE}/a", b"x"), GOOD], "does not begin with its artifact_manifest.txt"),
+        ([(f"{BASE}/a", b"x"), GOOD], "does not start with its artifact_manifest.txt"),
         ([], "has no artifact_manifest.txt"),
-        ([GOOD, ("elsewhere/a", b"x")], "elsewhere/a: lies in none of the folders"),
-        ([GOOD, (f"{BASE}x/a", b"x")], "lies in none of the folders"),
+        ([GOOD, ("elsewhere/a", b"x")], "elsewhere/a: is not in any folder"),
+        ([GOOD, (f"{BASE}x/a", b"x")], "is not in any folder"),
         ([GOOD, (f"{BASE}/../../../../a", b"x")], "leads out of the archive"),
-        ([GOOD, ("/etc/passwd", b"x")], "lies in none of the folders"),
-        ([("artifact_manifest.txt", b"../x\n"), ("../x/a", b"x")], "no folder of the artifact: '../x'"),
-        ([("artifact_manifest.txt", b"/etc\n"), ("/etc/a", b"x")], "no folder of the artifact: '/etc'"),
+        ([GOOD, ("/etc/passwd", b"x")], "is not in any folder"),
+        ([("artifact_manifest.txt", b"../x\n"), ("../x/a", b"x")], "not a folder of the artifact: '../x'"),
+        ([("artifact_manifest.txt", b"/etc\n"), ("/etc/a", b"x")], "not a folder of the artifact: '/etc'"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "/etc/passwd")], "leads out of the tree"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../" * 9)], "leads out of the archive"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../x")], "leads out of the tree"),
-        ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "m"), (f"{BASE}/l/x", b"")], "no folder, yet others lie in it"),
-        ([GOOD, (f"{BASE}/l/x", b""), special(f"{BASE}/l", tarfile.SYMTYPE, "m")], "is there twice"),
-        ([GOOD, (f"{BASE}/l", b""), (f"{BASE}/l", b"")], "is there twice"),
-        ([GOOD, special(f"{BASE}/h", tarfile.LNKTYPE, "/etc/passwd")], "which is no file before it"),
-        ([GOOD, special(f"{BASE}/h", tarfile.LNKTYPE, f"{BASE}/later"), (f"{BASE}/later", b"")], "no file before it"),
-        ([GOOD, special(f"{BASE}/d", tarfile.CHRTYPE)], "which packages can't hold"),
-        ([GOOD, special(f"{BASE}/d", tarfile.FIFOTYPE)], "which packages can't hold"),
-        ([GOOD, (f"{BASE}/a\\b", b"")], "no package can hold"),
+        (
+            [GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "m"), (f"{BASE}/l/x", b"")],
+            "not a folder, but contains other entries",
+        ),
+        ([GOOD, (f"{BASE}/l/x", b""), special(f"{BASE}/l", tarfile.SYMTYPE, "m")], "occurs twice"),
+        ([GOOD, (f"{BASE}/l", b""), (f"{BASE}/l", b"")], "occurs twice"),
+        ([GOOD, special(f"{BASE}/h", tarfile.LNKTYPE, "/etc/passwd")], "which is not an earlier file"),
+        ([GOOD, special(f"{BASE}/h", tarfile.LNKTYPE, f"{BASE}/later"), (f"{BASE}/later", b"")], "not an earlier file"),
+        ([GOOD, special(f"{BASE}/d", tarfile.CHRTYPE)], "which packages cannot contain"),
+        ([GOOD, special(f"{BASE}/d", tarfile.FIFOTYPE)], "which packages cannot contain"),
+        ([GOOD, (f"{BASE}/a\\b", b"")], "not allowed in a package"),
     ],
 )
 def test_hostile_archives_are_refused(
@@ -233,7 +236,7 @@ def test_bombs_and_damage_are_refused(tree: Path, tmp_path: Path, monkeypatch: p
     folder = tmp_path / "in"
     good = hostile_archive(folder / "base_lib_generic.tar.zst", [GOOD, (f"{BASE}/zeros", bytes(3 << 20))]).read_bytes()
     monkeypatch.setattr("axletree.host.sdk.unpack._MIN_LIMIT", 1 << 20)
-    assert "is it a bomb?" in refused(folder, tmp_path)
+    assert "it may be an archive bomb" in refused(folder, tmp_path)
     monkeypatch.undo()
     place = folder / "base_lib_generic.tar.zst"
     for data in (good[:-20], good[: len(good) // 2], b"no archive", good + b"more", b"\0" * 10):
@@ -276,8 +279,8 @@ def test_what_no_package_can_hold_is_told(tree: Path, tmp_path: Path) -> None:
 
 def test_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert "holds no artifacts" in refused(tmp_path / "empty", tmp_path)
-    with pytest.raises(HostError, match="can't be read"):
+    assert "contains no artifacts" in refused(tmp_path / "empty", tmp_path)
+    with pytest.raises(HostError, match="cannot be read"):
         read_artifacts(tmp_path / "none", cache=tmp_path)
 
 
@@ -343,16 +346,16 @@ def test_nothing_is_left_of_a_layout_that_fails(tree: Path, tmp_path: Path) -> N
     with pytest.raises(IntegrityError, match="has changed since"):
         lay_out(entries, tmp_path / "out", archives=True)
     (tree / "rand_dev_generic/rand/stage/include/rand.h").unlink()
-    with pytest.raises(HostError, match=r"rand\.h: can't be laid out"):
+    with pytest.raises(HostError, match=r"rand\.h: cannot be laid out"):
         lay_out(entries, tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("")
     with pytest.raises(UsageError, match="not empty"):
         lay_out(entries, tmp_path / "mine")
-    odd = [Entry(path="a", artifact="has_underscore", component="lib", source=tool.source)]
+    odd = [SdkEntry(path="a", artifact="has_underscore", component="lib", source=tool.source)]
     with pytest.raises(IntegrityError, match="has_underscore"):
         lay_out(odd, tmp_path / "out")
-    with pytest.raises(IntegrityError, match="to be written anew"):
+    with pytest.raises(IntegrityError, match="which axletree would write"):
         lay_out(entries, tmp_path / "out", records={"bin/tool": b""})
     assert sorted(place.name for place in tmp_path.iterdir()) == ["artifacts", "mine"]
 

@@ -139,12 +139,12 @@ def test_what_is_wrong_is_told_and_the_answer_is_no(
 ) -> None:
     done = axletree("sdk", "explain", manifest, "--prefix", prefix)
     assert done.exit_code == 1
-    assert "Claimed by nobody (2):" in done.stdout
+    assert "Not claimed (2):" in done.stdout
     assert "prefix (doc): 1 file" in done.stdout
     assert "    bin/internal" in done.stdout
     assert "Claimed more than once (1):" in done.stdout
     assert "    lib/libb.so" in done.stdout
-    assert "3 entries with one place, 3 without" in done.stdout
+    assert "3 entries in one package, 3 not" in done.stdout
     report = json.loads(axletree("sdk", "explain", manifest, "--prefix", prefix, "--json").stdout)["result"]
     assert [each["path"] for each in report["unmatched"]] == ["bin/internal", "share/doc/x/README"]
     assert [each["claim"] for each in report["disputed"][0]["claims"]] == ["core, claim 1", "tools, claim 1"]
@@ -166,9 +166,9 @@ def test_inputs_that_cannot_be_are_refused(
     axletree: Callable[..., Done], prefix: Path, manifest: Path, tmp_path: Path
 ) -> None:
     for words, text in (
-        ((manifest,), "say where the SDK lies"),
-        ((manifest, "--prefix", prefix, "--debs", prefix), "say where the SDK lies"),
-        ((manifest, "--debs", prefix), "says nothing of Debian packages"),
+        ((manifest,), "give the SDK's location"),
+        ((manifest, "--prefix", prefix, "--debs", prefix), "give the SDK's location"),
+        ((manifest, "--debs", prefix), "does not support Debian packages"),
         (("rocn", "--prefix", prefix), "did you mean 'rocm'?"),
     ):
         done = axletree("sdk", "explain", *words)
@@ -176,7 +176,7 @@ def test_inputs_that_cannot_be_are_refused(
         assert text in done.stderr
     broken = tmp_path / "broken.toml"
     broken.write_bytes(b"\xff")
-    assert "is no UTF-8" in axletree("sdk", "explain", broken, "--prefix", prefix).stderr
+    assert "is not UTF-8" in axletree("sdk", "explain", broken, "--prefix", prefix).stderr
 
 
 def test_versions_are_printed_as_build_systems_read_them(

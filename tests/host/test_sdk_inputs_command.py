@@ -55,7 +55,7 @@ def test_laid_out_as_archives_fetched_and_laid_out_again(folder: Path) -> None:
         "rand_lib_gfx90a.tar.zst",
     ]
     again = ("fetch", "--from", "runs", "--run-id", "12", "--artifact-group", "gfx90a", "--out", "got")
-    assert "2 archives, all verified; 0 fetched (0 B), 2 there already" in run(folder, *again).stdout
+    assert "2 archives, all verified; 0 fetched (0 B), 2 already there" in run(folder, *again).stdout
     done = run(
         folder, "lay-out", "demo.toml", "--artifacts", "got", "--out", "new", "--dist-target", "gfx90a", "--json"
     )
@@ -80,7 +80,7 @@ def test_families_together_or_one_at_a_time(folder: Path) -> None:
     make_artifact(folder / "in", "more_lib_gfx900", {"lib/rand.so": b"x"})
     done = run(folder, "lay-out", "demo.toml", "--artifacts", "in", "--out", "twice")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "brought by more_lib_gfx900 and by rand_lib_gfx900, with different content" in done.stderr
+    assert "in both more_lib_gfx900 and rand_lib_gfx900, with different content" in done.stderr
 
 
 def test_stage_folders(folder: Path) -> None:
@@ -94,33 +94,45 @@ def test_stage_folders(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("lay-out", "demo.toml", "--out", "x"), 2, "say where the SDK lies"),
-        (("lay-out", "demo.toml", "--debs", "in", "--out", "x"), 2, "says nothing of Debian packages"),
-        (("lay-out", "demo.toml", "--artifacts", "in", "--out", "in"), 2, "in is there, and not empty"),
+        (("lay-out", "demo.toml", "--out", "x"), 2, "give the SDK's location"),
+        (("lay-out", "demo.toml", "--debs", "in", "--out", "x"), 2, "does not support Debian packages"),
+        (("lay-out", "demo.toml", "--artifacts", "in", "--out", "in"), 2, "in exists and is not empty"),
         (("lay-out", "demo.toml", "--stage", "in", "--out", "x"), 2, "--descriptor FILE"),
-        (("lay-out", "demo.toml", "--stage", "in", "--prefix", "in", "--out", "x"), 2, "an input of its own"),
-        (("lay-out", "demo.toml", "--prefix", "in", "--target", "gfx900", "--out", "x"), 2, "neither is given"),
+        (
+            ("lay-out", "demo.toml", "--stage", "in", "--prefix", "in", "--out", "x"),
+            2,
+            "cannot be combined with another input",
+        ),
+        (
+            ("lay-out", "demo.toml", "--prefix", "in", "--target", "gfx900", "--out", "x"),
+            2,
+            "needs --stage or --artifacts",
+        ),
         (("lay-out", "demo.toml", "--stage", "in", "--descriptor", "demo.toml", "--out", "x"), 2, "--artifact NAME"),
         (
             ("lay-out", "demo.toml", "--artifacts", "in", "--dist-target", "gpu", "--out", "x"),
             2,
-            "'gpu' is no GPU target",
+            "'gpu' is not a GPU target",
         ),
         (
             ("fetch", "--from", "none", "--run-id", "latest", "--artifact-group", "g", "--out", "x"),
             3,
-            "none: can't be read",
+            "none: cannot be read",
         ),
         (
             ("fetch", "--from", "in", "--run-id", "7", "--artifact-group", "gfx900", "--out", "x"),
             3,
             "has no run 7-linux",
         ),
-        (("fetch", "--from", "in", "--run-id", "7", "--artifact-group", "../g", "--out", "x"), 2, "no artifact group"),
+        (
+            ("fetch", "--from", "in", "--run-id", "7", "--artifact-group", "../g", "--out", "x"),
+            2,
+            "not a valid artifact group",
+        ),
         (
             ("fetch", "--from", "in", "--run-id", "7", "--artifact-group", "g", "--target", "dev", "--out", "x"),
             2,
-            "'dev' is no GPU",
+            "'dev' is neither a GPU",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.host.sdk.artifacts import read_artifacts
 from axletree.host.sdk.layout import lay_out
 from axletree.host.sdk.store import fetch_artifacts
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from support.artifacts import content_of
 from support.index_server import Server, serve
 
@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Path:
     folder.mkdir()
     given = {"base": "generic", "rand": "gfx900", "fft": "gfx90a:xnack+"}
     entries = [
-        Entry(
+        SdkEntry(
             path=f"lib/lib{name}.so",
             artifact="rand" if name == "fft" else name,
             component="lib",
@@ -103,10 +103,10 @@ def test_the_latest_run_is_the_highest_that_has_the_group(store: Path, server: S
     for place in (str(store), f"{server.address}/s"):
         notes: list[str] = []
         assert bring(place, tmp_path / "a", run="latest", note=notes.append).run_id == "7"
-        assert notes[0] == "run 7 is the latest with gfx90a"
+        assert notes[0] == "the latest run with gfx90a is 7"
         assert bring(place, tmp_path / "b", run="latest", group="gfx900").run_id == "10"
         assert bring(place, tmp_path / "c", run="latest", group="generic").run_id == "10"
-        with pytest.raises(HostError, match="nothing of group gfx1100 in any of the last 2 runs for linux"):
+        with pytest.raises(HostError, match="no files of group gfx1100 in any of the last 2 runs for linux"):
             bring(place, tmp_path / "d", run="latest", group="gfx1100")
 
 
@@ -190,7 +190,7 @@ def test_what_is_not_what_its_checksum_says_is_refused_and_the_rest_kept(
     (store / "7-linux" / MINE[0]).write_bytes(b"another")
     for name, place in (("a", str(store)), ("b", f"{server.address}/s")):
         with pytest.raises(
-            IntegrityError, match=r"is not what its checksum says\n    expected sha256 .*\n    got sha256"
+            IntegrityError, match=r"does not match its checksum\n    expected sha256 .*\n    got sha256"
         ):
             bring(place, tmp_path / name)
         assert sorted(place.name for place in (tmp_path / name).glob("*.zst")) == [MINE[2]]
@@ -200,7 +200,7 @@ def test_without_a_checksum_nothing_is_taken(store: Path, server: Server, tmp_pa
     del server.files[f"/s/7-linux/{MINE[0]}.sha256sum"]
     (store / "7-linux" / f"{MINE[0]}.sha256sum").unlink()
     for place in (str(store), f"{server.address}/s"):
-        with pytest.raises(IntegrityError, match=r"base_lib_generic\.tar\.zst has no checksum beside it"):
+        with pytest.raises(IntegrityError, match=r"base_lib_generic\.tar\.zst has no checksum file"):
             bring(place, tmp_path / "out")
 
 
@@ -209,13 +209,13 @@ def test_what_is_not_there_is_said(store: Path, server: Server, tmp_path: Path) 
         with pytest.raises(HostError, match="has no run 8-linux"):
             bring(place, tmp_path / "out", run="8")
         with pytest.raises(
-            HostError, match=r"nothing of group gfx1100 in run 7-linux\n  hint: it has generic, gfx900, gfx90a:x"
+            HostError, match=r"no files of group gfx1100 in run 7-linux\n  hint: it has generic, gfx900, gfx90a:x"
         ):
             bring(place, tmp_path / "out", group="gfx1100")
         for run in ("../7", "", "7/..", "-x"):
-            with pytest.raises(UsageError, match="no id of a run"):
+            with pytest.raises(UsageError, match="not a run id"):
                 bring(place, tmp_path / "out", run=run)
-    with pytest.raises(HostError, match="can't be read"):
+    with pytest.raises(HostError, match="cannot be read"):
         bring(tmp_path / "none", tmp_path / "out", run="latest")
     with pytest.raises(HostError, match=r"no answer from 127\.0\.0\.1"):
         bring("http://127.0.0.1:9/s", tmp_path / "out")

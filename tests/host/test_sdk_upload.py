@@ -129,7 +129,7 @@ def test_what_a_killed_upload_left_is_completed(dist: Path, tmp_path: Path) -> N
 def test_an_index_for_each_family(dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / "store"
     assert upload(dist, store, "--per-family") == 0
-    assert "the selector as an sdist is left out" in capsys.readouterr().out
+    assert "leaving out the selector's sdist" in capsys.readouterr().out
     place = store / PLACE
     assert wheels(place / "generic") == {"gizmo_core", "gizmo_libraries", "gizmo_devel"}
     family = {"gizmo_libraries_gfx9_0", "gizmo_device_gfx900", "gizmo_device_gfx906"}
@@ -156,7 +156,7 @@ def test_other_content_is_an_error(dist: Path, tmp_path: Path, capsys: pytest.Ca
     wheel.write_bytes(wheel.read_bytes() + b"x")
     before = content(store)
     assert upload(dist, store) == 2
-    assert "is in the store with other content" in capsys.readouterr().err
+    assert "is already in the store with different content" in capsys.readouterr().err
     assert content(store) == before
 
 
@@ -165,7 +165,7 @@ def test_a_package_that_was_damaged(dist: Path, tmp_path: Path, capsys: pytest.C
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.comment = b"changed"
     assert upload(dist, tmp_path / "store") == 2
-    assert "is not what its index says" in capsys.readouterr().err
+    assert "does not match its index" in capsys.readouterr().err
     wheel.write_bytes(b"nothing of a wheel")
     assert upload(dist, tmp_path / "store") == 2
     assert wheel.name in capsys.readouterr().err
@@ -196,7 +196,7 @@ def test_the_sdist_alone(built: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"store": "https://user:secret@h.example/x"}, "is no folder"),
+        ({"store": "https://user:secret@h.example/x"}, "is not a folder"),
         ({"run": "../../etc"}, "--run-id"),
         ({"group": "a/b"}, "--artifact-group"),
         ({"group": ".hidden"}, "--artifact-group"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
 from typing import TYPE_CHECKING
@@ -11,8 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from axletree.app.sizes import measure_path
-from axletree.cli.sizes import command
+from axletree.cli.main import cli
 from axletree.core.errors import HostError, IntegrityError
+from support.envelopes import result_of
 from support.wheels import make_elf, wheel_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ FILES = {
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["sizes", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 
@@ -35,7 +35,7 @@ def run(*arguments: object) -> str:
 def test_the_parts_of_a_wheel_add_up_to_it(tmp_path: Path) -> None:
     path = tmp_path / "demo-1.0-py3-none-any.whl"
     path.write_bytes(wheel_bytes(FILES))
-    report = json.loads(run(path, "--json"))
+    report = result_of(run(path, "--json"))["inputs"][0]
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
     assert report["files"] == len(infos)
@@ -60,7 +60,7 @@ def test_a_folder_counts_files_once_and_follows_no_links(tmp_path: Path) -> None
         file.write_bytes(data)
     (tmp_path / "tree" / "link").symlink_to("/")
     os.link(tmp_path / "tree" / "demo/lib/a.so", tmp_path / "tree" / "again.so")
-    report = json.loads(run(tmp_path / "tree", "--json"))
+    report = result_of(run(tmp_path / "tree", "--json"))["inputs"][0]
     assert report["files"] == len(FILES)
     assert report["size"] == sum(map(len, FILES.values()))
     assert not report["packed"]
@@ -72,7 +72,7 @@ def test_one_file_and_what_is_not_there(tmp_path: Path) -> None:
     text = run(path)
     assert "in 1 file\n" in text
     assert ".dynamic" in text
-    with pytest.raises(HostError, match="can't be read"):
+    with pytest.raises(HostError, match="cannot be read"):
         measure_path(tmp_path / "none.so")
     (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(b"no archive")
     with pytest.raises(IntegrityError):

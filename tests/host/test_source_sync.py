@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from axletree.cli.main import main as command_line
 from axletree.cli.source import command
 from axletree.core.errors import HostError, UsageError
 from axletree.host.checkout import sync_lock
+from support.envelopes import result_of
 from support.repositories import Origin, Project, git
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def test_untracked_files_in_the_way_are_refused_ignored_ones_too(project: Projec
     (into / "torch/elsewhere").write_text("mine too")
     report = sync(project, into, ref="v2")["torch"]
     assert report.state == "refused"
-    assert "would write over: added" in said(report)
-    assert "over: added move" in said(report)
+    assert "would overwrite: added" in said(report)
+    assert "overwrite: added move" in said(report)
     assert (into / "torch/added").read_text() == "mine"
     (into / "torch/added").unlink()
     assert sync(project, into, ref="v2")["torch"].state == "updated"
@@ -156,14 +156,14 @@ def test_a_folder_of_the_users_where_a_file_comes_and_a_file_where_a_folder_come
     (into / "torch/item/mine").write_text("1")
     (into / "torch/folder").write_text("2")
     report = sync(project, into, ref="v2")["torch"]
-    assert "write over: folder, item" in said(report)
+    assert "overwrite: folder, item" in said(report)
     assert (into / "torch/item/mine").read_text() == "1"
 
 
 def test_a_merge_under_way_is_refused(project: Project, into: Path) -> None:
     sync(project, into)
     (into / "torch/.git/MERGE_HEAD").write_text(project.first)
-    assert "a merge is under way" in said(sync(project, into)["torch"])
+    assert "a merge is in progress" in said(sync(project, into)["torch"])
 
 
 def test_a_branch_is_left_and_stays(project: Project, into: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_branch_is_left_and_stays(project: Project, into: Path) -> None:
     git(into / "torch", "switch", "-qc", "work")
     project.advance()
     report = sync(project, into, ref="v2")["torch"]
-    assert report.notes == ("left branch work, which stays where it is",)
+    assert report.notes == ("left branch work, which is unchanged",)
     assert git(into / "torch", "rev-parse", "work") == project.first
 
 
@@ -213,7 +213,7 @@ def test_a_submodule_that_goes_and_comes_back(project: Project, into: Path) -> N
     project.main.git("rm", "-q", "third_party/middle")
     project.main.commit("v2")
     report = sync(project, into, ref="v2")["torch"]
-    assert report.notes == ("no submodule any more, left as it is: third_party/middle",)
+    assert report.notes == ("no longer a submodule, left unchanged: third_party/middle",)
     assert sync(project, into)["torch"].state == "updated"
     assert (into / "torch/third_party/middle/code").read_text() == "1"
 
@@ -245,21 +245,21 @@ def test_a_submodule_that_can_not_be_had_is_named_and_what_came_is_kept(project:
     report = sync(project, into)["torch"]
     assert "into submodule path" in said(report)
     assert "third_party/middle" in said(report)
-    assert f"run it again: what came whole is kept in {into / '.torch.axletree-clone'}" in said(report)
+    assert f"run it again: complete downloads are kept in {into / '.torch.axletree-clone'}" in said(report)
     project.middle.folder.with_name("elsewhere").rename(project.middle.folder)
     assert sync(project, into)["torch"].state == "cloned"
 
 
 def test_pins_must_be_there_and_name_a_commit(project: Project, into: Path) -> None:
     project.main.commit("v2", ci__vision_dot_txt="--upload-pack=touch /tmp/x\n")
-    assert "holds no commit or tag" in said(sync(project, into, ref="v2")["vision"])
+    assert "does not contain a commit or tag" in said(sync(project, into, ref="v2")["vision"])
     project.main.git("rm", "-q", "ci/vision.txt")
     project.main.commit("v3")
-    assert "there is no such file at" in said(sync(project, into, ref="v3")["vision"])
+    assert "the file does not exist at" in said(sync(project, into, ref="v3")["vision"])
 
 
 def test_only_one_of_them(project: Project, into: Path) -> None:
-    assert "which is not there" in said(sync(project, into, only=["vision"])["vision"])
+    assert "which does not exist" in said(sync(project, into, only=["vision"])["vision"])
     sync(project, into)
     project.advance()
     assert states(sync(project, into, only=["vision"])) == {"vision": "current"}
@@ -271,7 +271,7 @@ def test_only_one_of_them(project: Project, into: Path) -> None:
 def test_what_is_in_the_way_is_left_alone(project: Project, into: Path) -> None:
     (into / "torch").mkdir(parents=True)
     (into / "torch/notes").write_text("mine")
-    assert "it is no git repository" in said(sync(project, into)["torch"])
+    assert "it is not a git repository" in said(sync(project, into)["torch"])
     shutil.rmtree(into / "torch")
     git(into, "clone", "-q", f"{project.inner.url}", "torch")
     git(into / "torch", "remote", "set-url", "origin", "https://me:secret@host.example/x")
@@ -317,7 +317,7 @@ def test_a_dry_run_changes_nothing(project: Project, into: Path) -> None:
 
 def test_two_at_a_time_are_one_too_many(into: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("axletree.host.checkout._PATIENCE", 0.0)
-    with sync_lock(into), pytest.raises(HostError, match="another sync is at work"), sync_lock(into):
+    with sync_lock(into), pytest.raises(HostError, match="another sync is running"), sync_lock(into):
         pass
 
 
@@ -330,7 +330,7 @@ def test_the_command(project: Project, into: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as ended:
         command_line(arguments)
     assert ended.value.code == 1
-    content = json.loads(capsys.readouterr().out)
+    content = result_of(capsys.readouterr().out)
     assert [entry["state"] for entry in content["repositories"]] == ["refused", "failed"]
     assert content["repositories"][1]["pin"] == "ci/vision.txt"
 

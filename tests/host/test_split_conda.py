@@ -106,16 +106,16 @@ def test_conda_packages_for_a_python_that_is_not_here(small: Path, tmp_path: Pat
     other = make_small_torch(tmp_path / "other", python="cp34", requires=["filelock", "strange>=2"])
     conda_split(small, tmp_path / "out")
     outcome = conda_split(other, tmp_path / "out")
-    libraries, *_ = (part for part in outcome.report.conda if part.name == "libtorch")
+    libraries, *_ = (part for part in outcome.split.conda if part.name == "libtorch")
     assert (tmp_path / "out" / libraries.filename).is_file()  # the same for both
-    (torch,) = (part for part in outcome.report.conda if part.name == "pytorch")
+    (torch,) = (part for part in outcome.split.conda if part.name == "pytorch")
     assert torch.compiled == 0
     assert torch.guessed == ("strange",)
     assert "filelock" in torch.depends
-    assert outcome.report.notes[0].startswith(
-        "conda: pytorch has no compiled files, since this machine has no Python 3.4"
+    assert outcome.split.notes[0].startswith(
+        "conda: pytorch has no compiled Python files, as this machine has no Python 3.4"
     )
-    assert "no known package of strange" in outcome.report.notes[1]
+    assert "no known package for strange" in outcome.split.notes[1]
 
 
 def test_the_channel_lists_what_rattler_would(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_a_package_that_no_page_of_the_channel_names(small: Path, tmp_path: Path
     assert sorted(json.loads(page.read_text())["packages.conda"]) == sorted(path.name for path in first.files)
     page.unlink()
     first.files[0].write_bytes(b"junk")
-    with pytest.raises(PublishError, match="is in the channel with other content"):
+    with pytest.raises(PublishError, match="is already in the channel with different content"):
         conda_split(small, tmp_path / "out")
 
 
@@ -170,12 +170,12 @@ def test_the_official_cpu_wheel_as_conda_packages(tmp_path: Path) -> None:
         pytest.skip("the wheel is for Python 3.11")
     path = wheel("torch==2.13.0+cpu")
     outcome = conda_split(path, tmp_path / "out")
-    for part in outcome.report.conda:
+    for part in outcome.split.conda:
         size = (tmp_path / "out" / part.filename).stat().st_size
         print(f"{part.filename}: {size / 1e6:.1f} MB, {part.compiled} compiled files")  # noqa: T201
         print("  depends:", "; ".join(part.depends))  # noqa: T201 (docs/proof/split.md shows it)
         print("  constrains:", "; ".join(part.constrains))  # noqa: T201
-    assert outcome.report.notes == ()
+    assert outcome.split.notes == ()
     channel = tmp_path / "out" / "conda"
     put_python(channel, VERSION)
     for name in STUBS:

@@ -257,6 +257,7 @@ import msgspec
 from axletree.core.records import StageRequest
 from axletree.core.events import StageFinished
 from axletree.plan.actions.spec import ActionSpec, Parameters
+from axletree.recipe.settings import Settings
 root, place = map(pathlib.Path, sys.argv[1:])
 store = Store.open(root)
 request = msgspec.json.decode((place / "request").read_bytes(), type=StageRequest)
@@ -273,7 +274,7 @@ def emit(event):
     if isinstance(event, StageFinished):
         print(event.status, flush=True)
 print("begun", flush=True)
-sys.exit(0 if run_stage(store, request, spec, action, isolation={}, emit=emit, environ={}) else 1)
+sys.exit(0 if run_stage(store, request, spec, action, isolation={}, emit=emit, settings=Settings(), environ={}) else 1)
 """
 
 

@@ -147,6 +147,7 @@ def test_what_is_excluded_stays_out(store: Store, tmp_path: Path) -> None:
         "docs/_build/x": b"x",
         "docs/index": b"kept",
         "_build": b"kept",
+        "a/.git": b"kept",
         "a/b.pyc": b"x",
         "a/b": b"kept",
         "notes/x": b"x",
@@ -154,8 +155,8 @@ def test_what_is_excluded_stays_out(store: Store, tmp_path: Path) -> None:
         "empty": None,
     }
     folder = write_files(tmp_path / "in", files)
-    tree = store.get_tree(store.ingest(folder, exclude=(".git", "*.pyc", "docs/_build/", "notes/**")))
-    assert [entry.path for entry in tree.entries] == ["_build", "a/b", "docs/index", "empty"]
+    tree = store.get_tree(store.ingest(folder, exclude=(".git", "**/*.pyc", "docs/_build", "notes/**")))
+    assert [entry.path for entry in tree.entries] == ["_build", "a/.git", "a/b", "docs/index", "empty"]
 
 
 def test_everything_that_cannot_be_stored_is_named_at_once(store: Store, tmp_path: Path) -> None:
@@ -174,10 +175,10 @@ def test_everything_that_cannot_be_stored_is_named_at_once(store: Store, tmp_pat
             store.ingest(folder, adopt=adopt)
         assert [(Path(str(problem.file)).name, problem.message) for problem in caught.value.problems] == [
             ("absolute", "cannot be stored: the link's target is absolute: '/etc/passwd'"),
-            ("back\\slash", "cannot be stored: its name cannot be kept on every system"),
-            ("no-text-\\xff", "cannot be stored: its name cannot be kept on every system"),
-            ("pipe", "cannot be stored: it is neither a file nor a folder nor a link"),
-            ("socket", "cannot be stored: it is neither a file nor a folder nor a link"),
+            ("back\\slash", "cannot be stored: its name is not allowed on every system"),
+            ("no-text-\\xff", "cannot be stored: its name is not allowed on every system"),
+            ("pipe", "cannot be stored: it is not a file, folder or link"),
+            ("socket", "cannot be stored: it is not a file, folder or link"),
         ]
     assert (folder / "fine").exists()
     assert not any(store.blobs.iterdir())
@@ -265,10 +266,17 @@ def test_a_tree_put_by_hand(store: Store, tmp_path: Path) -> None:
 
 
 def test_other_formats_and_other_folders_are_refused(store: Store, tmp_path: Path) -> None:
-    (store.root / "format").write_text("2\n")
-    with pytest.raises(StoreError, match="has format '2', this version of axletree knows 1"):
-        Store.open(store.root)
+    for text, said in (
+        ("2", "has format 2, from a newer version of Axletree; this one knows 1\n  hint: update Axletree; or use the "),
+        ("0", "has format 0, from an older version of Axletree; this one knows 1\n  hint: use the version of axletree"),
+        ("\x00damaged", "has no format that Axletree knows: '\\x00damaged'\n  hint: use the version of axletree that"),
+    ):
+        (store.root / "format").write_text(f"{text}\n")
+        with pytest.raises(StoreError) as raised:
+            Store.open(store.root)
+        assert str(raised.value).startswith(f"{store.root}: {said}")
+        assert "AXLETREE_STORE" in str(raised.value)
     write_files(tmp_path / "home", {"letters/x": b"x"})
-    with pytest.raises(StoreError, match="is not a store of axletree, and is not empty: it holds letters"):
+    with pytest.raises(StoreError, match="is not an Axletree store, and is not empty: it contains letters"):
         Store.open(tmp_path / "home")
     assert read_files(tmp_path / "home") == {"letters/x": b"x"}

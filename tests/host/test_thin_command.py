@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from variantlib.variant_dist_info import VariantDistInfo  # type: ignore[import-untyped]
 from variantlib.variants_json import VariantsJson  # type: ignore[import-untyped]
 
-from axletree.cli.thin import command
+from axletree.cli.main import cli
 from axletree.core.errors import IntegrityError, UsageError
 from axletree.core.units import format_bytes
 from axletree.package.gpu.arch import order
@@ -23,6 +23,7 @@ from axletree.package.wheel.record import check_record, content_of, parse_record
 from support.cuda import build_library
 from support.device import bundle
 from support.elfs import load
+from support.envelopes import result_of
 from support.hip_library import TARGETS, bundles, hip_library
 from support.wheels import demo_metadata, make_elf, wheel_bytes
 
@@ -47,7 +48,7 @@ def wheel(tmp_path: Path, library: Path) -> Path:
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["thin", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 
@@ -115,9 +116,9 @@ def test_a_dry_run_tells_what_would_be_saved_and_writes_nothing(tmp_path: Path, 
     text = run(wheel, "--arch", "90", "--dry-run", "--out", out)
     assert f"demo-1.0-{TAG}-cu130_sm90.whl" in text
     assert "sm_80" in text
-    assert "other sections stay as they are" in text
+    assert "other sections are left unchanged" in text
     assert not out.exists()
-    report = json.loads(run(wheel, "--arch", "90", "--dry-run", "--json"))
+    report = result_of(run(wheel, "--arch", "90", "--dry-run", "--json"))
     (result,) = report["results"]
     (saving,) = result["libraries"]
     assert {arch["arch"]: arch["kept_entries"] for arch in saving["archs"]} == {"sm_80": 0, "sm_90": 1, "compute_90": 0}
@@ -128,7 +129,7 @@ def test_a_dry_run_tells_what_would_be_saved_and_writes_nothing(tmp_path: Path, 
 
 
 def test_several_architectures_go_into_one_wheel_and_ptx_stays_on_request(tmp_path: Path, wheel: Path) -> None:
-    report = json.loads(run(wheel, "--arch", "80", "--arch", "9.0", "--keep-ptx", "--out", tmp_path, "--json"))
+    report = result_of(run(wheel, "--arch", "80", "--arch", "9.0", "--keep-ptx", "--out", tmp_path, "--json"))
     (result,) = report["results"]
     assert result["label"] == "cu130_sm80_90"
     assert result["libraries"][0]["dropped"] == 0
@@ -142,18 +143,18 @@ def test_what_would_be_empty_is_refused_by_name(tmp_path: Path, wheel: Path) -> 
     assert "none of sm_80, sm_90, compute_90 runs on 75" in str(error.value)
     assert not out.exists()
     text = run(wheel, "--arch", "75", "--allow-missing", "--cuda", "12.8", "--out", out)
-    assert "hold nothing for that GPU" in text
+    assert "already lacked code for that GPU" in text
     assert (out / f"demo-1.0-{TAG}-cu128_sm75.whl").exists()
 
 
 def test_a_wheel_without_gpu_code_is_a_clear_answer(tmp_path: Path) -> None:
     path = tmp_path / f"demo-1.0-{TAG}.whl"
     path.write_bytes(wheel_bytes({"demo/lib.so": make_elf()}, tag=TAG))
-    with pytest.raises(UsageError, match="holds no GPU code"):
+    with pytest.raises(UsageError, match="contains no GPU code"):
         run(path, "--arch", "90")
     with pytest.raises(UsageError, match="either --arch"):
         run(path)
-    with pytest.raises(UsageError, match="is no GPU architecture"):
+    with pytest.raises(UsageError, match="is not a GPU architecture"):
         run(path, "--arch", "hopper")
 
 
@@ -162,9 +163,9 @@ def test_a_bare_library_is_thinned_in_a_copy(tmp_path: Path, library: Path) -> N
     copy = tmp_path / library.name
     assert copy.stat().st_size == library.stat().st_size
     assert copy.stat().st_mode == library.stat().st_mode
-    report = json.loads(run(copy, "--arch-each", "--dry-run", "--json"))
+    report = result_of(run(copy, "--arch-each", "--dry-run", "--json"))
     assert [result["gpus"] for result in report["results"]] == [["80"]]
-    with pytest.raises(UsageError, match="the file itself"):
+    with pytest.raises(UsageError, match="the input file"):
         run(copy, "--arch", "80", "--out", tmp_path)
 
 
@@ -178,12 +179,12 @@ def test_offload_bundles_become_variants_for_amd(tmp_path: Path) -> None:
     subprocess.run(["objcopy", *section, "--set-section-alignment=.hip_fatbin=4096", library], check=True)
     path = tmp_path / f"demo-1.0-{TAG}.whl"
     path.write_bytes(wheel_bytes({"demo/lib.so": library.read_bytes()}, tag=TAG))
-    report = json.loads(run(path, "--arch-each", "--out", tmp_path / "out", "--json"))
+    report = result_of(run(path, "--arch-each", "--out", tmp_path / "out", "--json"))
     assert [(result["label"], result["properties"]) for result in report["results"]] == [
         ("gfx90a_no_xnack", ["amd :: gfx_arch :: gfx90a"]),
         ("gfx1030", ["amd :: gfx_arch :: gfx1030"]),
     ]
-    with pytest.raises(UsageError, match="no code of the maker of 90"):
+    with pytest.raises(UsageError, match="no code for the vendor of 90"):
         run(path, "--arch", "90", "--out", tmp_path / "out")
 
 
@@ -199,8 +200,8 @@ def test_a_wheel_for_amd_is_smaller_once_installed(tmp_path: Path, hip: Path) ->
     path.write_bytes(wheel_bytes(files, tag=TAG))
     text = run(path, "--arch", "gfx90a", "--out", tmp_path / "out")
     kept, whole = 4 * 2 * 3 * 4096, 4 * 4 * 3 * 4096
-    assert "something else than the wrapper of a bundle points into .hip_fatbin" in text
-    assert "What is dropped becomes zeros where nothing else is said: the download shrinks" in text
+    assert "something other than the wrapper of a bundle points into .hip_fatbin" in text
+    assert "Dropped code becomes zeros unless noted otherwise: the download shrinks" in text
     site = tmp_path / "site"
     (out,) = (tmp_path / "out").glob("*.whl")
     with zipfile.ZipFile(out) as archive:
@@ -217,7 +218,7 @@ def test_a_wheel_for_amd_is_smaller_once_installed(tmp_path: Path, hip: Path) ->
 
 
 def test_a_bare_library_for_amd_is_smaller(tmp_path: Path, hip: Path) -> None:
-    report = json.loads(run(hip, "--arch-each", "--out", tmp_path, "--json"))
+    report = result_of(run(hip, "--arch-each", "--out", tmp_path, "--json"))
     assert [result["gpus"] for result in report["results"]] == [[target] for target in sorted(TARGETS, key=order)]
     for result in report["results"]:
         copy = Path(result["file"])
@@ -228,6 +229,6 @@ def test_a_bare_library_for_amd_is_smaller(tmp_path: Path, hip: Path) -> None:
         )
         assert archs == result["gpus"]
     text = run(hip, "--arch", "gfx1030", "--out", tmp_path)
-    assert "takes no room any more, neither in a download nor once installed" in text
-    plan = json.loads(run(hip, "--arch", "gfx1030", "--dry-run", "--json"))
+    assert "no longer takes space, neither in the download nor once installed" in text
+    plan = result_of(run(hip, "--arch", "gfx1030", "--dry-run", "--json"))
     assert plan["results"][0]["size"] == (tmp_path / hip.name).stat().st_size

@@ -15,8 +15,9 @@ from axletree.binary.cpp.demangle import demangle
 from axletree.check.audit import audit_buffer
 from axletree.core.errors import AxletreeError, UsageError
 from axletree.host.archive import map_file
-from axletree.host.policies import read_all_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.libraries.torch_symbols import TorchExports, TorchMatch, match_torch
 from axletree.package.wheel.scan import scan_wheel
 from support.inputs import wheel
@@ -63,7 +64,11 @@ def test_a_release_that_does_not_fit_misses_one_symbol(cuda_torch: TorchExports)
 def test_the_audit_tells_it(cuda_torch: TorchExports, version: str, missing: list[str]) -> None:
     path = wheel(f"torchvision=={version}")
     report = audit_buffer(
-        map_file(path), filename=path.name, policies=read_all_policies(), providers=read_providers(), torch=cuda_torch
+        map_file(path),
+        filename=path.name,
+        policies=read_shipped(PLATFORM_POLICIES),
+        providers=read_shipped(LIBRARY_PROVIDERS),
+        torch=cuda_torch,
     )
     told = [finding.message for finding in report.findings if finding.rule.startswith("dist/torch-")]
     assert len(told) == len(missing)
@@ -103,12 +108,12 @@ def test_an_environment_by_any_of_its_names(environment: Path, part: str) -> Non
 
 
 def test_what_is_no_torch_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no torch is installed in it; searched:"):
+    with pytest.raises(UsageError, match="has no torch installed; searched:"):
         exports_of_torch(tmp_path)
     with pytest.raises(UsageError, match="does not exist"):
         exports_of_torch(tmp_path / "nothing")
     (tmp_path / "text").write_text("no program")
-    with pytest.raises(UsageError, match="neither a wheel nor a program"):
+    with pytest.raises(UsageError, match="neither a wheel nor an executable"):
         exports_of_torch(tmp_path / "text")
     with pytest.raises(AxletreeError, match="where its packages are"):
         exports_of_torch(Path("/bin/false"))

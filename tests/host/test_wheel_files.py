@@ -106,7 +106,7 @@ def test_nothing_is_left_when_the_source_fails(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     members = [Member(path="a", data=broken, size=2 << 20)]
-    with pytest.raises(HostError, match="can't be written: No space left on device"):
+    with pytest.raises(HostError, match="cannot be written: No space left on device"):
         write_wheel_file(tmp_path, demo_name(), members, metadata=demo_metadata(), wheel_info=demo_info())
     assert list(tmp_path.iterdir()) == []
 
@@ -160,7 +160,7 @@ def test_a_hash_that_another_archive_said_is_not_believed(tmp_path: Path) -> Non
 
 def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(HostError, match="can't be written: Not a directory"):
+    with pytest.raises(HostError, match="cannot be written: Not a directory"):
         write(tmp_path / "file" / "folder")
 
 
@@ -168,7 +168,7 @@ def test_files_that_can_not_be_mapped(tmp_path: Path) -> None:
     (tmp_path / "empty.whl").touch()
     with pytest.raises(IntegrityError, match="is empty"):
         map_file(tmp_path / "empty.whl")
-    with pytest.raises(HostError, match="can't be read: No such file"):
+    with pytest.raises(HostError, match="cannot be read: No such file"):
         map_file(tmp_path / "none.whl")
 
 

@@ -83,12 +83,12 @@ def test_what_is_alike_is_one_finding() -> None:
     assert found == {
         ("demo/a.py", "it has sha256=a, but sha256=x is listed; 2 more files are like it", 3),
         ("demo/d.py", "it is in the wheel, but not listed", 0),
-        (CORE, "nobody brings libx.so, liby.so, which it needs", 0),
+        (CORE, "no distribution provides libx.so, liby.so, which it needs", 0),
     }
 
 
 def test_the_page_names_every_rule_and_case() -> None:
-    page = render_rules([("What the audit says of wheels", DIST_RULES)])
+    page = render_rules([("What the audit reports about wheels", DIST_RULES)])
     for rule in DIST_RULES:
         assert f"## {rule.id} " in page
         assert all(case.title in page for case in rule.cases())

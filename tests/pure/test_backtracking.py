@@ -17,8 +17,9 @@ from axletree.environment import loader
 from axletree.environment.match_spec import parse_match_spec
 from axletree.execute import process, progress
 from axletree.execute.actions.test import _COUNT
-from axletree.host import worktree
+from axletree.host import git
 from axletree.host.facts import privacy
+from axletree.host.run import Finished
 from axletree.host.sdk.artifacts import parse_checksum
 from axletree.package.drift import conda_recipe, scripts, vendored
 from axletree.package.sdk.packed import parse_control
@@ -111,7 +112,7 @@ def test_the_verdict_is_right(pattern: str, *, search: bool, wanted: str) -> Non
         pytest.param(lambda: loader._CACHED.findall("\n" * MANY + "x"), id="listing of ldconfig"),
         pytest.param(lambda: loader._MISSING.search("a" * MANY), id="the loader's words"),
         pytest.param(lambda: loader._MISSING.search(many("a: version `")), id="the loader's versions"),
-        pytest.param(lambda: worktree._ADDRESS_IN_TEXT.sub("", "a" * MANY), id="words of git"),
+        pytest.param(lambda: git._ADDRESS_IN_TEXT.sub("", "a" * MANY), id="words of git"),
         pytest.param(lambda: privacy._CREDENTIALS.sub("", "a" * MANY), id="facts, logins"),
         pytest.param(lambda: privacy._QUERY.sub("", "?" + many("token")), id="facts, queries"),
         pytest.param(lambda: privacy._TOKENS.sub("", many("eyJaaaaaaaaaaaa-")), id="facts, tokens"),
@@ -157,7 +158,8 @@ def test_what_they_find_is_as_before() -> None:
     assert spec is not None
     assert (spec.name, spec.version, spec.channel) == ("numpy", ">=1.2,<2", "conda-forge")
     assert spec.more == {"build_number": "3", "md5": "abc"}
-    assert worktree._without_logins("clone of git+https://me:secret@host/x failed").count("secret") == 0
+    failed = git.git_failure("clone", Finished(1, b"", b"clone of git+https://me:secret@host/x failed"), place="")
+    assert "secret" not in str(failed)
     assert privacy._QUERY.sub(r"\1***", "u?x=1&my-auth-token=abc&y=2") == "u?x=1&my-auth-token=***&y=2"
     assigned = conda_recipe._SET.match('{% set version = "1.2 b" -%}')
     assert assigned is not None

@@ -27,14 +27,14 @@ def test_else_the_first_table_is() -> None:
 @pytest.mark.parametrize(
     ("table", "line", "said"),
     [
-        ('[checkouts.a]\ngit = "https://h.example/a"', 6, "exactly one of ref and pin must be given, found neither"),
+        ('[checkouts.a]\ngit = "https://h.example/a"', 6, "exactly one of ref and pin is required, found neither"),
         ('[checkouts.a]\ngit = "https://h.example/a"\nref = "x"\npin = "y"', 6, "found both"),
         ('[checkouts.a]\ngit = "ext::sh -c x"\nref = "x"', 7, "must begin with https:// or file://"),
         ('[checkouts.a]\ngit = "https://u:p@h.example/a"\nref = "x"', 7, "a user name or password"),
-        ('[checkouts.a]\ngit = "https://h.example/a"\nref = "-x"', 8, "cannot be empty or begin with '-'"),
+        ('[checkouts.a]\ngit = "https://h.example/a"\nref = "-x"', 8, "cannot be empty or start with '-'"),
         ('[checkouts.a]\ngit = "https://h.example/a"\npin = "../x"', 8, "must be a path inside the folder"),
-        ('[checkouts.a]\ngit = "https://h.example/a"\nref = "x"\nfolder = "torch/a"', 9, "lies in"),
-        ('[checkouts.torch]\ngit = "https://h.example/a"\nref = "x"', 6, "has that name already"),
+        ('[checkouts.a]\ngit = "https://h.example/a"\nref = "x"\nfolder = "torch/a"', 9, "overlaps"),
+        ('[checkouts.torch]\ngit = "https://h.example/a"\nref = "x"', 6, "already has that name"),
         ('[checkouts.a]\ngit = "https://h.example/a"\nref = "{gpu}"', 8, "gpu"),
     ],
 )

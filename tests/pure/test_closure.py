@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from axletree.package.closure import Offer, closures
+from axletree.package.closure import OwnWheel, closures
 from axletree.package.install import conda_commands, quoted, wheel_commands
 from axletree.package.wheel.names import parse_wheel_name
 
 CP311, CP312 = "cp311-cp311-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_17_x86_64"
 
 
-def offer(name: str, *requires: str, python: str | None = None) -> Offer:
+def offer(name: str, *requires: str, python: str | None = None) -> OwnWheel:
     filename = f"{name}.whl"
-    return Offer(filename=filename, url=f"file:///d/{filename}", requires=requires, requires_python=python)
+    return OwnWheel(filename=filename, url=f"file:///d/{filename}", requires=requires, requires_python=python)
 
 
-def found(asked: Offer, *ours: Offer, extras: tuple[str, ...] = ()) -> dict[str, list[str]]:
+def found(asked: OwnWheel, *ours: OwnWheel, extras: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """Target -> files without their ends, in order."""
 
-    def find(project: str) -> list[Offer]:
+    def find(project: str) -> list[OwnWheel]:
         return [each for each in ours if parse_wheel_name(each.filename).project == project]
 
     given = {parse_wheel_name(asked.filename).project: extras}
@@ -83,7 +83,7 @@ def test_several_where_only_what_is_required_tells_them_apart() -> None:
 
 def test_commands_are_quoted() -> None:
     (closure,) = closures(
-        [Offer(filename="a_b-1-py3-none-any.whl", url="https://h/it's")], lambda _: [], extras={"a-b": ["x"]}
+        [OwnWheel(filename="a_b-1-py3-none-any.whl", url="https://h/it's")], lambda _: [], extras={"a-b": ["x"]}
     )
     assert wheel_commands(closure)["pip"] == """pip install 'a-b[x] @ https://h/it'"'"'s'"""
     assert quoted("$HOME") == "'$HOME'"

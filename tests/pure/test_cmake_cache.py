@@ -152,12 +152,12 @@ def test_damaged_lines_are_told_with_their_numbers() -> None:
 
 
 def test_another_file_is_told_in_one_sentence_and_much_damage_in_few() -> None:
-    with pytest.raises(IntegrityError, match=r"^L:1: no CMake cache: no line is an entry"):
+    with pytest.raises(IntegrityError, match=r"^L:1: not a CMake cache: no line has the form"):
         parse_cache("project(x)\n" * 1000, file="L")
     with pytest.raises(IntegrityError) as caught:
         parse_cache("A:BOOL=ON\n" + "?\n" * 1000, file="C")
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5, 6, None]
-    assert caught.value.problems[-1].message == "995 more lines are damaged"
+    assert caught.value.problems[-1].message == "and 995 more damaged lines"
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def test_an_absolute_prefix_is_computed_from_then_on() -> None:
 
 def test_absolute_paths_of_the_build_machine_are_errors() -> None:
     assert problems(FILES, tree(private=(), inside=("protobuf", "fmt", "cpuinfo"))) == [
-        f"{TARGETS}:16 torch_cpu: INTERFACE_INCLUDE_DIRECTORIES names /usr/include/eigen3 of the build machine",
-        f"{TARGETS}:17 torch_cpu: INTERFACE_LINK_LIBRARIES names /usr/lib/libonnx.so of the build machine",
+        f"{TARGETS}:16 torch_cpu: INTERFACE_INCLUDE_DIRECTORIES names /usr/include/eigen3 on the build machine",
+        f"{TARGETS}:17 torch_cpu: INTERFACE_LINK_LIBRARIES names /usr/lib/libonnx.so on the build machine",
     ]
 
 
@@ -150,7 +150,7 @@ def test_files_that_are_gone_are_errors() -> None:
     missing = "names torch/lib/libc10.so.2.6.0, which is not in the tree"
     assert problems(FILES, replace(where, moved=moved)) == [f"{RELEASE}:4 {missing}", f"{RELEASE}:7 {missing}"]
     dropped = problems(FILES, replace(where, moved=moved, dropped=("torch/lib/libc10.so.2.6.0",)))
-    assert dropped[0] == f"{RELEASE}:4 names torch/lib/libc10.so.2.6.0, which drop leaves out"
+    assert dropped[0] == f"{RELEASE}:4 names torch/lib/libc10.so.2.6.0, which `drop` removes"
 
 
 def test_static_libraries_keep_what_they_link_to() -> None:
@@ -165,5 +165,5 @@ def test_static_libraries_keep_what_they_link_to() -> None:
 def test_other_cmake_files_are_left_alone() -> None:
     other = {CONFIG: 'set(X "/usr/lib/libonnx.so")\nset_target_properties(x PROPERTIES A "/usr")\n'}
     assert adapt_exports(other, tree()).texts == {}
-    with pytest.raises(IntegrityError, match=r"Caffe2Config.cmake:1: is no CMake file"):
+    with pytest.raises(IntegrityError, match=r"Caffe2Config.cmake:1: is not a CMake file"):
         adapt_exports({CONFIG: "set("}, tree())

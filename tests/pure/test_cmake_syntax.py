@@ -41,12 +41,12 @@ def test_arguments_are_those_of_cmake(text: str, expected: list[tuple[str, tuple
     ("text", "line", "message"),
     [
         ("set(a\n\n", 3, "set has no closing parenthesis"),
-        ("\nset a", 2, "no parenthesis after set"),
-        ("a()\n)", 2, "a command is expected here"),
-        ('set("a', 1, "an argument has no end"),
-        ("set([=[a]])", 1, "a bracket argument has no end"),
-        ("#[[ a", 1, "a bracket comment has no end"),
-        ("\x7fELF", 1, "a command is expected here"),
+        ("\nset a", 2, "missing parenthesis after set"),
+        ("a()\n)", 2, "expected a command here"),
+        ('set("a', 1, "an argument is not closed"),
+        ("set([=[a]])", 1, "a bracket argument is not closed"),
+        ("#[[ a", 1, "a bracket comment is not closed"),
+        ("\x7fELF", 1, "expected a command here"),
     ],
 )
 def test_what_is_no_cmake_is_refused_with_its_line(text: str, line: int, message: str) -> None:

@@ -175,7 +175,7 @@ DAMAGED = {
     "empty": b"",
     "cut": DATA[:-30],
     "another member": repacked(lambda members: members.update(other=b"")),
-    "no info": repacked(lambda members: members.pop(PKG.replace("pkg", "info"))),
+    "no readable info": repacked(lambda members: members.pop(PKG.replace("pkg", "info"))),
     "version 3": repacked(lambda members: members.update({"metadata.json": b'{"conda_pkg_format_version": 3}'})),
     "metadata": repacked(lambda members: members.update({"metadata.json": b"[]"})),
     "deflated": repacked(lambda members: None, zipfile.ZIP_DEFLATED),

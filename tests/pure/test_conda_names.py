@@ -5,7 +5,7 @@ import pytest
 from axletree.core.errors import IntegrityError
 from axletree.package.conda.names import parse_conda_name, pin_exact, python_tag
 from axletree.package.conda.requires import (
-    Target,
+    CondaTarget,
     conda_name,
     convert_requires,
     convert_specifiers,
@@ -17,8 +17,8 @@ from axletree.package.wheel.metadata import create_metadata
 from axletree.recipe.conda import build_hash
 from support.conda import demo
 
-LINUX = Target(subdir="linux-64", python="3.11")
-ANY = Target(subdir="noarch")
+LINUX = CondaTarget(subdir="linux-64", python="3.11")
+ANY = CondaTarget(subdir="noarch")
 
 
 def test_the_hash_is_conda_builds() -> None:
@@ -44,7 +44,7 @@ def test_file_names(extension: str) -> None:
 
 @pytest.mark.parametrize("name", ["a-1.0.conda", "a-1.0-h_0.zip", "a-1.0-h_0", ".conda"])
 def test_what_is_no_file_name(name: str) -> None:
-    with pytest.raises(IntegrityError, match="no name of a conda package"):
+    with pytest.raises(IntegrityError, match="not a valid conda package file name"):
         parse_conda_name(name)
 
 
@@ -117,7 +117,7 @@ def test_a_table_is_read_or_refused() -> None:
         "numpy", "pytorch", "many", "other"
     ]  # fmt: skip
     for wrong in (b"same = 3", b"\xff", b"names = []", b"same = []\nmore = 1\n[names]"):
-        with pytest.raises(IntegrityError, match="no table of names"):
+        with pytest.raises(IntegrityError, match="not a table of names"):
             parse_names(wrong, file="names.toml")
 
 
@@ -130,14 +130,14 @@ def test_what_can_not_be_said_is_listed() -> None:
     with pytest.raises(IntegrityError) as caught:
         convert_requires(metadata, ANY)
     assert len(caught.value.problems) == 3
-    assert "marker asks for python_version, but the package is for any Python" in str(caught.value)
+    assert "marker depends on python_version, but the package is for any Python" in str(caught.value)
 
 
 def test_python_itself() -> None:
     metadata = create_metadata(name="demo", version="1.0", requires_python=">=3.10")
     assert python_depends(metadata, ANY) == ("python >=3.10",)
     assert python_depends(metadata, LINUX) == ("python >=3.11,<3.12.0a0", "python_abi 3.11.* *_cp311")
-    free = Target(subdir="linux-64", python="3.13t")
+    free = CondaTarget(subdir="linux-64", python="3.13t")
     assert python_depends(metadata, free)[1] == "python_abi 3.13.* *_cp313t"
 
 
@@ -171,5 +171,5 @@ def test_platform_tags(platforms: list[str], subdir: str, expected: tuple[str, .
     ],
 )
 def test_another_system_is_refused(platform: str, subdir: str) -> None:
-    with pytest.raises(IntegrityError, match=f"can't become a package of {subdir}"):
+    with pytest.raises(IntegrityError, match=f"cannot become a package of {subdir}"):
         platform_depends([platform], subdir)

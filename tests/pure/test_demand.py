@@ -8,7 +8,7 @@ import pytest
 
 from axletree.check.rules.wheel.sample import CORE, PROVIDERS, library, plain_library
 from axletree.package.libraries.demand import find_misses, find_optional, find_roots
-from axletree.package.libraries.linkage import Need, Surroundings, find_owners
+from axletree.package.libraries.linkage import LinkContext, Need, find_owners
 from axletree.package.libraries.providers import required_names
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ OTHER = "demo/_other.abi3.so"
 
 def needs(elfs: dict[str, ElfFacts], *requires: str, members: tuple[str, ...] = ()) -> dict[str, Need]:
     """Each needed library's owner; no library is needed by two in different ways here."""
-    around = Surroundings(
+    around = LinkContext(
         own="demo",
         system=frozenset({"libc.so.6"}),
         providers=PROVIDERS,

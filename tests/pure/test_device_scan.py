@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.binary.gpu import scan as device_scan
-from axletree.binary.gpu.code import Budget, DeviceSection
+from axletree.binary.gpu.code import DeviceSection, ReadLimit
 from axletree.binary.gpu.scan import DeviceScanner, read_device
 from axletree.binary.source import BufferSource
 from support.device import FLAG_LZ4, FLAG_ZSTD, bundle, fat_container, fat_entry, packed_bundle
@@ -98,12 +98,12 @@ def test_a_stray_container_that_reaches_into_the_section_is_seen_through_with_ra
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (fat_container(fat_entry("sm_80"), b"\xff" * 64), "no entry of a fat binary"),
-        (fat_container(fat_entry("sm_80"), fat_entry("sm_90"))[:-8], "beyond its section"),
-        (fat_container(fat_entry("sm_80"), fat_entry("sm_90"))[:-80], "beyond its section"),
-        (fat_container(fat_entry("sm_80")) + b"\xff" * 8192, "are no container"),
-        (b"\xff" * 8192, "are no container"),
-        (bundle({GFX: b"x" * 5000})[:-100], "beyond its section"),
+        (fat_container(fat_entry("sm_80"), b"\xff" * 64), "not an entry of a fat binary"),
+        (fat_container(fat_entry("sm_80"), fat_entry("sm_90"))[:-8], "past its section"),
+        (fat_container(fat_entry("sm_80"), fat_entry("sm_90"))[:-80], "past its section"),
+        (fat_container(fat_entry("sm_80")) + b"\xff" * 8192, "are not in any container"),
+        (b"\xff" * 8192, "are not in any container"),
+        (bundle({GFX: b"x" * 5000})[:-100], "past its section"),
         (b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<QQQQ", 3, 0, 0, 1 << 60), "offload bundle's table"),
         (packed_bundle(b"no bundle at all" * 9) + bytes(64), "does not unpack"),
     ],
@@ -114,7 +114,7 @@ def test_damage_is_a_fact(body: bytes, says: str) -> None:
 
 
 def test_the_number_of_entries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_scan, "Budget", lambda: Budget(50))
+    monkeypatch.setattr(device_scan, "ReadLimit", lambda: ReadLimit(50))
     body = fat_container(*[fat_entry("sm_80", 8)] * 100) * 3
     (section,) = both(body, [(".nv_fatbin", 0, len(body))])
     assert section.code[0].count <= 50

@@ -5,24 +5,21 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Diagnosis, Engine
 from axletree.check.diagnosis.host import with_host
 from axletree.check.host.examined import Examined, Wish
 from axletree.check.rules.host.all import HOST_RULES
 from axletree.check.rules.host.sample import BOUNDS, GIB, on
-from axletree.host.kinds import read_kinds
-from axletree.view.diagnosis import diagnosis_document, diagnosis_text
+from axletree.host.shipped_data import read_shipped
+from axletree.report.diagnosis import LogReport
+from axletree.view.diagnosis import diagnosis_text
 
-KINDS = read_kinds()
+KINDS = read_shipped(FAILURE_KINDS)
 ENGINE = Engine(KINDS)
 KILLED = "c++: fatal error: Killed signal terminated program cc1plus\nninja: build stopped: subcommand failed.\n"
 ROOMY = on(memory={"available": 900 * GIB, "total": 1000 * GIB})
 TIGHT = on(memory={"available": 2 * GIB, "swap_free": 0})
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    diagnosis: Diagnosis
 
 
 def diagnose(text: str) -> Diagnosis:
@@ -30,7 +27,8 @@ def diagnose(text: str) -> Diagnosis:
 
 
 def shown(diagnosis: Diagnosis) -> str:
-    return diagnosis_text([Report(name="x.log", diagnosis=diagnosis)], width=200)
+    report = LogReport(name="x.log", outcome=diagnosis.outcome, findings=diagnosis.findings)
+    return "\n".join(diagnosis_text([report], width=200))
 
 
 def test_kinds_name_rules_that_there_are() -> None:
@@ -52,24 +50,20 @@ def test_what_fires_is_told_with_what_to_do(rule: str) -> None:
     (found,) = explained.findings[0].host or ()
     assert found.rule == rule
     text = shown(explained)
-    assert f"on this host: {found.message} ({rule})" in text
-    assert text.index("what to do:") < text.index("on this host:") < text.index("$ export MAX_JOBS=1\n")
-    (document,) = diagnosis_document([Report(name="x.log", diagnosis=explained)])["findings"]
-    assert document["host"] == [
-        {"rule": rule, "severity": "warning", "message": found.message, "fix": found.fix},
-    ]
+    assert f"warning {found.where}: {found.message} [{rule}]" in text
+    assert text.index("fix: ") < text.index("on this host:") < text.index("$ export MAX_JOBS=1")
 
 
 def test_a_host_that_does_not_explain_it_is_said_to_be_so() -> None:
     explained = with_host(diagnose(KILLED), ROOMY)
     assert explained.findings[0].host == ()
-    assert "on this host: nothing that `axletree doctor` knows tells the reason" in shown(explained)
+    assert "on this host: `axletree doctor` finds no reason for it" in shown(explained)
 
 
 def test_without_a_host_none_is_spoken_of() -> None:
     diagnosis = diagnose(KILLED)
     assert "this host" not in shown(diagnosis)
-    assert "host" not in diagnosis_document([Report(name="x.log", diagnosis=diagnosis)])["findings"][0]
+    assert b'"host"' not in msgspec.json.encode(diagnosis)
 
 
 def test_what_else_is_wrong_with_the_host_is_no_reason() -> None:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Engine, cause_lines
 from axletree.check.diagnosis.log import BinaryLogError
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -423,7 +424,7 @@ Successfully built x-1.0-py3-none-any.whl
 
 @cache
 def engine() -> Engine:
-    return Engine(read_kinds())
+    return Engine(read_shipped(FAILURE_KINDS))
 
 
 def root_cause(lines: Iterable[str]) -> tuple[str, ...]:

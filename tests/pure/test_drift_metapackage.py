@@ -9,7 +9,7 @@ import pytest
 
 from axletree.core.errors import UsageError
 from axletree.package.drift.metapackage import fan_out, requires_extras
-from axletree.package.drift.requirements import Origin, of_requirement
+from axletree.package.drift.requirements import RequirementOrigin, of_requirement
 from axletree.package.wheel.metadata import create_metadata
 from support import drift
 
@@ -32,7 +32,9 @@ def toolkit(version: str = "13.0.3") -> Metadata:
 
 
 def of_wheel(*requirements: str, gpus: tuple[str, ...] = ("cu130",)) -> tuple[Evidence, ...]:
-    origin = Origin(column="wheel", role="requires", file="torch-2.9.whl", phase="run", gpus=gpus, when="cu130")
+    origin = RequirementOrigin(
+        column="wheel", role="requires", file="torch-2.9.whl", phase="run", gpus=gpus, when="cu130"
+    )
     return tuple(each for text in requirements for each in of_requirement(text, origin, table=TABLE))
 
 
@@ -47,7 +49,7 @@ def test_statements_with_extras_are_found_once() -> None:
     assert requirement.extras == {"cublas", "cudart"}
     damaged = msgspec.structs.replace(evidence, text="cuda-toolkit[")
     assert requires_extras("cuda-toolkit", [damaged]) == ()
-    ci = of_requirement(WHOLE, Origin(column="ci", role="requires", file="x"), table=TABLE)
+    ci = of_requirement(WHOLE, RequirementOrigin(column="ci", role="requires", file="x"), table=TABLE)
     assert requires_extras("cuda-toolkit", ci) == ()
 
 
@@ -62,7 +64,7 @@ def test_the_parts_that_were_asked_for_say_what_the_wheel_says() -> None:
     assert {(each.gpus, each.when, each.phase, each.role) for each in brought} == {
         (("cu130",), "cu130; platform_system == 'Linux'".replace("'", '"'), "run", "requires")
     }
-    assert {each.note for each in brought} == {"brought by cuda-toolkit[cublas,cudart]==13.0.3"}
+    assert {each.note for each in brought} == {"provided by cuda-toolkit[cublas,cudart]==13.0.3"}
     kept = [each for each in found if each.file != FILE]
     assert [each for each in guesses if each in kept] == [
         each for each in guesses if each.dependency not in {part.dependency for part in brought}

@@ -19,7 +19,7 @@ from axletree.package.drift.conda_recipe import read_conda_recipe
 from axletree.package.drift.linked import of_libraries
 from axletree.package.drift.names import look_up, own_version, parse_table
 from axletree.package.drift.requirements import (
-    Origin,
+    RequirementOrigin,
     of_build_matrix,
     of_pyproject,
     of_requirement,
@@ -263,7 +263,7 @@ def test_the_build_matrix() -> None:
 
 def test_a_toolkits_extras_fan_out() -> None:
     text = 'cuda-toolkit[cublas,nvrtc]==13.0.3; platform_system == "Linux"'
-    origin = Origin(column="wheel", role="requires", file="w")
+    origin = RequirementOrigin(column="wheel", role="requires", file="w")
     whole, *parts = of_requirement(text, origin, table=TABLE)
     assert (whole.dependency, whole.spec) == ("cuda", "==13.0.*")
     assert [(each.dependency, each.range) for each in parts] == [("cuda-nvrtc", None), ("libcublas", None)]
@@ -271,7 +271,7 @@ def test_a_toolkits_extras_fan_out() -> None:
 
 
 def test_markers_decide_for_linux_and_the_pythons_that_matter() -> None:
-    origin = Origin(column="wheel", role="requires", file="w", pythons=("3.11", "3.14t"))
+    origin = RequirementOrigin(column="wheel", role="requires", file="w", pythons=("3.11", "3.14t"))
     for text, kept in {
         'a; platform_system == "Windows"': False,
         'a; python_version < "3.10"': False,
@@ -346,13 +346,13 @@ def test_versions_in_a_vendored_copy(folder: str, files: dict[str, str], expecte
         ({"described": f"v2.1.0-705-g{C}"}, "2.1.0+", ""),
         ({"described": f"v2.1.0-3-g{C}", "contained": "v2.2.0~3"}, "2.1.0+ (before 2.2.0)", ""),
         ({"described": f"v3.0-3-g{C}", "contained": "v2.2.0~3"}, "3.0+", ""),
-        ({"described": "", "contained": "v9.0~3"}, "(before 9.0)", "no tag leads"),
+        ({"described": "", "contained": "v9.0~3"}, "(before 9.0)", "no tag is an ancestor"),
         ({"described": "", "tags": 0, "shallow": True}, C[:12], "it is shallow"),
         ({"described": "", "here": False, "checked_out": None, "tags": 0}, C[:12], "not checked out"),
         ({"described": f"v1.5-2-g{C}", "annotated": f"v1.0-4-g{C}"}, "1.5+", "`git submodule status` says v1.0, 4"),
         ({"described": f"v1.0-0-g{C}", "url": "https://github.com/someone/fmt"}, "1.0", "a fork"),
         ({"described": f"v1.0-0-g{C}", "checked_out": "f" * 40}, "1.0", "another commit is checked out"),
-        ({"described": f"nightly-0-g{C}"}, C[:12], "names no version"),
+        ({"described": f"nightly-0-g{C}"}, C[:12], "is not a version"),
     ],
 )
 def test_a_vendored_commit(fields: dict[str, object], spec: str, note: str) -> None:
@@ -493,7 +493,7 @@ PARTS = st.sampled_from(
 @example("_VERSION=" + "1" * 5000)  # TOML whose number has more digits than Python turns into one
 @given(st.lists(st.one_of(st.text(ALPHABET, max_size=12), PARTS), max_size=14).map("".join))
 def test_no_text_breaks_a_reader(text: str) -> None:
-    origin = Origin(column="ci", role="pin", file="f", pythons=("3.11",))
+    origin = RequirementOrigin(column="ci", role="pin", file="f", pythons=("3.11",))
     found = [
         *of_script(text, file="f", table=TABLE),
         *of_pin_file(text, file="x/pins/f", table=TABLE),

@@ -8,9 +8,9 @@ from axletree.package.drift import ranges
 from axletree.package.drift.channel import of_repodata
 from axletree.package.drift.conda_recipe import read_conda_recipe
 from axletree.package.drift.evidence import Column, Evidence, Phase, Role
-from axletree.package.drift.requirements import Origin, of_metadata
+from axletree.package.drift.requirements import RequirementOrigin, of_metadata
 from axletree.package.drift.tree import of_tree, source_version
-from axletree.package.drift.verdict import Row, Verdict, contradictions, judge
+from axletree.package.drift.verdict import DriftRow, Verdict, contradictions, judge
 from axletree.package.wheel.metadata import Metadata
 from support import drift
 
@@ -39,8 +39,8 @@ SEED: dict[str, tuple[Verdict, ...]] = {
 }
 
 
-def seed_rows() -> dict[str, Row]:
-    origin = Origin(column="wheel", role="requires", file="torch.whl", phase="run", pythons=("3.12",))
+def seed_rows() -> dict[str, DriftRow]:
+    origin = RequirementOrigin(column="wheel", role="requires", file="torch.whl", phase="run", pythons=("3.12",))
     metadata = Metadata(fields=tuple(("Requires-Dist", text) for text in drift.REQUIRES))
     recipe = read_conda_recipe(drift.META, file="meta.yaml", table=TABLE)
     evidence = [

@@ -19,7 +19,7 @@ from axletree.buildsystem.editable import (
     way_of,
 )
 from axletree.buildsystem.era import detect_era
-from axletree.buildsystem.ninja import Step
+from axletree.buildsystem.ninja import NinjaStep
 
 if TYPE_CHECKING:
     from axletree.buildsystem.editable import Way
@@ -105,8 +105,8 @@ def test_files_that_changed() -> None:
     assert not compare_files(now, now)
 
 
-def step(path: str, *, start: int = 0, command: str | None = None) -> Step:
-    return Step(path=path, milliseconds=1, command=command or path, start=start)
+def step(path: str, *, start: int = 0, command: str | None = None) -> NinjaStep:
+    return NinjaStep(path=path, milliseconds=1, command=command or path, start=start)
 
 
 def test_a_step_that_makes_several_files_is_one() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from axletree.binary.elf.facts import AbiUse, SectionSize, read_elf
 from axletree.binary.elf.segments import read_only_ranges
-from axletree.binary.elf.tables import PT_LOAD, Layout, Segment, TableAt
+from axletree.binary.elf.tables import PT_LOAD, ElfLayout, Segment, TableAt
 from support.wheels import make_elf
 
 TORCH_CXX = (
@@ -98,11 +98,11 @@ def test_a_writable_first_segment() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"align": 0x1800}, r"LOAD segment 0: its alignment 0x1800 is no power of two"),
+        ({"align": 0x1800}, r"LOAD segment 0: its alignment 0x1800 is not a power of two"),
         ({"vaddr": 0x1010}, r"LOAD segment 0: offset 0x0 and address 0x1010 differ modulo its alignment 0x1000"),
         ({"align": 8}, r"LOAD segment 0: its alignment 0x8 is less than a page"),
         ({"memsz": 1}, r"LOAD segment 0: it has more bytes in the file"),
-        ({"filesz": 1 << 20, "memsz": 1 << 20}, r"LOAD segment 0: it ends at 0x100000, beyond the end of the file"),
+        ({"filesz": 1 << 20, "memsz": 1 << 20}, r"LOAD segment 0: it ends at 0x100000, past the end of the file"),
     ],
 )
 def test_a_segment_that_loaders_refuse(changes: dict[str, int], message: str) -> None:
@@ -119,7 +119,7 @@ def test_two_segments_that_overlap() -> None:
     same = with_segment(second, 2, vaddr=0, filesz=0)
     assert read_elf(same).misaligned == ("LOAD segment 2: it overlaps segment 0 in memory",)
     before = with_segment(with_segment(second, 2, vaddr=0, filesz=0), 0, vaddr=0x10000)
-    assert "its address 0x0 lies before that of segment 0" in read_elf(before).misaligned[0]
+    assert "its address 0x0 is below that of segment 0" in read_elf(before).misaligned[0]
 
 
 def test_program_headers_must_be_mapped_where_they_say() -> None:
@@ -143,11 +143,11 @@ def test_a_section_never_has_more_bytes_than_the_file() -> None:
     assert all(section.size <= len(grown) for section in read_elf(grown).sections)
 
 
-def layout(*segments: tuple[int, int, int]) -> Layout:
+def layout(*segments: tuple[int, int, int]) -> ElfLayout:
     parts = tuple(
         Segment(PT_LOAD, flags, start, start, end - start, end - start, 4096) for flags, start, end in segments
     )
-    return Layout(64, "little", 3, 62, parts, (), TableAt(64, 56, len(parts)), TableAt(0, 0, 0))
+    return ElfLayout(64, "little", 3, 62, parts, (), TableAt(64, 56, len(parts)), TableAt(0, 0, 0))
 
 
 @pytest.mark.parametrize(

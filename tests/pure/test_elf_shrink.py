@@ -114,10 +114,10 @@ SPLIT = LAYOUTS["split"]
 SECTION = SPLIT.header(".hip_fatbin")
 OBSTACLES = {
     "the section is not loaded": ((LOAD, struct.pack("<I", 0)),),
-    "its segment can be written to": ((LOAD + 4, struct.pack("<I", 6)),),
+    "its segment is writable": ((LOAD + 4, struct.pack("<I", 6)),),
     "the section and its segment contradict each other": ((SECTION + 16, word(FATBIN_ADDR + 16)),),
-    "something else lies in the section": ((SPLIT.header(".rodata") + 24, word(FATBIN + 100)),),
-    "there is no room for another program header": ((SPLIT.header(".note.gnu.build-id") + 4, b"\1"),),
+    "the section contains something else": ((SPLIT.header(".rodata") + 24, word(FATBIN + 100)),),
+    "it has no room for another program header": ((SPLIT.header(".note.gnu.build-id") + 4, b"\1"),),
 }
 
 
@@ -128,16 +128,16 @@ def test_what_stands_against_it_is_said(sentence: str) -> None:
 
 def test_more_obstacles() -> None:
     longer = SPLIT.spoilt((LOAD + 40, word(OLD + PAGE)))
-    assert plan_shrink(image_of(longer), NUMBER, PAGE) == "its segment can be written to"
+    assert plan_shrink(image_of(longer), NUMBER, PAGE) == "its segment is writable"
     far = SPLIT.spoilt((SECTION + 32, word(OLD + 2 * PAGE)))
     assert plan_shrink(image_of(far), NUMBER, PAGE) == "the section and its segment contradict each other"
-    assert plan_shrink(image_of(SPLIT), NUMBER, OLD - 100) == "less than a page of 4096 bytes would go"
+    assert plan_shrink(image_of(SPLIT), NUMBER, OLD - 100) == "it would save less than a page of 4096 bytes"
     order = image_of(SPLIT)._replace(wide=False)
-    assert plan_shrink(order, NUMBER, PAGE) == "it is no 64-bit little-endian file"
+    assert plan_shrink(order, NUMBER, PAGE) == "it is not a 64-bit little-endian file"
     unknown = make_hip_elf(CONTENT, filling=b"\7" * 8)
-    assert plan_shrink(image_of(unknown), NUMBER, PAGE) == "there is no room for another program header"
+    assert plan_shrink(image_of(unknown), NUMBER, PAGE) == "it has no room for another program header"
     noted = SPLIT.spoilt((64 + 4 * 56 + 8, word(FATBIN + PAGE)))
-    assert plan_shrink(image_of(noted), NUMBER, PAGE) == "something else lies in the section"
+    assert plan_shrink(image_of(noted), NUMBER, PAGE) == "the section contains something else"
 
 
 def test_larger_pages_save_whole_pages_only() -> None:

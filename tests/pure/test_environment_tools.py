@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from axletree.check.engine import Rule, apply_rules
-from axletree.check.rules.environment import ENVIRONMENT_RULES
+from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.core.errors import RecipeError
 from axletree.environment.delta import Order
-from axletree.environment.description import Description, Package
+from axletree.environment.description import Description, InstalledPackage
 from axletree.environment.export import exported
 from axletree.environment.gcc import headers_entered, headers_read, library_folders, name_in, search_lists
 from axletree.environment.layers import Layer, cuda_layer, deltas_of, order_of, ordered, rocm_layer, setting
@@ -206,7 +206,7 @@ def description(provider: Any = "conda", **changes: Any) -> Description:
         "python": "3.11",
         "requires": ("cmake >=3.27,<4", "libblas * *mkl", "forge::zlib"),
         "channels": ("conda-forge", "file:///c"),
-        "packages": (Package(name="cmake", version="3.31.2", build="h_0"),),
+        "packages": (InstalledPackage(name="cmake", version="3.31.2", build="h_0"),),
         "order": Order(),
         "deltas": (
             setting("ROCM_PATH", "/opt/rocm", "ROCm"),
@@ -228,7 +228,7 @@ def test_environment_yml() -> None:
 
 
 def test_environment_yml_of_wheels() -> None:
-    wheels = (Package(name="numpy", version="2.3.1"),)
+    wheels = (InstalledPackage(name="numpy", version="2.3.1"),)
     text = exported(description("venv", packages=wheels, channels=()), "environment.yml", platform="linux-64")
     assert "dependencies:\n  - python=3.11\n  - pip\n  - pip:\n    - numpy==2.3.1\n" in text
 
@@ -253,7 +253,7 @@ def test_pixi_toml() -> None:
     [
         ('provider = "conda"', "needs channels"),
         ('channels = ["x"]', "venv has no channels"),
-        ('provider = "system"\nrequires = ["x"]', "taken as it is"),
+        ('provider = "system"\nrequires = ["x"]', "uses the host as it is"),
         ('provider = "conda"\nchannels = ["x"]\ntoolkit = "{nope}"', "nope"),
         ('provider = "docker"', "provider"),
     ],

@@ -63,7 +63,7 @@ PATCHES = LAST["parameters"]["patches"]
         (
             "action/distribution",
             "demo 1.1",
-            "the action 'build' is brought by another distribution: (none) -> demo 1.1",
+            "another distribution provides the action 'build': (none) -> demo 1.1",
         ),
         ("action/name", "run", "the action name: build -> run"),
         ("axes/python", "3.12", "axis python: 3.11 -> 3.12"),
@@ -81,18 +81,18 @@ PATCHES = LAST["parameters"]["patches"]
         (
             "parameters/commands",
             ["make install", "make"],
-            "parameter commands: another order, or another number of the same",
+            "parameter commands: the order or the number of items changed",
         ),
-        ("parameters/commands", list("abcdef"), "parameter commands: + a, + b, + c, + d, and 4 more"),
+        ("parameters/commands", list("abcdef"), "parameter commands: + a, + b, + c, + d and 4 more"),
         ("parameters/patches", PATCHES[:1], "parameter patches: - b.patch"),
         (
             "parameters/patches",
             [{**PATCHES[0], "blob": "99"}, PATCHES[1]],
-            "parameter patches: a.patch has other content",
+            "parameter patches: the content of a.patch changed",
         ),
         ("parameters/wheels", [NUMPY], "parameter wheels: + numpy-2.4-cp311.whl, - numpy-2.3-cp311.whl"),
         ("parameters/config/text", "one\nthree\n", "parameter config.text: + three, - two"),
-        ("inputs/source", "tree:cc", "input source is another one"),
+        ("inputs/source", "tree:cc", "input source changed"),
         ("inputs/in:more", "tree:dd", "input in:more was added or removed"),
         ("inputs/in:lib", ..., "input in:lib was added or removed"),
         ("tools/c++/version", "c++ 14.2", "tool c++.version: c++ 13.1 -> c++ 14.2"),
@@ -140,4 +140,4 @@ def test_reasons_of_a_real_plan() -> None:
     assert why(plain(after[lib]), plain(before[lib])) == (
         "parameter commands: + make -s GPU=cpu DESTDIR=$AXLETREE_OUT, - make GPU=cpu DESTDIR=$AXLETREE_OUT",
     )
-    assert why(plain(after[bind]), plain(before[bind])) == ("input in:lib is another one",)
+    assert why(plain(after[bind]), plain(before[bind])) == ("input in:lib changed",)

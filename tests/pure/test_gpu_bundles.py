@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axletree.binary.gpu import repack
-from axletree.binary.gpu.hip import Row, parse_table
+from axletree.binary.gpu.hip import BundleRow, parse_table
 from axletree.binary.gpu.repack import alignment, lay_out, repack_bundle, unpacked_digests
-from axletree.binary.gpu.scan import Section, read_containers
+from axletree.binary.gpu.scan import GpuSection, read_containers
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
 from support.device import bundle, packed_bundle
@@ -33,7 +33,7 @@ START = 4096
 def container_of(packed: bytes, *, behind: int = 0) -> tuple[BufferSource, Container, int]:
     """A source with a packed bundle, what is read of it, and where it must have ended."""
     source = BufferSource(bytes(START) + packed + bytes(behind))
-    (container,) = read_containers(source, Section(".hip_fatbin", START, len(packed) + behind)).containers
+    (container,) = read_containers(source, GpuSection(".hip_fatbin", START, len(packed) + behind)).containers
     return source, container, START + len(packed) + behind
 
 
@@ -91,9 +91,9 @@ def test_what_is_kept_comes_out_as_it_went_in(
     rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3000), st.sampled_from(TARGETS)), min_size=1, max_size=8)
 )
 def test_a_layout_keeps_order_and_alignment(rows: list[tuple[int, int, str]]) -> None:
-    end, given_rows = 4096, list[Row]()
+    end, given_rows = 4096, list[BundleRow]()
     for gap, size, target in rows:
-        given_rows.append(Row(end + gap * 512, size, PREFIX + target))
+        given_rows.append(BundleRow(end + gap * 512, size, PREFIX + target))
         end += gap * 512 + size
     layout = lay_out(given_rows)
     assert layout is not None
@@ -112,7 +112,7 @@ def test_a_layout_keeps_order_and_alignment(rows: list[tuple[int, int, str]]) ->
 
 
 def test_overlapping_code_has_no_layout_and_shared_code_is_kept_once() -> None:
-    one, two = Row(4096, 100, "host-x"), Row(4150, 100, PREFIX + "gfx803")
+    one, two = BundleRow(4096, 100, "host-x"), BundleRow(4150, 100, PREFIX + "gfx803")
     assert lay_out([one, two]) is None
     layout = lay_out([one, one._replace(id=PREFIX + "gfx803")])
     assert layout is not None
@@ -153,9 +153,9 @@ def test_other_damage_is_named() -> None:
         with pytest.raises(IntegrityError, match=f"the compressed offload bundle at offset {START} {message}"):
             repack_bundle(damaged, container, {1}, end)
 
-    refused(replaced(sound, 4, b"\x09"), "is none of a known version")
-    refused(replaced(sound, 0, b"XXXX"), "is none of a known version")
-    refused(sound[:6], "is none of a known version")
+    refused(replaced(sound, 4, b"\x09"), "has an unknown version")
+    refused(replaced(sound, 0, b"XXXX"), "has an unknown version")
+    refused(sound[:6], "has an unknown version")
     refused(replaced(sound, 24, b"\0\0\0\0"), r"does not unpack \(zstd")
     whole = packed_bundle(PLAIN, version=3)
     refused(replaced(whole, 16, struct.pack("<Q", 1 << 40)), "claims to unpack to 1099511627776 bytes")

@@ -13,7 +13,7 @@ from axletree.binary.edits import EditedSource
 from axletree.binary.elf.layout import read_image
 from axletree.binary.gpu.compact import Compaction, kept_entries, plan_compaction, with_following
 from axletree.binary.gpu.registered import Registered, read_registered
-from axletree.binary.gpu.scan import Section, SectionCode, read_containers
+from axletree.binary.gpu.scan import GpuSection, SectionCode, read_containers
 from axletree.binary.gpu.verify import verify_compaction
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
@@ -43,7 +43,7 @@ def registered(elf: HipElf | bytes) -> Registered | str:
     data = elf if isinstance(elf, bytes) else elf.data
     source = BufferSource(data)
     section = read_image(source).sections[7]
-    return read_registered(source, [read_containers(source, Section(".hip_fatbin", section.offset, section.size))])
+    return read_registered(source, [read_containers(source, GpuSection(".hip_fatbin", section.offset, section.size))])
 
 
 def compacted(elf: HipElf, kept: Mapping[int, Collection[int]]) -> tuple[Registered, Compaction, bytes]:
@@ -78,7 +78,7 @@ def test_every_wrapper_finds_its_code(form: Form, behind: bool, spare: bool) -> 
     code, compaction, data = compacted(elf, kept)
     assert compaction.saved == len(elf.data) - len(data)
     assert 2 * COUNT * PAGE - PAGE <= compaction.saved <= 2 * COUNT * PAGE
-    assert compaction.section == Section(".hip_fatbin", FATBIN, compaction.section.size)
+    assert compaction.section == GpuSection(".hip_fatbin", FATBIN, compaction.section.size)
     assert [end - start for start, end in zip(kept, [end for _, end in with_following(code)], strict=True)] == [
         STEP
     ] * 3
@@ -122,7 +122,7 @@ def test_any_bundles_come_out_as_they_went_in(
     }
     compaction = plan_compaction(source, code, kept)
     if isinstance(compaction, str):
-        assert compaction == "less than a page of 4096 bytes would go"
+        assert compaction == "it would save less than a page of 4096 bytes"
         return
     result = compaction.source(source)
     verify_compaction(source, result, code, kept, compaction)
@@ -175,7 +175,7 @@ def test_bundles_that_can_not_be_packed_as_well_stay_as_they_are(monkeypatch: py
     assert isinstance(code, Registered)
     monkeypatch.setattr("axletree.binary.gpu.compact.repack_bundle", lambda *_: tight + bytes(PAGE))
     reason = plan_compaction(BufferSource(elf.data), code, {FATBIN: (1,)})
-    assert reason == "its bundles can't be packed as well as they are"
+    assert reason == "its bundles cannot be compressed as well as they are now"
 
 
 def test_code_that_overlaps_or_does_not_unpack_stays_where_it_is() -> None:
@@ -196,22 +196,22 @@ def test_code_that_overlaps_or_does_not_unpack_stays_where_it_is() -> None:
 
 ELF = make_hip_elf(PLAIN, words=[FATBIN_ADDR, 0])
 REFUSED = {
-    "it is linked to a fixed address, so nothing tells its pointers from numbers": ELF.spoilt((16, b"\2")),
-    "its entry point lies in .hip_fatbin": ELF.spoilt((24, struct.pack("<Q", FATBIN_ADDR + 9))),
+    "it is linked to a fixed address, so its pointers look like any other number": ELF.spoilt((16, b"\2")),
+    "its entry point is in .hip_fatbin": ELF.spoilt((24, struct.pack("<Q", FATBIN_ADDR + 9))),
     "the loader writes into .hip_fatbin": ELF.spoilt((ELF.parts[".rela.dyn"].offset, struct.pack("<Q", FATBIN_ADDR))),
-    "it has 2 sections at the place of .hip_fatbin": ELF.spoilt(
+    "it has 2 sections where .hip_fatbin is loaded": ELF.spoilt(
         (ELF.header(".rodata") + 24, struct.pack("<QQ", FATBIN, ELF.parts[".hip_fatbin"].size))
     ),
-    "something else than the wrapper of a bundle points into .hip_fatbin": make_hip_elf(
+    "something other than the wrapper of a bundle points into .hip_fatbin": make_hip_elf(
         PLAIN, words=[0, 0], extra=[(1, RELATIVE, FATBIN_ADDR)]
     ).data,
     "a wrapper points into .hip_fatbin, but to no bundle": ELF.spoilt(
         (ELF.parts[".rela.dyn"].offset + 16, struct.pack("<Q", FATBIN_ADDR + 8))
     ),
-    "nothing is recorded that points to some bundles of .hip_fatbin": ELF.spoilt(
+    "no relocation points to some bundles of .hip_fatbin": ELF.spoilt(
         (ELF.parts[".rela.dyn"].offset + 16, struct.pack("<Q", FATBIN_ADDR + STEP))
     ),
-    "a symbol lies within a bundle of .hip_fatbin": make_hip_elf(PLAIN, seen=[FATBIN_ADDR + 1]).data,
+    "a symbol points inside a bundle of .hip_fatbin": make_hip_elf(PLAIN, seen=[FATBIN_ADDR + 1]).data,
 }
 
 
@@ -225,19 +225,19 @@ def test_a_symbol_with_an_addend_is_no_wrappers_pointer() -> None:
     elf = make_hip_elf(PLAIN, form="symbol")
     table = elf.parts[".rela.dyn"].offset
     other = elf.spoilt((table + 8, struct.pack("<QQ", 3 << 32 | ABSOLUTE, (1 << 64) - STEP)))
-    assert registered(other) == "something else than the wrapper of a bundle points into .hip_fatbin"
+    assert registered(other) == "something other than the wrapper of a bundle points into .hip_fatbin"
 
 
 def test_what_is_no_library_of_hip_is_said() -> None:
     source = BufferSource(ELF.data)
-    place = Section(".hip_fatbin", FATBIN, ELF.parts[".hip_fatbin"].size)
+    place = GpuSection(".hip_fatbin", FATBIN, ELF.parts[".hip_fatbin"].size)
     code = read_containers(source, place)
-    nowhere = "not all of its GPU code lies in one section .hip_fatbin"
+    nowhere = "its GPU code is not all in one section .hip_fatbin"
     assert read_registered(source, []) == nowhere
     assert read_registered(source, [code, code]) == nowhere
-    nvidia = read_containers(BufferSource(fat_container(fat_entry("sm_90"))), Section(".nv_fatbin", 0, 200))
+    nvidia = read_containers(BufferSource(fat_container(fat_entry("sm_90"))), GpuSection(".nv_fatbin", 0, 200))
     assert read_registered(source, [nvidia]) == nowhere
-    assert read_registered(source, [SectionCode(place, code.containers, "is cut off")]) == "is cut off"
+    assert read_registered(source, [SectionCode(place, code.containers, "is truncated")]) == "is truncated"
     short = read_registered(BufferSource(ELF.data[:100]), [code])
     assert isinstance(short, str)
     assert short.startswith("damaged ELF file: ")
@@ -292,17 +292,19 @@ def word(value: int) -> bytes:
 SEGMENT = 64
 FAULTS: dict[str, Callable[[Result], list[tuple[int, bytes]]]] = {
     "the segment at address 0x0 changed": lambda r: [(SEGMENT + 4, struct.pack("<I", 5))],
-    "the segment at address 0x0 has another size": lambda r: [(SEGMENT + 32, word(r.image.programs[0].filesz + 8) * 2)],
-    "what lies behind the GPU code is loaded in another way": lambda r: [(SEGMENT + 2 * 56 + 4, struct.pack("<I", 5))],
+    "the size of the segment at address 0x0 changed": lambda r: [
+        (SEGMENT + 32, word(r.image.programs[0].filesz + 8) * 2)
+    ],
+    "the part after the GPU code is loaded differently": lambda r: [(SEGMENT + 2 * 56 + 4, struct.pack("<I", 5))],
     "not all of the GPU code is loaded": lambda r: [(SEGMENT + 56 + 32, word(PAGE) * 2)],
-    "what lies behind the GPU code is not all loaded": lambda r: [(SEGMENT + 2 * 56 + 32, word(32) * 2)],
-    "it has other segments": lambda r: [(SEGMENT + 6 * 56 + 4, struct.pack("<I", 7))],
+    "the part after the GPU code is not fully loaded": lambda r: [(SEGMENT + 2 * 56 + 32, word(32) * 2)],
+    "its segments changed": lambda r: [(SEGMENT + 6 * 56 + 4, struct.pack("<I", 7))],
     "offset and address differ modulo its alignment": lambda r: [(SEGMENT + 3 * 56 + 48, word(1 << 20))],
-    "its alignment 0x3000 is no power of two": lambda r: [(SEGMENT + 56 + 48, word(0x3000))],
+    "its alignment 0x3000 is not a power of two": lambda r: [(SEGMENT + 56 + 48, word(0x3000))],
     "it has 14 sections instead of 15": lambda r: [(60, struct.pack("<H", 14))],
-    ".hip_fatbin is another section": lambda r: [(r.header(".hip_fatbin"), struct.pack("<I", 1))],
-    "section 8 is another": lambda r: [(r.header(".rodata") + 32, word(63))],
-    "section 8 is not loaded as it was": lambda r: [(r.header(".rodata") + 16, word(0x100))],
+    ".hip_fatbin is a different section": lambda r: [(r.header(".hip_fatbin"), struct.pack("<I", 1))],
+    "section 8 changed": lambda r: [(r.header(".rodata") + 32, word(63))],
+    "section 8 is loaded differently": lambda r: [(r.header(".rodata") + 16, word(0x100))],
     "the content of section 8 changed": lambda r: [(r.at(".rodata") + 63, b"\xff")],
     "the content of section 9 changed": lambda r: [(r.at(".data"), b"\xff")],
     "the content of section 10 changed": lambda r: [(r.at(".hipFatBinSegment") + 16, b"\xff")],
@@ -310,12 +312,12 @@ FAULTS: dict[str, Callable[[Result], list[tuple[int, bytes]]]] = {
     "the content of section 1 changed": lambda r: [(r.at(".note.gnu.build-id") + 20, b"\xff")],
     "its dynamic section changed": lambda r: [(r.at(".dynamic") + 8, word(9))],
     "a wrapper points into .hip_fatbin, but to no bundle": lambda r: [(r.at(".rela.dyn") + 16, word(FATBIN_ADDR + 64))],
-    "pointers to its bundles are not what they were": lambda r: [
+    "the pointers to its bundles changed": lambda r: [
         (r.at(".rela.dyn") + 16, word(FATBIN_ADDR + 2 * PAGE)),
         (r.at(".rela.dyn") + 40, word(FATBIN_ADDR)),
     ],
-    "symbols of its bundles are not what they were": lambda r: [(r.at(".symtab") + 56, word(FATBIN_ADDR + 2 * PAGE))],
-    f"the bundle that was at offset {FATBIN} holds other code than it should": lambda r: [
+    "the symbols of its bundles changed": lambda r: [(r.at(".symtab") + 56, word(FATBIN_ADDR + 2 * PAGE))],
+    f"the bundle that was at offset {FATBIN} contains the wrong code": lambda r: [
         (r.data.index(b"gfx90a", FATBIN), b"gfx90b")
     ],
     f"code of the bundle that was at offset {FATBIN + STEP} changed": lambda r: [
@@ -332,12 +334,12 @@ def test_each_planted_fault_is_refused(result: Result, message: str) -> None:
 
 
 def test_a_result_that_is_cut_off_is_refused(result: Result) -> None:
-    assert "reaches beyond its end" in result.refused(size=-1)
+    assert "extends past the end of the file" in result.refused(size=-1)
 
 
 def test_a_table_that_moved_must_be_where_its_segment_has_it(result: Result) -> None:
     said = result.refused((result.header(".note.gnu.build-id") + 16, word(0x300)))
-    assert "section 1 is not loaded as it was" in said
+    assert "section 1 is loaded differently" in said
 
 
 def test_every_byte_of_the_host_part_counts(result: Result) -> None:

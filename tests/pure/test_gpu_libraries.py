@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from axletree.binary.edits import EditedSource
 from axletree.binary.elf.edit import ElfChange
 from axletree.binary.elf.layout import read_links
-from axletree.binary.gpu.scan import Section
+from axletree.binary.gpu.scan import GpuSection
 from axletree.binary.source import BufferSource
 from axletree.binary.zip.directory import read_directory
 from axletree.core.errors import IntegrityError, UsageError
@@ -31,7 +31,7 @@ PLAIN = [bundle({PREFIX + target: f"{n} {target} ".encode() * 900 for target in 
 MOVABLE = make_hip_elf(PLAIN).data
 FIXED = make_hip_elf(PLAIN, words=[0, 0], extra=[(1, RELATIVE, FATBIN_ADDR)]).data
 """Something else than a wrapper points to its code."""
-REASON = "something else than the wrapper of a bundle points into .hip_fatbin"
+REASON = "something other than the wrapper of a bundle points into .hip_fatbin"
 
 
 def archs(data: bytes) -> list[list[str]]:
@@ -88,7 +88,7 @@ def test_what_a_gpu_needs_and_is_not_there() -> None:
     source, code = BufferSource(MOVABLE), read_library(BufferSource(MOVABLE), name="libdemo.so")
     with pytest.raises(IntegrityError, match=r"none of gfx90a:xnack.*, gfx803, gfx1030 runs on gfx942"):
         thin_library(source, name="libdemo.so", gpus=["gfx942"], code=code)
-    with pytest.raises(UsageError, match="is no GPU"):
+    with pytest.raises(UsageError, match="is not a GPU"):
         thin_library(source, name="libdemo.so", gpus=["hopper"], code=code)
     result = thin_library(source, name="libdemo.so", gpus=[parse_gpu("gfx942")], allow_missing=True, code=code)
     assert result.compacted  # the smallest entry stays
@@ -106,7 +106,7 @@ def test_compressed_bundles_are_packed_again_or_named() -> None:
     fixed = make_hip_elf([*packed, PLAIN[0]], words=[0, 0], extra=[(1, RELATIVE, FATBIN_ADDR)]).data
     whole = thin_library(BufferSource(fixed), name="libdemo.so", gpus=["gfx803"])
     assert whole.notes == (
-        "3 compressed offload bundles of .hip_fatbin stay whole: their code is packed as one",
+        "3 compressed offload bundles of .hip_fatbin stay whole: each is compressed as one block",
         f"dropped code becomes zeros, the size stays: {REASON}",
     )
 
@@ -124,7 +124,7 @@ def test_names_are_changed_after_that() -> None:
 
 def test_a_result_that_is_not_what_was_planned_is_refused() -> None:
     rules = ThinRules(gpus=(parse_gpu("gfx1030"),))
-    for data, message in ((MOVABLE, "moving its GPU code broke it"), (FIXED, "still holds code for gfx803")):
+    for data, message in ((MOVABLE, "moving its GPU code broke it"), (FIXED, "still contains code for gfx803")):
         source = BufferSource(data)
         code = read_library(source, name="libdemo.so")
         thinning = plan_thinning(code, rules, name="libdemo.so")
@@ -179,9 +179,9 @@ def test_samples_tell_how_well_a_section_compresses() -> None:
     assert len(file.ratios) == len(data) >> 20
     for read in (file, member):
         assert len(read.ratios) >= 3
-        zeros, mixed = Section("x", 4096, 1 << 20), Section("x", 4096, len(data) - 8192)
+        zeros, mixed = GpuSection("x", 4096, 1 << 20), GpuSection("x", 4096, len(data) - 8192)
         assert read.ratio(zeros) < 0.01
-        assert read.ratio(Section("x", 3 << 20, 1 << 20)) > 0.9
+        assert read.ratio(GpuSection("x", 3 << 20, 1 << 20)) > 0.9
         assert 0.2 < read.ratio(mixed) < 0.8
     bare = read_file_code(BufferSource(make_elf()), name="x", sample=True)
-    assert bare.ratio(Section("x", 0, 100)) == 1.0
+    assert bare.ratio(GpuSection("x", 0, 100)) == 1.0

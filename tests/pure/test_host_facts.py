@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from axletree.check.host.facts import SCHEMA, HostFacts, decode_facts
+from axletree.check.host.facts import HostFacts, decode_facts
 from axletree.check.host.part import UNLIMITED
 from axletree.check.host.system import Cpu, Limit, System
 from axletree.check.host.variables import Variable
 from axletree.core.errors import UsageError
+from axletree.report.envelope import encode_report
 
 FACTS = HostFacts(
     cpu=Cpu(cores=2, quota=float(UNLIMITED), flags=(), sources={"cores": "sched_getaffinity"}),
@@ -22,7 +23,7 @@ FACTS = HostFacts(
 def test_what_was_written_is_read_back() -> None:
     data = msgspec.json.encode(FACTS)
     assert decode_facts(data, file="host.json") == FACTS
-    assert msgspec.json.decode(data)["schema"] == SCHEMA
+    assert decode_facts(encode_report("facts", FACTS).encode(), file="host.json") == FACTS
 
 
 def test_not_known_differs_from_none_there() -> None:
@@ -38,12 +39,14 @@ def test_fields_of_newer_versions_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "holds no facts of a host"),
-        (b"\xff\xfe", "holds no facts of a host"),
-        (b"[]", "holds no facts of a host"),
-        (b'{"cpu": {}}', "schema"),
+        (b"", "does not contain facts of a host"),
+        (b"\xff\xfe", "does not contain facts of a host"),
+        (b"[]", "does not contain facts of a host"),
+        (b'{"cpu": {}}', "does not contain facts of a host"),
+        (b"taken 2026-11-29T01:40:33Z by axletree 0.1.0\n", "it is not a JSON object"),
+        (b'{"schema": 1, "command": "plan", "version": "1", "result": {"recipe": "x"}}', "a report of `axletree plan`"),
         (b'{"schema": 1, "cpu": {"cores": "two"}}', "cpu.cores"),
-        (b'{"schema": 99}', "facts of schema 99"),
+        (b'{"schema": 99}', "has format 99, from a newer version of Axletree"),
     ],
 )
 def test_other_files_are_refused(data: bytes, message: str) -> None:

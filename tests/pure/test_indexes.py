@@ -96,11 +96,9 @@ def test_the_same_index_twice_is_asked_once() -> None:
     assert settings == IndexSettings(index_url="https://a.example", extra_index_urls=("file:///b",))
 
 
-def test_variables_of_all_three_programs() -> None:
-    own, pip, uv = environment_layers(
+def test_variables_of_pip_and_uv() -> None:
+    pip, uv = environment_layers(
         {
-            "AXLETREE_INDEX_URL": "https://own.example",
-            "AXLETREE_FIND_LINKS": "/a /b",
             "PIP_EXTRA_INDEX_URL": "https://x.example\nhttps://y.example",
             "PIP_NO_INDEX": "1",
             "UV_INDEX": "named=https://n.example https://m.example",
@@ -108,7 +106,6 @@ def test_variables_of_all_three_programs() -> None:
             "UV_FIND_LINKS": "/c,/d",
         }
     )
-    assert own == Layer(index_url="https://own.example", find_links=("/a", "/b"))
     assert pip == Layer(extra_index_urls=("https://x.example", "https://y.example"), no_index=True)
     assert uv.index_url == "https://d.example"
     assert uv.extra_index_urls == ("https://n.example", "https://m.example")

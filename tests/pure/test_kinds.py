@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Diagnosis, Engine
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 from support.logs import good_log
 
-KINDS = read_kinds()
+KINDS = read_shipped(FAILURE_KINDS)
 FIELD = tomllib.loads((Path(__file__).parents[1] / "support" / "field_failures.toml").read_text(encoding="utf-8"))
 SAMPLES = [(kind.id, number, text) for kind in KINDS for number, text in enumerate(kind.samples)]
 QUOTES = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
@@ -49,8 +50,8 @@ def test_found_in_the_middle_of_another_log(kind: str, number: int, text: str) -
     assert found
     assert found[0].rule == kind, [finding.rule for finding in found]
     plain = [line.translate(QUOTES) for line in lines]
-    for evidence in found[0].evidence:
-        assert evidence.text.strip() in plain[evidence.line - len(before) - 1]
+    for shown in found[0].lines:
+        assert shown.text.strip() in plain[shown.line - len(before) - 1]
 
 
 @pytest.mark.parametrize(("kind", "number", "text"), SILENT, ids=[f"{kind}-{number}" for kind, number, _ in SILENT])

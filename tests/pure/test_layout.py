@@ -129,6 +129,61 @@ def test_pure_layers_open_no_files() -> None:
     assert not found, f"pure layers take values and return values, they open nothing:{report(found)}"
 
 
+STARTERS = {
+    "axletree/host/run.py": "the one way to ask a program",
+    "axletree/execute/executor.py": "a stage: events come while it runs",
+    "axletree/execute/process.py": "a tool of a stage: supervised, its output streams",
+    "axletree/cli/shell.py": "has the terminal",
+    "axletree/host/conda_pyc.py": "a dialogue with the interpreter that compiles",
+    "axletree/host/venvs.py": "pip and uv: their output streams",
+    "axletree/host/facts/access.py": "programs of an examined host: killed with all that they started",
+    "axletree/host/facts/build_tools.py": "watches a build tool while it works",
+    "axletree/host/facts/disks.py": "the error of the start is what is asked",
+}
+"""Modules that start processes, and why they don't leave it to ``host/run``."""
+
+
+def starts_processes(tree: ast.AST) -> bool:
+    """Whether a module imports what starts processes, or calls it on what it imported."""
+    modules_of = {"subprocess", "multiprocessing", "pty"}
+    calls = re.compile(r"create_subprocess_\w+|posix_spawnp?|spawn[lv]\w*|system|popen")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = any(name.name in modules_of for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found = node.module in modules_of or (
+                node.module in {"os", "asyncio"} and any(calls.fullmatch(name.name) for name in node.names)
+            )
+        else:
+            owner = node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+            found = isinstance(node, ast.Attribute) and owner in {"os", "asyncio"} and bool(calls.fullmatch(node.attr))
+        if found:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import subprocess", "from subprocess import run", "os.system('x')", "asyncio.create_subprocess_exec('x')"],
+)
+def test_starting_a_process_is_recognised(code: str) -> None:
+    assert starts_processes(ast.parse(code))
+
+
+@pytest.mark.parametrize("code", ["platform.system()", "from axletree.host.run import run", "os.execv('x', [])"])
+def test_what_starts_no_process_is_not_taken_for_it(code: str) -> None:
+    assert not starts_processes(ast.parse(code))
+
+
+def test_programs_are_run_in_one_place() -> None:
+    found = {
+        str(path.relative_to(SOURCE))
+        for path, tree in modules().items()
+        if path.is_relative_to(SOURCE / "axletree") and starts_processes(tree)
+    }
+    assert found == set(STARTERS), "run programs with axletree.host.run; who can't stands in STARTERS, with the reason"
+
+
 def foreign_imports(tree: ast.AST) -> Iterator[ast.stmt]:
     """Imports of what is neither in the standard library nor relative."""
     for node in ast.walk(tree):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.check.diagnosis import linear, log
-from axletree.check.diagnosis.decode import decode_kinds
+from axletree.check.diagnosis.decode import FAILURE_KINDS, decode_kinds
 from axletree.check.diagnosis.engine import Engine
 from axletree.check.diagnosis.generic import GENERIC_KINDS
 from axletree.check.diagnosis.kind import Kind
@@ -19,14 +19,14 @@ from axletree.check.diagnosis.linear import TRIES, Expression, expression
 from axletree.check.diagnosis.literals import required_texts
 from axletree.check.diagnosis.outcome import Statement, recoveries, within
 from axletree.core.errors import IntegrityError
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 from support.ambiguity import verdict
 from support.expressions import lines_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KINDS = (*read_kinds(), *GENERIC_KINDS)
+KINDS = (*read_shipped(FAILURE_KINDS), *GENERIC_KINDS)
 SOURCE = Path(linear.__file__).parent
 BLIND = {
     "decode.py": "texts of our own tables",
@@ -109,8 +109,8 @@ def test_finds_what_it_says(pattern: str, text: str, found: dict[str, str]) -> N
         (r"a*+b", "bad repetition"),
         (r"(?P=name)", "is not known"),
         (r"(?(1)a|b)", "is not known"),
-        (r"(?:(?!x)a)*", "in what is repeated"),
-        (r"(?:(?!x)a){2}", "in what is repeated"),
+        (r"(?:(?!x)a)*", "a repeated part contains"),
+        (r"(?:(?!x)a){2}", "a repeated part contains"),
         (r"(?!x)*", "is repeated"),
         (r"\p{L}+", r"\\p is not known"),
         (r"[^\W\d]", r"\\W is not known"),

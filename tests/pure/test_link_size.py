@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.backends.link_size import REACH, GpuArch, LinkSizes, compression, estimate, parse_arch_list
+from axletree.backends.link_size import LINK_SIZES, REACH, GpuArch, LinkSizes, compression, estimate, parse_arch_list
 from axletree.check.engine import apply_rules
 from axletree.check.rules.build import BUILD_RULES
-from axletree.host.link_sizes import read_link_sizes
+from axletree.host.shipped_data import read_shipped
 
 SPANS = {
     "12.4": ("5.0;6.0;7.0;7.5;8.0;8.6;9.0", "", 0x3468C000 + 0xB1B408),
@@ -25,7 +25,7 @@ SPANS = {
 
 @pytest.fixture(scope="module")
 def sizes() -> LinkSizes:
-    return read_link_sizes()
+    return read_shipped(LINK_SIZES)
 
 
 @pytest.mark.parametrize("cuda", SPANS)

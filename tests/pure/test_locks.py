@@ -134,10 +134,10 @@ def test_each_change_of_the_recipe_is_named() -> None:
         LOCK, environment("torch==2.13.0+cpu", "numpy", python="3.12"), file=FILE, platform="linux-aarch64"
     )
     assert [problem.message for problem in problems] == [
-        "lock is out of date: requirement numpy added",
-        "lock is out of date: requirement setuptools<81 removed",
-        "lock is out of date: Python is 3.12, was 3.11",
-        "lock is out of date: the platform is linux-aarch64, was linux-x86_64",
+        "the lock is out of date: requirement numpy added",
+        "the lock is out of date: requirement setuptools<81 removed",
+        "the lock is out of date: Python is 3.12, was 3.11",
+        "the lock is out of date: the platform is linux-aarch64, was linux-x86_64",
     ]
     assert {(problem.file, problem.key, problem.hint) for problem in problems} == {
         (FILE, "environments.build", "run `axletree lock RECIPE`")
@@ -147,20 +147,20 @@ def test_each_change_of_the_recipe_is_named() -> None:
 def test_a_wheel_that_somebody_exchanged_by_hand_is_found() -> None:
     edited = make_lock(["torch==2.13.0+cpu"], python="3.11", platform="linux-x86_64", wheels=[wheel(version="2.13.0")])
     (problem,) = check_lock(edited, environment("torch==2.13.0+cpu"), file=FILE)
-    assert "torch==2.13.0+cpu is not met, the lock has 2.13.0" in problem.message
+    assert "torch==2.13.0+cpu is not met: the lock has 2.13.0" in problem.message
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('lock-version = "1.0"', "lock-version =", "not a TOML file"),
-        ('created-by = "axletree"', 'created-by = "uv"', "not a lock that `axletree lock` made"),
+        ('created-by = "axletree"', 'created-by = "uv"', "not a lock made by `axletree lock`"),
         ('version = "80.9.0"', "", "missing required field `version`"),
         ("size = 10", "size = -1", "Expected `int` >= 0"),
         ("ab" * 32, "../../x", "Expected `str` matching regex"),
         ("setuptools-80.9.0-py3", "/tmp/setuptools-80.9.0-py3", "not a bare file name"),
-        ("setuptools-80.9.0-py3", "setuptools-81.0-py3", "is no wheel of setuptools 80.9.0"),
-        ('name = "setuptools"', 'name = "torch"', "package twice in the lock: torch"),
+        ("setuptools-80.9.0-py3", "setuptools-81.0-py3", "is not a wheel of setuptools 80.9.0"),
+        ('name = "setuptools"', 'name = "torch"', "the lock lists a package twice: torch"),
         ("-py3-none-any.whl", ".tar.gz", "Invalid wheel filename"),
     ],
 )
@@ -211,10 +211,10 @@ def test_a_source_lock_that_no_longer_fits_says_why() -> None:
     now = TargetSource(kind="pypi", location="torch-scatter", version="2.1.3")
     assert check_source(SOURCE, msgspec.structs.replace(now, version="2.1.2"), file="s") == ()
     (problem,) = check_source(SOURCE, now, file="s")
-    assert problem.message == "lock is out of date: version is 2.1.3, was 2.1.2"
+    assert problem.message == "the lock is out of date: version is 2.1.3, was 2.1.2"
     moved = TargetSource(kind="git", location="https://h.example/r", version="1", ref="v2")
     assert [problem.message for problem in check_source(GIT, moved, file="s")] == [
-        "lock is out of date: ref is v2, was v1"
+        "the lock is out of date: ref is v2, was v1"
     ]
 
 
@@ -228,4 +228,4 @@ def test_a_digest_in_the_recipe_must_be_that_of_the_lock() -> None:
 def test_a_lock_of_another_file_than_the_sdist_of_its_version_does_not_fit(filename: str) -> None:
     now = TargetSource(kind="pypi", location="torch-scatter", version="2.1.2")
     (problem,) = check_source(msgspec.structs.replace(SOURCE, filename=filename), now, file="s")
-    assert problem.message == f"{filename} is no sdist of torch-scatter 2.1.2"
+    assert problem.message == f"{filename} is not an sdist of torch-scatter 2.1.2"

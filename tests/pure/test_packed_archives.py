@@ -98,18 +98,18 @@ def test_the_two_archives_of_a_package(control: bytes, data: bytes, more: bytes)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is no ar archive, as Debian packages are"),
-        (b"PK" + DEB, "is no ar archive, as Debian packages are"),
-        (b"!<arch>\n", "is no Debian package of format 2"),
-        (b"!<arch>\n" + CONTROL + VERSION + DATA, "is no Debian package of format 2"),
-        (b"!<arch>\n" + member("debian-binary", b"3.0\n") + CONTROL + DATA, "is no Debian package of format 2"),
+        (b"", "is not an ar archive, as Debian packages are"),
+        (b"PK" + DEB, "is not an ar archive, as Debian packages are"),
+        (b"!<arch>\n", "is not a Debian package of format 2"),
+        (b"!<arch>\n" + CONTROL + VERSION + DATA, "is not a Debian package of format 2"),
+        (b"!<arch>\n" + member("debian-binary", b"3.0\n") + CONTROL + DATA, "is not a Debian package of format 2"),
         (b"!<arch>\n" + VERSION + DATA, "has no control.tar"),
         (b"!<arch>\n" + VERSION + CONTROL, "has no data.tar"),
         (DEB + DATA, "has more than one data.tar"),
-        (DEB + b"rest", f"is damaged or cut off at byte {len(DEB)}"),
-        (DEB.replace(b"`\n", b"``", 1), "is damaged or cut off at byte 8"),
-        (DEB.replace(b"4         `", b"-4        `", 1), "is damaged or cut off at byte 8"),
-        (DEB.replace(b"7         `", b"7000      `", 1), f"is damaged or cut off at byte {8 + len(VERSION)}"),
+        (DEB + b"rest", f"is damaged or truncated at byte {len(DEB)}"),
+        (DEB.replace(b"`\n", b"``", 1), "is damaged or truncated at byte 8"),
+        (DEB.replace(b"4         `", b"-4        `", 1), "is damaged or truncated at byte 8"),
+        (DEB.replace(b"7         `", b"7000      `", 1), f"is damaged or truncated at byte {8 + len(VERSION)}"),
     ],
 )
 def test_what_is_no_package_is_said(data: bytes, message: str) -> None:
@@ -125,5 +125,5 @@ def test_a_package_says_what_it_is() -> None:
     )
     assert parse_control("Package: a\n", filename="x") == DebControl(package="a")
     for wrong in ("", "Package:\n", "Package: ../x\n", "package: a\n", "Package: A\n"):
-        with pytest.raises(IntegrityError, match=r"x\.deb: its control file names no package"):
+        with pytest.raises(IntegrityError, match=r"x\.deb: its control file does not name a package"):
             parse_control(wrong, filename="x.deb")

@@ -62,7 +62,7 @@ def test_lines_as_python_counts_them() -> None:
 
 @pytest.mark.parametrize("source", ["x = (\n", "x = '''\n"])
 def test_what_is_no_python_is_an_error(source: str) -> None:
-    with pytest.raises(IntegrityError, match=r"x\.py: is no Python source"):
+    with pytest.raises(IntegrityError, match=r"x\.py: is not Python source"):
         insert_check(source, CHECK, file="x.py")
 
 
@@ -110,7 +110,7 @@ def test_one_sentence_and_the_command_that_repairs() -> None:
     with pytest.raises(ImportError) as caught:
         run(dict([marker("libdemo", "ffff", version="0.9+split.1")]))
     assert str(caught.value) == (
-        "demo 1.0+split.1 does not fit its parts: libdemo is 0.9+split.1, libdemo-gpu is missing. "
+        "demo 1.0+split.1 does not match its parts: libdemo is 0.9+split.1, libdemo-gpu is missing. "
         "Install its parts again, from the folder PLACE that they came from: "
         "PIP_CONFIG_FILE=/dev/null pip --isolated install --no-index --find-links PLACE --force-reinstall --no-deps "
         "demo==1.0+split.1 libdemo==1.0+split.1 libdemo-gpu==1.0+split.1 "

@@ -50,8 +50,8 @@ def test_faults_are_in_the_order_of_the_file() -> None:
         # What a wrong value would lead to elsewhere is not told.
         ('axes = ["gpu"]', "axes = 3", ["stages.lib.axes: expected a list of texts, found the number 3"]),
         ('gpu = ["cpu", "cu130"]', 'gpu = "cpu"', ["axes.gpu: expected a list of texts, found the text 'cpu'"]),
-        ('action = "run"', 'action = "ran"', ["stages.lib.action: 'ran' cannot stand here"]),
-        ('version = "1.0"\n', "", ["version: required key is missing"]),
+        ('action = "run"', 'action = "ran"', ["stages.lib.action: unexpected value 'ran'"]),
+        ('version = "1.0"\n', "", ["version: missing required key"]),
         # A name that is no name is still not unknown.
         ("[stages.lib]", '[stages."a lib"]', None),
     ],
@@ -124,7 +124,7 @@ def test_sources(line: str) -> None:
 def test_addresses_that_git_is_not_called_with(git: str) -> None:
     """Neither by ``check`` nor by ``lock``: what passes the one must not fail in the other."""
     assert messages(BARE.replace('path = "src"', f'git = "{git}", ref = "main"')) == [
-        "source.git: not an address that git is called with: it must begin with https:// or file://"
+        "source.git: not a supported git address: it must begin with https:// or file://"
     ]
 
 
@@ -133,7 +133,7 @@ def test_a_circle_is_told_once_and_every_circle_is() -> None:
         f'[stages.{name}]\naction = "run"\ncommands = ["true"]\ninputs = {inputs}\n'
         for name, inputs in {"a": ["b"], "b": ["c"], "c": ["a"], "d": ["e"], "e": ["d"], "f": ["a", "d"]}.items()
     )
-    circles = [message.rpartition("circle: ")[2] for message in messages(BARE + stages)]
+    circles = [message.rpartition("cycle: ")[2] for message in messages(BARE + stages)]
     assert circles == ["a -> b -> c -> a", "d -> e -> d"]
 
 
@@ -155,12 +155,12 @@ def test_wheels_of_pythons_and_platforms_are_told_apart_by_their_tags() -> None:
 
 def test_overrides_are_checked_with_the_axes_of_what_they_change() -> None:
     override = '\n[[override]]\nwhen = { gpu = "cpu" }\nstage = "lib"\nenv = { A = "{gpu} {python}" }\n'
-    assert messages(SMALL + override) == ["override[0].env.A: {python} reads axis 'python', which is not declared here"]
+    assert messages(SMALL + override) == ["override[0].env.A: {python} uses axis 'python', which is not declared here"]
 
 
 def test_as_many_combinations_as_fit_in_memory() -> None:
     axes = "".join(f"{axis} = {[str(n) for n in range(30)]}\n" for axis in "abc")
-    assert messages(f"{BARE}[axes]\n{axes}") == ["axes: 27,000 combinations of axis values, at most 20,000 can be"]
+    assert messages(f"{BARE}[axes]\n{axes}") == ["axes: 27,000 combinations of axis values; the limit is 20,000"]
 
 
 @given(st.text(st.sampled_from("ab=[]{}\"'\n.,# 1\\")))

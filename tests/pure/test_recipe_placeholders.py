@@ -37,19 +37,19 @@ def test_render(text: str, rendered: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{torch}", "{torch} reads axis 'torch', which is not declared here"),
-        ("{trch}", "{trch} reads axis 'trch'"),
-        ("{blas}", "{blas} reads 'blas', which has no value"),
-        ("{gpu.minor}", "{gpu.minor} asks for a part of a version, but gpu is 'cu130'"),
+        ("{torch}", "{torch} uses axis 'torch', which is not declared here"),
+        ("{trch}", "{trch} uses axis 'trch'"),
+        ("{blas}", "{blas} uses 'blas', which has no value"),
+        ("{gpu.minor}", "{gpu.minor} uses a part of a version, but gpu is 'cu130'"),
         ("{name.major}", "but name is 'small'"),
-        ("{gpu.patch}", "asks for property 'patch', which gpu 'cu130' does not have"),
-        ("{ gpu }", "is no placeholder"),
-        ("{gpu!r}", "is no placeholder"),
-        ("{gpu:>3}", "is no placeholder"),
-        ("{}", "is no placeholder"),
-        ("{gpu", "never closed"),
+        ("{gpu.patch}", "uses property 'patch', which gpu 'cu130' does not have"),
+        ("{ gpu }", "is not a placeholder"),
+        ("{gpu!r}", "is not a placeholder"),
+        ("{gpu:>3}", "is not a placeholder"),
+        ("{}", "is not a placeholder"),
+        ("{gpu", "is not closed"),
         ("gpu}", "single '}'"),
-        ("${gpu", "'${' is never closed"),
+        ("${gpu", "'${' is not closed"),
     ],
 )
 def test_errors_say_which(text: str, message: str) -> None:
@@ -99,5 +99,5 @@ def test_local_labels_are_ordered_as_the_versions_that_they_name() -> None:
 
 
 def test_why_labels_keep_their_dots() -> None:
-    assert Version("1+torch29") > Version("1+torch213"), "compared as text"
+    assert Version("1+torch29") > Version("1+torch213"), "compared as string"
     assert Version("1+torch.2.9") < Version("1+torch.2.13"), "compared as numbers"

@@ -100,7 +100,11 @@ def test_which_goes_before_which(own: str, more: str, expected: str) -> None:
 
 def test_two_files_that_disagree() -> None:
     assert told(more='\n[properties.gpu.cu130]\narch-list = "other"\n') == [
-        ("/r/data/more.toml", 3, "gpu 'cu130' has another arch-list in properties.gpu.cu130.arch-list of data/gpu.toml")
+        (
+            "/r/data/more.toml",
+            3,
+            "gpu 'cu130' has a different arch-list in properties.gpu.cu130.arch-list of data/gpu.toml",
+        )
     ]
     own = '\n[properties.gpu.cu130]\narch-list = "mine"\n'
     text = LIB + own
@@ -137,11 +141,11 @@ def test_a_property_is_asked_for_only_where_the_text_is() -> None:
     [
         ('a = "b\n', 1, "not valid TOML: Illegal character"),
         (GPU.replace("cudnn", "minor"), 7, "no property can be called 'minor': {gpu.minor} is a part of the value"),
-        (GPU.replace("cudnn", "cuDNN"), 7, "'cuDNN' is not a property's name: small letters"),
+        (GPU.replace("cudnn", "cuDNN"), 7, "'cuDNN' is not a property name: lowercase letters"),
         (GPU.replace('"9.17"', "9.17"), 7, "expected a text, found the number"),
-        (GPU.replace("[properties.gpu.cu999]", "[properties.gpu.rocm7.1]"), 9, "stands in quotes"),
+        (GPU.replace("[properties.gpu.cu999]", "[properties.gpu.rocm7.1]"), 9, "quote an axis value"),
         (GPU.replace("[properties.gpu.cu999]", "[propertys.gpu.cu999]"), 9, "unknown key"),
-        (GPU.replace('"9.17"', '"{gpu}"'), 7, "a property is copied as it is: {gpu} would not be filled in"),
+        (GPU.replace('"9.17"', '"{gpu}"'), 7, "placeholders do not work in properties: {gpu} would not be filled in"),
     ],
 )
 def test_faults_of_data_files_have_their_own_file_and_line(gpu: str, line: int, message: str) -> None:
@@ -160,7 +164,7 @@ def test_all_faults_of_a_recipe_and_its_data_at_once() -> None:
         ("/r/data/gpu.toml", 7),
     ]
     assert found[0][2] == "cannot read data/more.toml: No such file"
-    assert found[1][2] == "{name.x} asks for an unknown part 'x': one of major, minor, nodot"
+    assert found[1][2] == "{name.x} uses an unknown part 'x'; parts are major, minor, nodot"
     assert "bond" in found[2][2]
 
 
@@ -170,7 +174,7 @@ def test_all_faults_of_a_recipe_and_its_data_at_once() -> None:
         ('[properties.gpu.cu131]\na = "b"', 40, "axis 'gpu' has no value 'cu131'", "did you mean 'cu130'?"),
         ('[properties.gpu."rocm*"]\na = "b"', 40, "axis 'gpu' has no value 'rocm*'", None),
         ('[properties.gpus.cpu]\na = "b"', 40, "unknown axis 'gpus'", "did you mean 'gpu'?"),
-        ('[properties.python.3.11]\na = "b"', 40, "stands in quotes", None),
+        ('[properties.python.3.11]\na = "b"', 40, "quote an axis value", None),
         ('[properties.gpu.cpu]\nnodot = "b"', 41, "no property can be called 'nodot'", None),
     ],
 )
@@ -190,7 +194,7 @@ DATA = 'data = ["data/gpu.toml", "data/more.toml"]'
         ('data = "data/gpu.toml"', "", ("data", 5), "expected a list of texts"),
         ('data = ["../gpu.toml"]', "", ("data[0]", 5), "must be a path inside the folder"),
         ("", "cu130]\narch-list = 9.0", ("properties.gpu.cu130.arch-list", 43), "expected a text, found the number"),
-        ("", 'cu130]\nArch-list = "9.0"', ("properties.gpu.cu130.Arch-list", 43), "is not a property's name"),
+        ("", 'cu130]\nArch-list = "9.0"', ("properties.gpu.cu130.Arch-list", 43), "is not a property name"),
         ("", 'cu131]\narch-list = "9.0"', ("properties.gpu.cu131", 42), "axis 'gpu' has no value 'cu131'"),
     ],
 )
@@ -214,14 +218,14 @@ def test_what_only_follows_from_a_fault_of_data_or_properties_is_not_told(
 )
 def test_unknown_properties(placeholder: str, hint: str) -> None:
     (problem,) = problems(LIB.replace("{gpu.arch-list}", placeholder))
-    assert problem.message.startswith(f"{placeholder} asks for an unknown part")
+    assert problem.message.startswith(f"{placeholder} uses an unknown part")
     assert problem.hint == hint
 
 
 def test_undeclared_axes_stay_undeclared() -> None:
     text = LIB.replace('axes = ["python", "gpu"]\n', 'axes = ["python", "gpu"]\nenv = { A = "{gpu.cudnn}" }\n')
     text = text.replace("{gpu.cudnn}", "{blas.cmake}")
-    assert "reads unknown axis 'blas'" in problems(text, more='[properties.blas.mkl]\ncmake = "MKL"\n')[0].message
+    assert "uses unknown axis 'blas'" in problems(text, more='[properties.blas.mkl]\ncmake = "MKL"\n')[0].message
     lib = LIB.replace("{gpu.arch-list}", "{python.tag}")
     assert "which is not declared here" in problems(lib, more='[properties.python."*"]\ntag = "x"\n')[0].message
 

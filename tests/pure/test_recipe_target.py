@@ -197,7 +197,7 @@ def test_lock_names_have_no_dot_inside(environment: str, values: dict[str, str],
 def test_a_stage_that_reads_what_it_does_not_declare_is_an_error_here_too() -> None:
     recipe = recipe_of()
     stage = replace(recipe.stages["lib"], commands=("make {python}",))
-    with pytest.raises(RecipeError, match="reads axis 'python', which is not declared"):
+    with pytest.raises(RecipeError, match="uses axis 'python', which is not declared"):
         resolve(replace(recipe, stages={"lib": stage}), expand(recipe)[0])
 
 

@@ -11,10 +11,10 @@ from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import IntegrityError
 from axletree.core.trees import Entry, Tree, make_tree
 from axletree.core.values import Digest, digest_of
-from axletree.package.libraries.graft import Candidate
+from axletree.package.libraries.graft import GraftCandidate
 from axletree.package.libraries.providers import Provider
-from axletree.package.relocation.layout import Layout, lay_out, unversioned
-from axletree.package.relocation.links import Links, plan_links
+from axletree.package.relocation.layout import RelocatedTree, lay_out, unversioned
+from axletree.package.relocation.links import LinkChanges, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
 from axletree.package.relocation.texts import edit_texts
 from axletree.recipe.relocation import Relocate, TextEdit
@@ -111,27 +111,27 @@ def test_one_name_with_several_contents_is_an_error() -> None:
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(single=("lib/*", "gone/*"), place={"no": "where"}), facts_of(tree, {"y": elf()}))
     assert messages(caught) == [
-        " single[1]: takes nothing: the tree has no path like gone/*",
+        " single[1]: matches nothing: the tree has no path like gone/*",
         "lib/libx.so : the names of one library have different contents: lib/libx.so (5 B), lib/libx.so.1 (1 B)",
-        " place.no: takes nothing: the tree has no such folder, or all in it is dropped",
+        " place.no: matches nothing: the tree has no such folder, or everything in it is dropped",
     ]
 
 
 def test_what_is_no_library_can_not_be_kept_once() -> None:
     tree = make_tree([file("lib/libx.so", "INPUT(libx.so.1)")])
-    with pytest.raises(IntegrityError, match="is no shared library"):
+    with pytest.raises(IntegrityError, match="is not a shared library"):
         lay_out(tree, Relocate(single=("lib/*.so*",)), {})
 
 
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([link("lib/libx.so", "libx.so.1")], "is a link to libx.so.1, which leads to nothing in the tree"),
-        ([link("lib/libx.so", "libx.so")], "is a link to libx.so, which leads to nothing in the tree"),
-        ([link("lib/libx.so", "../../libx.so.1")], "is a link to ../../libx.so.1, which leads to nothing in the tree"),
+        ([link("lib/libx.so", "libx.so.1")], "is a link to libx.so.1, which points to nothing in the tree"),
+        ([link("lib/libx.so", "libx.so")], "is a link to libx.so, which points to nothing in the tree"),
+        ([link("lib/libx.so", "../../libx.so.1")], "is a link to ../../libx.so.1, which points to nothing in the tree"),
         (
             [link("lib/libx.so", "libx.so.1"), file("lib/libx.so.1", "x")],
-            "is a link to libx.so.1, which leads to what is dropped",
+            "is a link to libx.so.1, which points to a dropped path",
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_other_links_lead_to_what_they_led_to() -> None:
     layout = lay_out(tree, Relocate(place={"a/b": "x", "c": "y/z"}), {})
     assert layout.links == {"x/near": "data", "y/z/far": "../../x/data", "y/z/folder": "../../x"}
     assert set(layout.entries) == {"x/data", "y/z/empty"}
-    with pytest.raises(IntegrityError, match="leads to nothing that is kept"):
+    with pytest.raises(IntegrityError, match="which is not kept"):
         lay_out(tree, Relocate(drop=("a/**",)), {})
 
 
@@ -165,7 +165,7 @@ def test_the_longest_folder_decides_and_two_files_can_not_be_in_one_place() -> N
     assert set(lay_out(tree, Relocate(place={".": "c", "a/b": "."}), {}).entries) == {"c/a/x", "x", "c/ab/x"}
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(place={"a": "c", "a/b": "c"}), {})
-    assert messages(caught) == ["a/x c/x: would be in one place with a/b/x, which has another content"]
+    assert messages(caught) == ["a/x c/x: would overwrite a/b/x with different content"]
 
 
 def test_what_a_sibling_has_in_the_same_place_is_the_siblings() -> None:
@@ -176,7 +176,7 @@ def test_what_a_sibling_has_in_the_same_place_is_the_siblings() -> None:
     assert layout.shared == ("torch/include/a.h",)
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(place={"torch/include": "inc"}), {}, beside={"inc/a.h": file("inc/a.h", "other")})
-    message = "would be in one place with a file of a sibling tree, which has another content"
+    message = "would overwrite a file of a sibling tree with different content"
     assert messages(caught) == [f"torch/include/a.h inc/a.h: {message}"]
 
 
@@ -207,11 +207,11 @@ MACHINE = {
 }
 
 
-def find(soname: str, _like: ElfFacts) -> Candidate | None:
+def find(soname: str, _like: ElfFacts) -> GraftCandidate | None:
     if soname not in MACHINE:
         return None
     digest = digest_of(soname.encode())
-    return Candidate(soname=soname, facts=MACHINE[soname], size=1, sha256=digest, origin=f"/usr/lib/{soname}")
+    return GraftCandidate(soname=soname, facts=MACHINE[soname], size=1, sha256=digest, origin=f"/usr/lib/{soname}")
 
 
 def hashed(soname: str) -> str:
@@ -221,7 +221,7 @@ def hashed(soname: str) -> str:
 
 def plan(
     files: dict[str, ElfFacts], rules: Relocate, *, siblings: dict[str, ElfFacts] | None = None
-) -> tuple[Layout, Links]:
+) -> tuple[RelocatedTree, LinkChanges]:
     tree = make_tree([file(path) for path in files])
     layout = lay_out(tree, rules, files)
     now = {path: files[entry.path] for path, entry in layout.entries.items()}
@@ -346,11 +346,11 @@ def test_all_that_would_have_to_be_taken_in_is_said_at_once() -> None:
             SHARED, Relocate(place={"torch": "libtorch"}, single=("torch/lib/*.so*",), graft=("libfmt*",), graft_to="x")
         )
     assert messages(caught) == [
-        "libtorch/lib/libtorch_cpu.so libonnx.so.1: needs a library that only this machine has: /usr/lib/libonnx.so.1",
-        "libtorch/lib/libtorch_cpu.so libgomp.so.1: needs a library that only this machine has: /usr/lib/libgomp.so.1",
-        "libonnx.so.1 libprotobuf.so.32: needs a library that only this machine has: /usr/lib/libprotobuf.so.32",
+        "libtorch/lib/libtorch_cpu.so libonnx.so.1: needs a library found only on this machine: /usr/lib/libonnx.so.1",
+        "libtorch/lib/libtorch_cpu.so libgomp.so.1: needs a library found only on this machine: /usr/lib/libgomp.so.1",
+        "libonnx.so.1 libprotobuf.so.32: needs a library found only on this machine: /usr/lib/libprotobuf.so.32",
     ]
-    hint = 'to take them in: graft = ["libfmt*", "libgomp.so*", "libonnx.so*", "libprotobuf.so*"]'
+    hint = 'to copy them in: graft = ["libfmt*", "libgomp.so*", "libonnx.so*", "libprotobuf.so*"]'
     assert caught.value.problems[-1].hint == hint
 
 
@@ -361,7 +361,7 @@ def test_what_is_nowhere_is_named_with_the_places() -> None:
     assert messages(caught) == [
         "a/x.so libnowhere.so.1: needs a library that is neither in the tree nor on this machine"
     ]
-    assert caught.value.problems[0].hint == "looked for in $ORIGIN/lib, /build/lib, /lib; add its folder to graft-from"
+    assert caught.value.problems[0].hint == "searched $ORIGIN/lib, /build/lib, /lib; add its folder to graft-from"
 
 
 def test_a_library_that_is_needed_by_a_path_is_needed_by_its_name() -> None:
@@ -373,7 +373,7 @@ def test_a_library_that_is_needed_by_a_path_is_needed_by_its_name() -> None:
 
 def test_a_name_that_code_opens_must_stay() -> None:
     files = {"lib/liba.so": elf(soname="liba.so"), "lib/libb.so.2": elf(soname="libb.so.2")}
-    with pytest.raises(IntegrityError, match=r"opens libb.so.2 by that name, of which only libb.so is kept"):
+    with pytest.raises(IntegrityError, match=r"opens libb.so.2 by that name, but only libb.so is kept"):
         plan(files, Relocate(single=("lib/*",), opens={"liba.so": ("libb.so.2",)}))
 
 
@@ -395,10 +395,10 @@ def test_the_proof_finds_what_a_plan_would_have_to_prevent() -> None:
     assert [f"{p.file} {p.key or ''}: {p.message}" for p in found] == [
         "torch/lib/libtorch.so libc10.so: does not find it in /build/lib, lib",
         "torch/lib/libtorch.so libfmt.so.9: does not find it in /build/lib, lib",
-        "torch/_C.so libc10.so: opens it at run time, and does not find it in torch/lib",
-        "torch/lib/libtorch.so : has '/build/lib' in its search path, which leads out of the package",
-        "torch/lib/libtorch.so : has 'lib' in its search path, which leads out of the package",
-        "torch/bad.so : has '$ORIGIN/../../elsewhere' in its search path, which leads out of the package",
+        "torch/_C.so libc10.so: opens it at run time, but does not find it in torch/lib",
+        "torch/lib/libtorch.so : has '/build/lib' in its search path, which is outside the package",
+        "torch/lib/libtorch.so : has 'lib' in its search path, which is outside the package",
+        "torch/bad.so : has '$ORIGIN/../../elsewhere' in its search path, which is outside the package",
     ]
     whole = relocated_facts()
     outside = {*SYSTEM, "libcublas.so.12", "libcuda.so.1"}
@@ -425,9 +425,9 @@ def test_edits_fit_exactly_or_fail() -> None:
     with pytest.raises(IntegrityError) as caught:
         edit_texts(texts, [*wrong, TextEdit(file="b.py", find="x", replace="y")])
     assert messages(caught) == [
-        "a.py edits[0]: its text is there 2 times, not 1",
-        "c.py edits[1]: there is no such file to edit",
-        "b.py edits[2]: its text is there 0 times, not 1",
+        "a.py edits[0]: its text occurs 2 times, not 1",
+        "c.py edits[1]: the file to edit does not exist",
+        "b.py edits[2]: its text occurs 0 times, not 1",
     ]
 
 

@@ -48,13 +48,13 @@ def test_all_impossible_wishes_are_named() -> None:
         "--build",
         "--local",
     ]
-    assert "can't remove none: it has abi3" in str(error.value)
+    assert "cannot remove none: it has abi3" in str(error.value)
     assert "leaves no tag" in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["", "+", "cp311..cp312", "cp-311", "é"])
 def test_no_tags(text: str) -> None:
-    with pytest.raises(UsageError, match="is no tag"):
+    with pytest.raises(UsageError, match="is not a valid tag"):
         change_name(NAME, Wishes(abi=text))
 
 

@@ -86,7 +86,7 @@ def test_report_10_a_discrete_gpu_goes_before_an_integrated_one_that_the_kernel_
     found = detect(sdk(), kfd(CPU, gpu(100306), gpu(120001)))
     assert [each.target for each in found.gpus] == ["gfx1201", "gfx1036"]
     assert found.targets == ("gfx1201",)
-    assert "gfx1036 is part of a processor: discrete GPUs go first and decide" in found.reasons
+    assert "gfx1036 is part of a processor: discrete GPUs take precedence" in found.reasons
 
 
 def test_report_10_a_gpu_that_somebody_made_visible_counts_though_it_is_integrated() -> None:
@@ -132,7 +132,7 @@ def test_no_driver_no_gpu_and_no_program_is_asked() -> None:
     host = Files(environ={}, programs={"rocminfo": "  Name: gfx942\n"})
     found = detect(sdk(), host)
     assert (found.targets, host.asked) == ((), [])
-    assert found.reasons == (f"{NODES}: no AMD GPU driver here",)
+    assert found.reasons == (f"{NODES}: no AMD GPU driver",)
 
 
 @pytest.mark.parametrize("order", ["gfx1036\ngfx1201\n", "gfx1201\ngfx1036\n"])
@@ -171,14 +171,14 @@ def test_a_gpu_whose_target_the_kernel_does_not_tell_is_named_and_the_others_cou
     old = {"simd_count": 64, "vendor_id": 0x1002, "device_id": 0x7550}
     found = detect(sdk(), kfd(CPU, old, gpu(90402)))
     assert found.targets == ("gfx942",)
-    assert "KFD node 1: a GPU whose target the kernel does not tell (device 0x7550)" in found.reasons
+    assert "KFD node 1: a GPU whose target the kernel does not report (device 0x7550)" in found.reasons
 
 
 def test_a_gpu_that_a_container_was_not_given_is_told() -> None:
     found = detect(sdk(), kfd(CPU, {}))
     assert found.targets == ()
     assert found.reasons == (
-        "KFD node 1: can't be read, so this process may not use it",
+        "KFD node 1: cannot be read, so this process may not use it",
         f"{NODES}: no GPU among 2 nodes",
     )
 
@@ -237,7 +237,7 @@ def test_nvidias_gpus() -> None:
 
 def test_without_nvidias_driver_its_library_is_not_looked_for() -> None:
     found = detect(sdk(maker="nvidia"), Files(environ={}))
-    assert (found.targets, found.reasons) == ((), ("/proc/driver/nvidia/gpus: no NVIDIA GPU here",))
+    assert (found.targets, found.reasons) == ((), ("/proc/driver/nvidia/gpus: no NVIDIA GPU",))
 
 
 def test_a_driver_that_refuses_is_told() -> None:

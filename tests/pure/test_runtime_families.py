@@ -81,7 +81,7 @@ def test_names_of_families(name: str, family: str) -> None:
 def test_fault_h_an_unknown_family_is_an_error_with_the_choices() -> None:
     host = Host(environ={"ROCM_SDK_TARGET_FAMILY": "doesnotexist"})
     choices = "gfx103X-dgpu, gfx120X-all, gfx942, gfx94X-dcgpu"
-    with pytest.raises(ValueError, match=f"ROCM_SDK_TARGET_FAMILY=doesnotexist is none of {choices}"):
+    with pytest.raises(ValueError, match=f"ROCM_SDK_TARGET_FAMILY=doesnotexist is not one of {choices}"):
         find_wanted(SDK, host, detection=found())
     with pytest.raises(ValueError, match=r"did you mean gfx94X-dcgpu\?"):
         find_family(SDK, "gfx94x-dcgp", "--for")
@@ -128,7 +128,7 @@ def test_a_gpu_that_nothing_serves_gets_the_default_and_is_told_so() -> None:
     assert (choice.package, choice.missing) == (PACKAGES[0], ("gfx1300",))
     assert choice.reasons == ("sdk-gfx94X-dcgpu: none has code for gfx1300, so it is the default family",)
     family, why = find_target_family(SDK, Wanted(("gfx1300",)))
-    assert (family, why) == ("gfx94X-dcgpu", "the default: nothing of this SDK has code for gfx1300")
+    assert (family, why) == ("gfx94X-dcgpu", "the default: this SDK has no code for gfx1300")
 
 
 def test_of_names_for_the_same_targets_the_one_that_has_a_package_is_taken() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError
 from axletree.package.sdk.claims import assign, claimants, excluders, require_owned
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.manifest import Manifest, parse_manifest
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "sdk"
@@ -67,8 +67,8 @@ def manifest(text: str = MANIFEST) -> Manifest:
     return parse_manifest(text, filename="demo.toml")
 
 
-def entry(path: str, artifact: str = "runtime", component: str = "lib", **more: object) -> Entry:
-    return Entry(path=path, artifact=artifact, component=component, **more)  # type: ignore[arg-type]
+def entry(path: str, artifact: str = "runtime", component: str = "lib", **more: object) -> SdkEntry:
+    return SdkEntry(path=path, artifact=artifact, component=component, **more)  # type: ignore[arg-type]
 
 
 def test_ranks_decide() -> None:
@@ -156,7 +156,7 @@ entries = st.builds(
 
 
 @given(st.lists(entries, max_size=30))
-def test_each_entry_has_exactly_one_verdict(given_entries: list[Entry]) -> None:
+def test_each_entry_has_exactly_one_verdict(given_entries: list[SdkEntry]) -> None:
     found = assign(given_entries, manifest())
     placed = [each.entry for each in found.owned] + [each.entry for each in found.dropped]
     placed += [*(each.entry for each in found.disputed), *found.unmatched]

@@ -7,7 +7,7 @@ import pytest
 from axletree.core.errors import IntegrityError, UsageError
 from axletree.package.sdk.artifact_name import ArtifactName, archive_stem, in_group, may_be_target, parse_artifact_name
 from axletree.package.sdk.components import assigning
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.merge import leaves_tree, merge_entries
 from axletree.package.sdk.store_listing import choose_offers, offers, page_links, runs
 from axletree.package.sdk.therock import therock_records
@@ -77,16 +77,16 @@ def test_components_by_patterns_the_manifests_first() -> None:
         assigning({"doc": ("a**",)})
 
 
-def entry(path: str, artifact: str = "base", **more: object) -> Entry:
+def entry(path: str, artifact: str = "base", **more: object) -> SdkEntry:
     values: dict[str, object] = {"component": "lib", "source": f"{artifact}/{path}", "size": 1}
-    return Entry(path=path, artifact=artifact, **(values | more))  # type: ignore[arg-type]
+    return SdkEntry(path=path, artifact=artifact, **(values | more))  # type: ignore[arg-type]
 
 
 def test_merged_by_path_each_once_and_said_so() -> None:
     notes: list[str] = []
     asked: list[tuple[str, str]] = []
 
-    def same(one: Entry, other: Entry) -> bool:
+    def same(one: SdkEntry, other: SdkEntry) -> bool:
         asked.append((one.source, other.source))
         return True
 
@@ -94,7 +94,7 @@ def test_merged_by_path_each_once_and_said_so() -> None:
     merged = merge_entries(given, same=same, note=notes.append)
     assert [(found.path, found.artifact) for found in merged] == [("a", "base"), ("b", "base"), ("c/d", "base")]
     assert asked == [("base/b", "sysdeps/b")]
-    assert notes == ["base_lib_generic and sysdeps_lib_generic both bring b, with the same content: taken once"]
+    assert notes == ["base_lib_generic and sysdeps_lib_generic both contain b, with the same content: used once"]
 
 
 def test_conflicts_name_both_and_are_told_together() -> None:
@@ -110,13 +110,13 @@ def test_conflicts_name_both_and_are_told_together() -> None:
         merge_entries(given, same=lambda one, other: False, note=lambda _: None)
     told = {problem.file: problem.message for problem in caught.value.problems}
     assert told.keys() == {"x", "y", "z", "f", "l", "e"}
-    assert told["x"] == "is brought by a_lib_generic and by b_lib_generic, with different content"
+    assert told["x"] == "is in both a_lib_generic and b_lib_generic, with different content"
     assert told["f"] == "is a file in a_lib_generic, and a folder in b_lib_generic"
     assert told["l"] == "is a link in a_lib_generic, and a folder in b_lib_generic"
 
 
 def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -> None:
-    def same(one: Entry, other: Entry) -> bool:
+    def same(one: SdkEntry, other: SdkEntry) -> bool:
         return one.path == other.path == "licence"
 
     targets = ("gfx900", "gfx1100", "gfx94X-dcgpu")
@@ -134,15 +134,15 @@ def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -
         *(("licence", "generic"), ("link", "generic"), ("link2", "generic")),
         *((path, target) for path in ("own", "own2") for target in sorted(targets)),
     ]
-    told = {note.partition(" both bring ")[2] for note in notes}
-    assert told == {f"{what}, with the same content: taken once" for what in ("licence", "link, link2")}
+    told = {note.partition(" both contain ")[2] for note in notes}
+    assert told == {f"{what}, with the same content: used once" for what in ("licence", "link, link2")}
 
 
 @pytest.mark.parametrize("target", ["generic", "gfx900", "gfx900:xnack+"])
 @pytest.mark.parametrize("first", ["a", "c"])
 def test_files_for_the_same_gpus_may_not_differ(target: str, first: str) -> None:
     given = [entry("lib", first, target="gfx900"), entry("lib", "b", target=target)]
-    with pytest.raises(IntegrityError, match=r"lib: is brought by [ab]_lib_g\S+ and by [bc]_lib_g"):
+    with pytest.raises(IntegrityError, match=r"lib: is in both [ab]_lib_g\S+ and [bc]_lib_g"):
         merge_entries(given, same=lambda *_: False, note=lambda _: None)
     (one,) = merge_entries(given, same=lambda *_: True, note=lambda _: None)
     assert one.target == ("generic" if target == "generic" else "gfx900" if first == "a" else target)

@@ -11,7 +11,7 @@ import pytest
 from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import IntegrityError
 from axletree.package.sdk.describe import first_place, preload_order, shortname
-from axletree.package.sdk.entries import Component, Entry
+from axletree.package.sdk.entries import Component, SdkEntry
 from axletree.package.sdk.links import SdkTree
 from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.manifest import Manifest, parse_manifest
@@ -114,8 +114,8 @@ class Sdk:
     """An SDK that is written down file by file."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.owned: dict[str, tuple[Entry, ...]] = dict.fromkeys(("core", "libraries", "extra", "devel"), ())
+        self.entries: list[SdkEntry] = []
+        self.owned: dict[str, tuple[SdkEntry, ...]] = dict.fromkeys(("core", "libraries", "extra", "devel"), ())
         self.facts: dict[str, ElfFacts] = {}
         self.code: dict[str, tuple[str, ...]] = {}
         self.selection = Selection(targets=(), families={}, choices={}, hierarchy={})
@@ -130,9 +130,9 @@ class Sdk:
         target: str = "generic",
         component: Component = "lib",
         artifact: str = "a",
-    ) -> Entry:
+    ) -> SdkEntry:
         source = f"{path}@{artifact}-{target}"
-        entry = Entry(
+        entry = SdkEntry(
             path=path,
             artifact=artifact,
             component=component,
@@ -147,10 +147,10 @@ class Sdk:
             self.code[source] = code
         return self.add(package, entry)
 
-    def link(self, package: str | None, path: str, link: str) -> Entry:
-        return self.add(package, Entry(path=path, kind="link", artifact="a", component="lib", link=link))
+    def link(self, package: str | None, path: str, link: str) -> SdkEntry:
+        return self.add(package, SdkEntry(path=path, kind="link", artifact="a", component="lib", link=link))
 
-    def add(self, package: str | None, entry: Entry) -> Entry:
+    def add(self, package: str | None, entry: SdkEntry) -> SdkEntry:
         self.entries.append(entry)
         if package is not None:
             self.owned[package] += (entry,)
@@ -256,7 +256,7 @@ def test_a_link_to_a_program_becomes_a_launcher(sdk: Sdk) -> None:
 
 
 def test_a_link_to_a_script_among_programs_becomes_a_launcher_too(sdk: Sdk) -> None:
-    script = Entry(path="libexec/tool/tool.py", artifact="a", component="lib", source="tool.py", executable=True)
+    script = SdkEntry(path="libexec/tool/tool.py", artifact="a", component="lib", source="tool.py", executable=True)
     sdk.add("core", script)
     sdk.link("core", "bin/tool", "../libexec/tool/tool.py")
     sdk.link("core", "share/tool.py", "../libexec/tool/tool.py")
@@ -301,7 +301,7 @@ def test_a_link_that_leads_nowhere_is_an_error(sdk: Sdk, target: str) -> None:
 
 def test_two_files_for_one_place_are_an_error(sdk: Sdk) -> None:
     sdk.file("core", "lib/libgizmo.so.1.2.4", library("libgizmo.so.1"))
-    with pytest.raises(IntegrityError, match=r"libgizmo\.so\.1\.2\.3 and lib/libgizmo\.so\.1\.2\.4 both want to be"):
+    with pytest.raises(IntegrityError, match=r"libgizmo\.so\.1\.2\.3 and lib/libgizmo\.so\.1\.2\.4 would both become"):
         sdk.plan()
 
 
@@ -325,7 +325,7 @@ def test_a_library_that_nobody_brings_is_an_error(sdk: Sdk) -> None:
     sdk.file("core", "bin/lost-too", program("libnowhere.so.7"))
     with pytest.raises(IntegrityError) as caught:
         sdk.plan()
-    assert "_gizmo_core/bin/lost: libnowhere.so.7: needs libnowhere.so.7 (and 1 more files)" in str(caught.value)
+    assert "_gizmo_core/bin/lost: libnowhere.so.7: needs libnowhere.so.7 (and 1 more file)" in str(caught.value)
     assert '"libnowhere.so.7" = "package of the host"' in str(caught.value)
 
 
@@ -333,7 +333,7 @@ def test_a_library_of_a_package_that_is_not_required_is_an_error(sdk: Sdk) -> No
     sdk.file("core", "bin/upward", program("libfront.so.0"))
     with pytest.raises(IntegrityError) as caught:
         sdk.plan()
-    assert "needs libfront.so.0, which only package libraries has" in str(caught.value)
+    assert "needs libfront.so.0, which only package libraries provides" in str(caught.value)
     assert 'add "libraries" to requires of [[package]] "core"' in str(caught.value)
 
 
@@ -418,7 +418,7 @@ def test_what_is_named_for_a_gpu_is_somewhere(sdk: Sdk, path: str, dists: set[st
     plan = sdk.plan()
     found = {each.shipped.dist for each in plan.packages if path in {item.path for item in each.items}}
     assert found == dists
-    noted = [f"{path}: for GPUs that get no package, so it is in gizmo-libraries"]
+    noted = [f"{path}: for GPUs without a package of their own, so it is in gizmo-libraries"]
     assert list(plan.notes) == (noted if dists == {"gizmo-libraries"} else [])
 
 
@@ -437,7 +437,9 @@ def test_what_artifacts_bring_for_gpus_without_a_package_is_for_all_once(sdk: Sd
 @pytest.mark.parametrize("package", ["core", "devel"])
 def test_names_that_packages_have_themselves_are_refused(sdk: Sdk, path: str, package: str) -> None:
     sdk.file(package, path)
-    with pytest.raises(IntegrityError, match=r"is a name that the (devel )?package has at its root itself") as caught:
+    with pytest.raises(
+        IntegrityError, match=r"is the name of a file that the (devel )?package itself has at its root"
+    ) as caught:
         sdk.plan()
     assert "[[drop]]" in str(caught.value)
 
@@ -448,7 +450,8 @@ def test_devel_has_the_links_to_libraries_of_artifacts_for_single_gpus(sdk: Sdk)
         sdk.file("libraries", "lib/libblas.so.4.1", blas, target=target, artifact="blas", code=(target,))
         for path, link in (("lib/libblas.so.4", "libblas.so.4.1"), ("lib/libblas.so", "libblas.so.4")):
             sdk.add(
-                "libraries", Entry(path=path, kind="link", artifact="blas", component="lib", link=link, target=target)
+                "libraries",
+                SdkEntry(path=path, kind="link", artifact="blas", component="lib", link=link, target=target),
             )
     plan = sdk.plan()
     for target in ("gfx900", "gfx1030"):
@@ -484,7 +487,7 @@ def test_files_for_one_gpu_belong_in_no_other_kind_of_package(sdk: Sdk) -> None:
 
 
 def test_the_devel_payload_is_the_whole_sdk(sdk: Sdk) -> None:
-    sdk.add("devel", Entry(path="share/empty", kind="folder", artifact="a", component="dev"))
+    sdk.add("devel", SdkEntry(path="share/empty", kind="folder", artifact="a", component="dev"))
     sdk.file("devel", "lib/libonly.so.4.4", library("libonly.so.4", "libgizmo.so.1", "libkernels.so.3"))
     sdk.file("devel", "lib/libstatic.a", component="dev")
     plan = sdk.plan()
@@ -650,12 +653,12 @@ def test_libraries_that_need_each_other_are_still_ordered() -> None:
 
 
 def test_links_are_followed_inside_the_tree_only() -> None:
-    def link(path: str, target: str) -> Entry:
-        return Entry(path=path, kind="link", artifact="a", component="lib", link=target)
+    def link(path: str, target: str) -> SdkEntry:
+        return SdkEntry(path=path, kind="link", artifact="a", component="lib", link=target)
 
     tree = SdkTree(
         [
-            Entry(path="lib/real/x.so", artifact="a", component="lib"),
+            SdkEntry(path="lib/real/x.so", artifact="a", component="lib"),
             link("lib64", "lib/./real"),
             link("deep/er/one", "../../lib64/x.so"),
             link("two", "deep/er/../er/one"),

@@ -107,7 +107,7 @@ def test_versions_that_pip_orders_otherwise_are_noted() -> None:
     notes = list(order_notes({"torch": {"2.9.0+rocm7.10.0", "2.9.0+rocm10.1.0"}, "rocm": {"7.1", "7.10"}}))
     assert [note.partition(":")[0] for note in notes] == ["torch"]
     assert "2.9.0+rocm10.1.0" in notes[0]
-    assert "compared as texts" in notes[0]
+    assert "compared as strings" in notes[0]
 
 
 def test_folders_of_families() -> None:

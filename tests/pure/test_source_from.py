@@ -50,14 +50,18 @@ def test_a_pep_517_build_gives_what_it_installs() -> None:
     ("old", "new", "message"),
     [
         ('source-from = "hipify"', 'source-from = "hippify"', "unknown stage 'hippify'"),
-        ('source-from = "hipify"', 'source-from = "lib"', "in a circle: lib -> lib"),
-        ('source-from = "hipify"', 'source-from = "hipify"\nsource = false', "the stage gets no source"),
+        ('source-from = "hipify"', 'source-from = "lib"', "in a cycle: lib -> lib"),
+        (
+            'source-from = "hipify"',
+            'source-from = "hipify"\nsource = false',
+            "source = false leaves the stage without a source",
+        ),
         (
             'environment = "plain"\n[pack',
             'environment = "plain"\naxes = ["gpu"]\nsource-from = "lib"\n[pack',
-            "in a circle",
+            "in a cycle",
         ),
-        ('action = "hipify"', 'action = "hipify"\naxes = ["gpu"]\ncommands = ["true"]', "it has no commands"),
+        ('action = "hipify"', 'action = "hipify"\naxes = ["gpu"]\ncommands = ["true"]', "it takes no commands"),
         ('action = "hipify"\nenvironment = "plain"', 'action = "hipify"', "needs an environment to run in"),
         ('action = "hipify"', 'action = "hipify"\nsource = false', "a hipify stage needs the source"),
     ],

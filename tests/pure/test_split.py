@@ -17,9 +17,9 @@ from axletree.binary.elf.facts import read_elf
 from axletree.core.errors import IntegrityError
 from axletree.package.libraries.providers import Provider
 from axletree.package.split.metadata import part_metadata, share_requirements, split_version
-from axletree.package.split.plan import Part, SplitPlan, plan_split
+from axletree.package.split.plan import SplitPart, SplitPlan, plan_split
 from axletree.package.split.proof import ReadPart, prove_split
-from axletree.package.split.rules import Opens, Package, parse_split_rules
+from axletree.package.split.rules import Opens, OutputPackage, parse_split_rules
 from axletree.package.split.source import read_split_source
 from axletree.package.wheel.metadata import Metadata, create_metadata
 from axletree.package.wheel.scan import scan_wheel
@@ -119,7 +119,7 @@ def split(
     return data, plan_split(source, parse_split_rules(text, filename="demo.toml"), **options)
 
 
-def written(part: Part) -> tuple[bytes, ReadPart]:
+def written(part: SplitPart) -> tuple[bytes, ReadPart]:
     sink = io.BytesIO()
     record = write_wheel(sink, part.members, metadata=part.metadata, wheel_info=part.wheel_info)
     stem = f"{part.name.project.replace('-', '_')}-{part.name.version}"
@@ -347,24 +347,24 @@ def test_every_edit_that_does_not_fit_is_told() -> None:
     with pytest.raises(IntegrityError) as caught:
         split(files, text)
     assert [(problem.file, problem.key, problem.message) for problem in caught.value.problems] == [
-        ("demo/paths.py", "edit[0]", "its text is there once, not 2"),
-        ("demo/gone.py", "edit[1]", "there is no such file to edit"),
+        ("demo/paths.py", "edit[0]", "its text occurs once, not 2"),
+        ("demo/gone.py", "edit[1]", "the file to edit does not exist"),
     ]
 
 
 def test_what_can_not_be_split() -> None:
     with pytest.raises(IntegrityError, match="these rules split other"):
         split(text=RULES.replace('name = "demo"', 'name = "other"').replace('to = "demo"', 'to = "other"'))
-    with pytest.raises(IntegrityError, match="taken by no rule: new"):
+    with pytest.raises(IntegrityError, match="not matched by any rule: new"):
         split(FILES | {"new": b""})
     without = {path: data for path, data in FILES.items() if path != "demo/__init__.py"}
-    with pytest.raises(IntegrityError, match="where the check at import goes"):
+    with pytest.raises(IntegrityError, match="where the import check goes"):
         split(without)
-    with pytest.raises(IntegrityError, match="no UTF-8 text"):
+    with pytest.raises(IntegrityError, match="not UTF-8 text"):
         split(FILES | {"demo/paths.py": b"\xff"})
     with pytest.raises(IntegrityError, match="METADATA: is missing"):
         read_split_source(zip_bytes({"a": b""}), filename="other-1.0-py3-none-any.whl")
-    with pytest.raises(IntegrityError, match=r"is demo 1\.0 by its metadata, which its file name denies"):
+    with pytest.raises(IntegrityError, match=r"has metadata of demo 1\.0, which does not match its file name"):
         read_split_source(wheel_bytes({}), filename="demo-1.1-py3-none-any.whl")
 
 
@@ -386,7 +386,7 @@ def test_parts_that_work_together_are_proved() -> None:
 
 
 def test_a_file_that_loses_its_library_is_an_error() -> None:
-    with pytest.raises(IntegrityError, match=r"demo/_C\.so: does not find libcore\.so any longer"):
+    with pytest.raises(IntegrityError, match=r"demo/_C\.so: no longer finds libcore\.so"):
         prove(split(text=RULES.replace("relocate = true", ""))[1])
 
 
@@ -407,7 +407,9 @@ def test_who_needs_a_provider_must_require_it() -> None:
     cuda = Provider(name="cudart", distributions=("nvidia-x",), sonames=("libcudart.so*",))
     assert prove(split()[1], providers=(cuda,)) == ()  # libdemo-gpu has it from libdemo
     plan = split(text=RULES.replace('takes = ["nvidia-*"]\n', ""))[1]
-    with pytest.raises(IntegrityError, match=r"needs libcudart\.so\.13 of cudart, which libdemo-gpu does not require"):
+    with pytest.raises(
+        IntegrityError, match=r"needs libcudart\.so\.13 of cudart, which libdemo-gpu no longer requires"
+    ):
         prove(plan, providers=(cuda,))
 
 
@@ -423,12 +425,12 @@ def opens_faults(opens: Opens, **libraries: bytes) -> list[str]:
 
 def test_what_a_file_opens_by_name_must_be_reached() -> None:
     assert opens_faults({"libcore.so": ("libgpu.so",), "libgpu.so": ("libgone.so",), "other.so": ("libgpu.so",)}) == []
-    lost = ["libdemo/lib/libcore.so opens libgpu.so at run time, but does not reach libdemo/lib/libgpu.so: "]
+    lost = ["libdemo/lib/libcore.so opens libgpu.so at run time, but cannot find it in libdemo/lib/libgpu.so: "]
     bare = make_elf(soname="libcore.so")
     assert opens_faults({"libcore.so": ("libgpu.so",)}, core=bare) == [lost[0] + "it has no search path"]
     away = make_elf(soname="libcore.so", runpath="$ORIGIN/../x:/opt")
     by_path: Opens = {"demo/lib/libcore.so": ("libgpu.so",)}
-    assert opens_faults(by_path, core=away) == [lost[0] + "only libdemo/x, /opt would be searched"]
+    assert opens_faults(by_path, core=away) == [lost[0] + "the loader searches only libdemo/x, /opt"]
 
 
 def test_what_a_file_opens_counts_as_reached_where_it_needs_it() -> None:
@@ -453,7 +455,7 @@ def test_a_part_that_does_not_read_back_is_an_error() -> None:
     plan = split()[1]
     parts = [written(part)[1] for part in plan.parts]
     swapped = [ReadPart(part=parts[0].part, written=parts[1].written, scan=parts[0].scan), *parts[1:]]
-    with pytest.raises(IntegrityError, match="its RECORD or size is not what was written"):
+    with pytest.raises(IntegrityError, match="its RECORD or size differs from what was written"):
         prove_split(swapped, origins={}, before={}, opens={}, requires=(), providers=(), policies=())
 
 
@@ -477,7 +479,7 @@ def test_the_version_of_the_parts(version: str, module: str | None, expected: st
 
 def test_a_requirement_nobody_can_read_stays() -> None:
     metadata = Metadata(fields=(*METADATA.fields, ("Requires-Dist", "old (what?")))
-    shares = share_requirements(metadata, (Package(name="a", takes=("*",)),), main="demo")
+    shares = share_requirements(metadata, (OutputPackage(name="a", takes=("*",)),), main="demo")
     assert shares[-1].given == {"demo": "old (what?"}
 
 
@@ -496,8 +498,8 @@ def test_no_requirement_and_no_extra_is_lost(
     texts = [f"{name}[{','.join(sorted(extras))}]>=1" for name, extras in requirements]
     metadata = create_metadata(name="demo", version="1", requires=())
     metadata = Metadata(fields=(*metadata.fields, *(("Requires-Dist", text) for text in texts)))
-    packages = [Package(name=f"p{number}", takes=takes) for number, takes in enumerate(takers)]
-    packages.append(Package(name="demo", takes=own))
+    packages = [OutputPackage(name=f"p{number}", takes=takes) for number, takes in enumerate(takers)]
+    packages.append(OutputPackage(name="demo", takes=own))
     shares = share_requirements(metadata, packages, main="demo")
     made = [
         part_metadata(metadata, package, main="demo", version="1+a", siblings=(), shares=shares) for package in packages

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.core.errors import IntegrityError, RecipeError
+from axletree.core.globs import glob_fault
 from axletree.package.split.assign import assign_files
-from axletree.package.split.rules import Package, Rule, SplitRules, parse_split_rules
+from axletree.package.split.rules import FileRule, OutputPackage, SplitRules, parse_split_rules
 
 SHIPPED = Path(__file__).parents[2] / "recipes" / "split"
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.toml"))}
@@ -72,26 +73,34 @@ required = "true"
 
 FAULTS = [
     ('name = "demo"\nlabel', 'name = "other"\nlabel', "no package is called 'other'"),
-    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "there is no package 'libdemos'"),
+    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "no package called 'libdemos'"),
     ('requires = ["libdemo"]', 'requires = ["demo"]', "requires itself"),
-    ('requires = ["libdemo"]', "independent = true", "neither meta nor independent"),
-    ('requires = ["libdemo"]', 'takes = ["numpy>=2"]', "is no requirement to look for"),
-    ('name = "libdemo"', 'name = "demo"', "a second package 'demo'"),
-    ('name = "libdemo"', 'name = "lib--demo"', "is not normalised"),
-    ('name = "libdemo"', 'name = "libdemo"\nmeta = true', "that can hold files"),
-    ('name = "libdemo"', 'name = "libdemo"\nmeta = true\ntakes = ["x"]', "requires all others, and nothing else"),
-    ('to = "demo"', "", "needs either to or drop"),
-    ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either to or drop"),
+    ('requires = ["libdemo"]', "independent = true", "cannot be meta or independent"),
+    ('requires = ["libdemo"]', 'takes = ["numpy>=2"]', "is not a valid requirement pattern"),
+    ('name = "libdemo"', 'name = "demo"', "duplicate package 'demo'"),
+    ('name = "libdemo"', 'name = "lib--demo"', "is not normalized"),
+    ('name = "libdemo"', 'name = "libdemo"\nmeta = true', "can contain files"),
+    (
+        'name = "libdemo"',
+        'name = "libdemo"\nmeta = true\ntakes = ["x"]',
+        "requires all other packages and nothing else",
+    ),
+    ('to = "demo"', "", "needs either `to` or `drop`"),
+    ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either `to` or `drop`"),
     ('files = ["**"]', "", "takes nothing"),
-    ('files = ["**"]', 'modules = ["a-b"]', "no name of a Python module"),
-    ('"libdemo/lib" }', '"/libdemo/lib" }', "no relative folder"),
-    ('"libdemo/lib" }', '"../lib" }', "no relative folder"),
-    ("[[rule]]", '[check]\nfile = "/x.py"\nmarkers = "m"\n\n[[rule]]', "no relative path"),
+    ('files = ["**"]', 'files = ["demo**"]', "'demo**' has '**' in 'demo**'"),
+    ('files = ["**"]', 'files = ["**"]\nexclude = ["/x"]', "'/x' starts with '/'"),
+    ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has an unclosed '['"),
+    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\nwhen = "x/"\n\n[[rule]]', "'x/' ends with '/'"),
+    ('files = ["**"]', 'modules = ["a-b"]', "not a valid Python module name"),
+    ('"libdemo/lib" }', '"/libdemo/lib" }', "not a relative folder"),
+    ('"libdemo/lib" }', '"../lib" }', "not a relative folder"),
+    ("[[rule]]", '[check]\nfile = "/x.py"\nmarkers = "m"\n\n[[rule]]', "not a relative path"),
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = ""\nreplace = ""\n\n[[rule]]', "is empty"),
-    ("[[rule]]", '[[edit]]\nfile = "../x.py"\nfind = "a"\nreplace = ""\n\n[[rule]]', "no relative path"),
-    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\ncount = 0\n\n[[rule]]', "1 or more"),
+    ("[[rule]]", '[[edit]]\nfile = "../x.py"\nfind = "a"\nreplace = ""\n\n[[rule]]', "not a relative path"),
+    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\ncount = 0\n\n[[rule]]', "at least 1"),
     ("[[rule]]", '[opens]\n"/liba.so" = ["libb.so"]\n\n[[rule]]', "neither the name nor the relative path"),
-    ("[[rule]]", '[opens]\n"liba.so" = ["lib/libb.so"]\n\n[[rule]]', "is no name of a library"),
+    ("[[rule]]", '[opens]\n"liba.so" = ["lib/libb.so"]\n\n[[rule]]', "is not a library name"),
     ("[[rule]]", '[opens]\n"liba.so" = "libb.so"\n\n[[rule]]', 'write ["libb.so"]'),
 ]
 
@@ -105,49 +114,49 @@ def test_faults_of_meaning(old: str, new: str, message: str) -> None:
     assert all(problem.line is not None for problem in caught.value.problems)
 
 
-def rules(*given: Rule) -> SplitRules:
+def rules(*given: FileRule) -> SplitRules:
     packages = tuple(
-        Package(name=name) for name in ("demo", *sorted({rule.to for rule in given if rule.to} - {"demo"}))
+        OutputPackage(name=name) for name in ("demo", *sorted({rule.to for rule in given if rule.to} - {"demo"}))
     )
     return SplitRules(name="demo", label="split.1", package=packages, rule=given)
 
 
 def assigned(
-    paths: list[str], *given: Rule, sonames: dict[str, str] | None = None
+    paths: list[str], *given: FileRule, sonames: dict[str, str] | None = None
 ) -> dict[str, tuple[str | None, str]]:
     places = assign_files(paths, rules(*given), soname=(sonames or {}).get)
     assert [place.path for place in places] == paths
     return {place.path: (place.package, place.target) for place in places}
 
 
-REST = Rule(to="demo", files=("**",))
+REST = FileRule(to="demo", files=("**",))
 
 
 def test_the_first_rule_that_takes_a_file_decides() -> None:
-    found = assigned(["a.so", "b.py"], Rule(to="lib", files=("*.so",)), REST, Rule(to="late", files=("b.py",)))
+    found = assigned(["a.so", "b.py"], FileRule(to="lib", files=("*.so",)), REST, FileRule(to="late", files=("b.py",)))
     assert found == {"a.so": ("lib", "a.so"), "b.py": ("demo", "b.py")}
 
 
 def test_dropped_files_are_in_no_package() -> None:
-    assert assigned(["t/x", "y"], Rule(drop="tests", files=("t/**",)), REST)["t/x"][0] is None
+    assert assigned(["t/x", "y"], FileRule(drop="tests", files=("t/**",)), REST)["t/x"][0] is None
 
 
 def test_rules_count_only_when_a_file_is_there() -> None:
-    rule = Rule(to="gpu", files=("lib.so",), when="gpu.so")
+    rule = FileRule(to="gpu", files=("lib.so",), when="gpu.so")
     assert assigned(["lib.so"], rule, REST)["lib.so"][0] == "demo"
     assert assigned(["lib.so", "gpu.so"], rule, REST)["lib.so"][0] == "gpu"
 
 
 def test_modules_by_their_dotted_name() -> None:
     paths = ["a/b/__init__.py", "a/b/c/d.txt", "a/b.py", "a/b.cpython-311-x86_64-linux-gnu.so", "a/bc.py", "a.py"]
-    found = assigned(paths, Rule(to="part", modules=("a.b",)), REST)
+    found = assigned(paths, FileRule(to="part", modules=("a.b",)), REST)
     assert [path for path in paths if found[path][0] == "part"] == paths[:4]
 
 
 def test_libraries_by_soname_in_the_order_of_the_rules() -> None:
     sonames = {"x.so": "libx.so.1", "y.so": "liby.so.1", "z.so": "libx.so.2"}
-    by_path = Rule(to="first", files=("z.so",))
-    by_soname = Rule(to="part", soname=("libx.so.*",), exclude=("w/**",))
+    by_path = FileRule(to="first", files=("z.so",))
+    by_soname = FileRule(to="part", soname=("libx.so.*",), exclude=("w/**",))
     found = assigned(["x.so", "y.so", "z.so", "n.py"], by_path, by_soname, REST, sonames=sonames)
     assert {path: package for path, (package, _) in found.items()} == {
         "x.so": "part", "y.so": "demo", "z.so": "first", "n.py": "demo"
@@ -163,7 +172,7 @@ def test_no_library_is_read_where_no_rule_goes_by_soname() -> None:
 
 
 def test_files_move_to_another_folder() -> None:
-    rule = Rule(to="lib", files=("a/**",), place={"a/b": "c", "a": "d/e"})
+    rule = FileRule(to="lib", files=("a/**",), place={"a/b": "c", "a": "d/e"})
     assert assigned(["a/b/x", "a/bx", "a/y"], rule) == {
         "a/b/x": ("lib", "c/x"), "a/bx": ("lib", "d/e/bx"), "a/y": ("lib", "d/e/y")
     }  # fmt: skip
@@ -172,32 +181,36 @@ def test_files_move_to_another_folder() -> None:
 def test_every_gap_and_clash_is_told() -> None:
     place = {"a": "c", "b": "c"}
     given = (
-        Rule(to="one", files=("a/*",), place=place),
-        Rule(to="two", files=("b/*",), place=place),
-        Rule(to="two", files=("nowhere",), required=True),
-        Rule(to="two", files=("c",)),
+        FileRule(to="one", files=("a/*",), place=place),
+        FileRule(to="two", files=("b/*",), place=place),
+        FileRule(to="two", files=("nowhere",), required=True),
+        FileRule(to="two", files=("c",)),
     )
     with pytest.raises(IntegrityError) as caught:
         assign_files(["a/x", "b/x", "c", "left.py", "over.py"], rules(*given), soname=lambda _: None)
     assert [(problem.key, problem.message) for problem in caught.value.problems] == [
-        (None, "2 files are taken by no rule: left.py, over.py"),
-        ("rule[2]", "is required, but takes no file: nowhere"),
-        ("c/x", "is the place of more than one file"),
+        (None, "2 files are not matched by any rule: left.py, over.py"),
+        ("rule[2]", "is required, but matches no file: nowhere"),
+        ("c/x", "is the destination of more than one file"),
         ("c", "is both a file and a folder of the parts"),
     ]
 
 
 def test_dropped_files_clash_with_nothing() -> None:
-    given = (Rule(drop="old", files=("a/*",), place={"a": "b"}), REST)
+    given = (FileRule(drop="old", files=("a/*",), place={"a": "b"}), REST)
     assert assigned(["a/x", "b/x"], *given)["b/x"] == ("demo", "b/x")
 
 
 NAMES = st.sampled_from(["a", "b", "ab", "a.so", "b.h"])
 TREES = st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), unique=True, max_size=12)
-PATTERNS = st.lists(st.sampled_from(["*", "**", "?", "a", "b", ".so", "/", "*.h"]), min_size=1, max_size=4).map("".join)
+PATTERNS = (
+    st.lists(st.sampled_from(["*", "**", "**/", "?", "a", "b", ".so", "/", "*.h"]), min_size=1, max_size=4)
+    .map("".join)
+    .filter(lambda pattern: glob_fault(pattern) is None)
+)
 RULES = st.lists(
     st.builds(
-        Rule,
+        FileRule,
         to=st.sampled_from(["demo", "x", "y"]),
         files=st.lists(PATTERNS, min_size=1, max_size=2).map(tuple),
         exclude=st.lists(PATTERNS, max_size=2).map(tuple),
@@ -209,7 +222,7 @@ RULES = st.lists(
 
 
 @given(TREES, RULES)
-def test_total_and_disjoint_or_an_error(paths: list[str], given_rules: list[Rule]) -> None:
+def test_total_and_disjoint_or_an_error(paths: list[str], given_rules: list[FileRule]) -> None:
     try:
         places = assign_files(paths, rules(*given_rules), soname=lambda _: None)
     except IntegrityError as error:
@@ -223,8 +236,8 @@ def test_total_and_disjoint_or_an_error(paths: list[str], given_rules: list[Rule
 
 
 @given(TREES, RULES)
-def test_a_rule_that_is_reached_decides_whatever_follows(paths: list[str], given_rules: list[Rule]) -> None:
-    whole = rules(*given_rules, Rule(to="rest", files=("**",)))
+def test_a_rule_that_is_reached_decides_whatever_follows(paths: list[str], given_rules: list[FileRule]) -> None:
+    whole = rules(*given_rules, FileRule(to="rest", files=("**",)))
     alone = {}
     for path in paths:
         alone[path] = assign_files([path], whole, soname=lambda _: None)[0].rule

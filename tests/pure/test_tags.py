@@ -7,7 +7,7 @@ import pytest
 from axletree.binary.elf.facts import VersionNeed
 from axletree.check.rules.wheel.sample import POLICIES, glibc, library, plain_library
 from axletree.core.errors import IntegrityError
-from axletree.package.libraries.linkage import Surroundings, find_owners, installed_path, library_paths, search_path
+from axletree.package.libraries.linkage import LinkContext, find_owners, installed_path, library_paths, search_path
 from axletree.package.libraries.platforms import parse_platform
 from axletree.package.libraries.policy import (
     broken_needs,
@@ -90,7 +90,7 @@ def test_symbols_tell_who_needs_cpython() -> None:
 
 
 def test_what_can_not_be_tagged() -> None:
-    with pytest.raises(IntegrityError, match=r"_core\.so: needs CPython, but nothing says which"):
+    with pytest.raises(IntegrityError, match=r"_core\.so: needs CPython, but does not say which"):
         compute_tags({PLAIN: library()}, POLICIES)
     with pytest.raises(IntegrityError, match="is for cp313t"):
         compute_tags({VERSIONED: library(), FREE: library()}, POLICIES)
@@ -184,7 +184,7 @@ def test_owners() -> None:
         "demo/libs/x.so": plain_library(soname="libown.so.1", needed=()),
         "demo/other.so": plain_library(needed=("libblas.so.3",)),
     }
-    around = Surroundings(
+    around = LinkContext(
         system=frozenset({"libc.so.6"}),
         providers=(Provider(name="driver", kind="driver", sonames=("libcuda.so.*",)),),
         required=frozenset({"torch"}),
@@ -206,8 +206,8 @@ def test_owners() -> None:
 
 def test_musl_brings_its_libc() -> None:
     elfs = {"a.so": library(needed=("libc.musl-x86_64.so.1", "libc.so"))}
-    assert {need.owner for need in find_owners(elfs, Surroundings(musl=True))} == {"system"}
-    assert {need.owner for need in find_owners(elfs, Surroundings())} == {"nobody"}
+    assert {need.owner for need in find_owners(elfs, LinkContext(musl=True))} == {"system"}
+    assert {need.owner for need in find_owners(elfs, LinkContext())} == {"nobody"}
 
 
 def test_programs_are_no_libraries() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.binary.edits import Edit, EditedSource
-from axletree.binary.gpu.scan import Section, SectionCode, read_containers, summarise
+from axletree.binary.gpu.scan import GpuSection, SectionCode, read_containers, summarise
 from axletree.binary.gpu.thin import thin_container
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError
@@ -21,7 +21,7 @@ START = 4096
 
 def code_of(body: bytes, name: str = ".nv_fatbin") -> tuple[BufferSource, SectionCode]:
     source = BufferSource(bytes(START) + body + b"behind")
-    return source, read_containers(source, Section(name, START, len(body)))
+    return source, read_containers(source, GpuSection(name, START, len(body)))
 
 
 def thin(body: bytes, *gpus: str, name: str = ".nv_fatbin", **rules: bool) -> tuple[ThinnedFile, SectionCode, bytes]:
@@ -150,7 +150,7 @@ def test_compressed_bundles_stay_whole_and_are_named() -> None:
 def test_damage_and_other_makers() -> None:
     damaged = fat_container(fat_entry("sm_80"), b"\xff" * 64)
     _, code = code_of(damaged)
-    with pytest.raises(IntegrityError, match="no entry of a fat binary"):
+    with pytest.raises(IntegrityError, match="not an entry of a fat binary"):
         thin_file([code], ThinRules(gpus=(parse_gpu("80"),)), name="lib.so")
     assert thin_file([code], ThinRules(gpus=(parse_gpu("gfx90a"),)), name="lib.so") == ThinnedFile()
 
@@ -158,7 +158,7 @@ def test_damage_and_other_makers() -> None:
 def test_a_result_is_proved() -> None:
     _, code = code_of(fat_container(fat_entry("sm_80"), fat_entry("sm_90")))
     thinned = thin_file([code], ThinRules(gpus=(parse_gpu("90"),)), name="lib.so")
-    with pytest.raises(IntegrityError, match="still holds code for sm_80"):
+    with pytest.raises(IntegrityError, match="still contains code for sm_80"):
         check_thinned([code], thinned, name="lib.so")
 
 

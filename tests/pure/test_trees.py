@@ -66,19 +66,19 @@ def test_safe_paths_are_taken(path: str) -> None:
 @pytest.mark.parametrize("target", ["/etc/passwd", "", "a\0b", "\udcff"])
 def test_links_that_are_absolute_or_no_text_are_refused(target: str) -> None:
     assert not is_safe_link(target)
-    with pytest.raises(IntegrityError, match="link of a tree needs a relative target"):
+    with pytest.raises(IntegrityError, match="link in a tree must have a relative target"):
         make_tree([Entry(path="a", kind="link", target=target)])
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (Entry(path="a"), "needs a digest"),
-        (Entry(path="a", blob=Digest("../../etc/passwd"), size=1), "needs a digest"),
-        (Entry(path="a", blob=BLOB, size=-1), "needs a digest"),
-        (Entry(path="a", blob=BLOB, target="b"), "needs a digest"),
-        (Entry(path="a", kind="link"), "needs a relative target"),
-        (Entry(path="a", kind="link", target="b", blob=BLOB), "needs a relative target"),
+        (Entry(path="a"), "must have a digest"),
+        (Entry(path="a", blob=Digest("../../etc/passwd"), size=1), "must have a digest"),
+        (Entry(path="a", blob=BLOB, size=-1), "must have a digest"),
+        (Entry(path="a", blob=BLOB, target="b"), "must have a digest"),
+        (Entry(path="a", kind="link"), "must have a relative target"),
+        (Entry(path="a", kind="link", target="b", blob=BLOB), "must have a relative target"),
         (Entry(path="a", kind="directory", executable=True), "empty folder"),
         (Entry(path="a", kind="directory", target="b"), "empty folder"),
     ],
@@ -93,9 +93,9 @@ def test_all_problems_are_named_at_once() -> None:
         make_tree([a_file("../a"), a_file("b"), a_file("b"), a_file("c"), a_file("c/d/e"), Entry(path="f")])
     assert [problem.message for problem in caught.value.problems] == [
         "unsafe path in a tree: '../a'",
-        "path twice in a tree: b",
-        "a file of a tree needs a digest and a size, and no link target: f",
-        "both a file and a folder in a tree: c",
+        "duplicate path in a tree: b",
+        "a file in a tree must have a digest and a size, and no link target: f",
+        "path is both a file and a folder in a tree: c",
     ]
 
 
@@ -107,7 +107,7 @@ def test_paths_above_others_are_those_that_are_folders_of_some(paths: list[str])
 
 def test_nothing_can_lie_below_a_link_or_an_empty_folder() -> None:
     for leaf in (Entry(path="a", kind="link", target="../.."), Entry(path="a", kind="directory")):
-        with pytest.raises(IntegrityError, match="both a file and a folder in a tree: a"):
+        with pytest.raises(IntegrityError, match="path is both a file and a folder in a tree: a"):
             make_tree([leaf, a_file("a/b")])
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.core.units import format_bytes, parse_size, some_of
+from axletree.core.units import and_more, format_bytes, parse_size, some_lines, some_of
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_parse(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "1", "-1 GB", "1,5 GB", "1e9 B", "1 gb", "1  GB", "٣ GB", "1" * 20 + " B"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size"):
+    with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
 
 
@@ -63,3 +63,14 @@ def test_a_list_shows_its_beginning_and_how_much_is_left() -> None:
     ]
     assert some_of(["a b", "c"], 1, separator="; ") == "a b and 1 more"
     assert some_of([], 3) == ""
+
+
+def test_lines_show_their_beginning_and_how_many_are_left() -> None:
+    assert some_lines(["a", "b"], 2) == ["a", "b"]
+    assert some_lines(["a"] * 2000, 1) == ["a", "and 1,999 more"]
+    assert some_lines(["a", "b"], 1, what="file") == ["a", "and 1 more file"]
+
+
+def test_what_is_left_may_be_called_by_its_name() -> None:
+    assert some_of("abc", 1, what="library") == "a and 2 more libraries"
+    assert and_more(1, "library") == "and 1 more library"

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Engine
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 from support.logs import good_log
 
 LOGS = [
@@ -23,7 +24,7 @@ IDS = [f"{number}-{kind}" for number, (kind, _) in enumerate(LOGS)]
 
 @cache
 def engine() -> Engine:
-    return Engine(read_kinds())
+    return Engine(read_shipped(FAILURE_KINDS))
 
 
 def rules(text: str) -> list[str]:
@@ -48,5 +49,5 @@ def test_an_unseen_failure_is_found_after_a_build_that_went_well() -> None:
 
 
 def test_no_unseen_log_is_a_sample() -> None:
-    samples = {sample.strip() for kind in read_kinds() for sample in kind.samples}
+    samples = {sample.strip() for kind in read_shipped(FAILURE_KINDS) for sample in kind.samples}
     assert not [text for _, text in LOGS if text.strip() in samples]

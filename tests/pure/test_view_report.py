@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from axletree.core.events import StageFinished
-from axletree.core.findings import Finding
+from axletree.core.findings import Finding, LogLine
 from axletree.core.values import StageId
 from axletree.view.findings import group_findings
 from axletree.view.report import InstallCommand, render_report, report_data
@@ -101,6 +101,22 @@ def test_hostile_text_stays_text() -> None:
     assert "\x1b" not in html
     assert "\u202e" not in html
     assert "{{ 7 * 7 }}" in html
+
+
+def test_what_is_known_of_a_failure_is_shown_with_its_cause() -> None:
+    finding = Finding(
+        rule="link/killed",
+        severity="error",
+        where="build.log:7",
+        message="The linker was killed",
+        cause="It needs more memory than there is.",
+        lines=(LogLine(line=7, text="collect2: Killed"),),
+    )
+    script = events.changed(events.GREEN[0], status="failed", findings=(finding,), why=())
+    data = report_data(fold(events.play((script,))), records={}, recipe_name="demo", recipe_version="1", host={})
+    html = render_report(data)
+    assert html.count("<p>It needs more memory than there is.</p>") == 2  # among failures, and among findings
+    assert "7 | collect2: Killed" in html
 
 
 def test_a_thousand_stages_stay_one_readable_page() -> None:

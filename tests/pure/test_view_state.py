@@ -121,7 +121,6 @@ def test_json_lines_are_lines_and_the_first_has_the_schema() -> None:
     with JsonView(lines.append) as view:
         for event in matrix_events.matrix_run(3):
             view.handle(event, 0.0)
-            view.tick(0.0)
     assert len(lines) == len(matrix_events.matrix_run(3))
     assert not any("\n" in line for line in lines)
     assert '"event":"run-started"' in lines[0]
@@ -129,17 +128,20 @@ def test_json_lines_are_lines_and_the_first_has_the_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "terminal", "json", "kind"),
+    ("environ", "terminal", "json", "color", "kind"),
     [
-        ({"TERM": "xterm-256color"}, True, False, "live"),
-        ({"TERM": "xterm-256color", "NO_COLOR": ""}, True, False, "live"),
-        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, True, False, "plain"),
-        ({"TERM": "dumb"}, True, False, "plain"),
-        ({}, True, False, "plain"),
-        ({"TERM": "xterm-256color"}, False, False, "plain"),
-        ({"TERM": "xterm-256color"}, True, True, "json"),
-        ({"TERM": "dumb"}, False, True, "json"),
+        ({"TERM": "xterm-256color"}, True, False, None, "live"),
+        ({"TERM": "xterm-256color"}, True, False, True, "live"),
+        ({"TERM": "xterm-256color"}, True, False, False, "plain"),
+        ({"TERM": "dumb"}, True, False, None, "plain"),
+        ({}, True, False, None, "plain"),
+        ({"TERM": "xterm-256color"}, False, False, None, "plain"),
+        ({"TERM": "xterm-256color"}, False, False, True, "plain"),
+        ({"TERM": "xterm-256color"}, True, True, None, "json"),
+        ({"TERM": "dumb"}, False, True, None, "json"),
     ],
 )
-def test_choice_of_the_view(environ: dict[str, str], kind: str, *, terminal: bool, json: bool) -> None:
-    assert choose_view(environ, is_terminal=terminal, json=json) == kind
+def test_choice_of_the_view(
+    environ: dict[str, str], kind: str, *, terminal: bool, json: bool, color: bool | None
+) -> None:
+    assert choose_view(environ, is_terminal=terminal, json=json, color=color) == kind

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axletree.core.units import format_bytes
-from axletree.view.tables import format_clock, format_duration, plural, printable, render_table
+from axletree.core.units import format_bytes, format_clock, format_duration, plural
+from axletree.view.tables import printable, render_table
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from axletree.binary.elf.facts import read_elf
 from axletree.binary.formats import code_format
 from axletree.core.errors import IntegrityError
 from axletree.package.wheel.record import (
-    Content,
+    ReadContent,
     RecordEntry,
     check_record,
     content_of,
@@ -65,7 +65,7 @@ def test_what_is_missing_or_damaged_in_the_folder_is_a_fact() -> None:
     scan = scan_wheel(zip_bytes({f"{INFO}/METADATA": b"\xff", f"{INFO}/WHEEL": WHEEL}), filename=NAME)
     assert scan.wheel.metadata is None
     assert scan.wheel.unreadable == (
-        f"{INFO}/METADATA: no UTF-8 text: invalid start byte",
+        f"{INFO}/METADATA: not UTF-8 text: invalid start byte",
         f"{INFO}/RECORD is missing",
     )
 
@@ -83,9 +83,9 @@ def test_a_damaged_elf_file_is_a_fact() -> None:
 
 
 def test_no_wheel() -> None:
-    with pytest.raises(IntegrityError, match="no name of a wheel"):
+    with pytest.raises(IntegrityError, match="not a valid wheel file name"):
         scan_wheel(zip_bytes({}), filename="demo.zip")
-    with pytest.raises(IntegrityError, match="no ZIP archive"):
+    with pytest.raises(IntegrityError, match="not a ZIP archive"):
         scan_wheel(b"not at all", filename=NAME)
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_record(data: bytes) -> None:
 
 
 def test_no_record_of_signatures_is_needed() -> None:
-    files = {f"{INFO}/RECORD": Content(sha256="00", size=0), f"{INFO}/RECORD.jws": Content(sha256="00", size=0)}
+    files = {f"{INFO}/RECORD": ReadContent(sha256="00", size=0), f"{INFO}/RECORD.jws": ReadContent(sha256="00", size=0)}
     assert check_record((), files, dist_info=INFO) == ()
 
 

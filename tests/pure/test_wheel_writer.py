@@ -134,18 +134,18 @@ def test_memory_stays_bounded() -> None:
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ([Member(path="../up", data=b"")], "../up: no path for a member"),
-        ([Member(path="/abs", data=b"")], "/abs: no path for a member"),
-        ([Member(path="a", data=b""), Member(path="a", data=b"")], "a: is in the wheel twice"),
+        ([Member(path="../up", data=b"")], "../up: not a valid path in a wheel"),
+        ([Member(path="/abs", data=b"")], "/abs: not a valid path in a wheel"),
+        ([Member(path="a", data=b""), Member(path="a", data=b"")], "a: occurs twice in the wheel"),
         ([Member(path="a", data=b""), Member(path="a/b", data=b"")], "a: is both a file and a folder"),
-        ([Member(path="demo-1.0.dist-info/RECORD", data=b"")], "RECORD: only the writer makes"),
-        ([Member(path="demo-1.0.dist-info/METADATA", data=b"")], "METADATA: is in the wheel twice"),
+        ([Member(path="demo-1.0.dist-info/RECORD", data=b"")], "RECORD: only the writer creates"),
+        ([Member(path="demo-1.0.dist-info/METADATA", data=b"")], "METADATA: occurs twice in the wheel"),
         (
             [Member(path="demo-0.9.dist-info/x", data=b"")],
-            "demo-0.9.dist-info: is a second metadata folder beside demo-1.0",
+            "demo-0.9.dist-info: is a second metadata folder in addition to demo-1.0",
         ),
-        ([Member(path="a", data=lambda: [b""])], "a: comes in chunks and needs a size"),
-        ([Member(path="a", data=lambda: [b"12"], size=3)], "a: was announced with 3 bytes, but has 2"),
+        ([Member(path="a", data=lambda: [b""])], "a: is given in chunks, so it needs a size"),
+        ([Member(path="a", data=lambda: [b"12"], size=3)], "a: was declared with 3 bytes, but has 2"),
     ],
 )
 def test_what_can_not_be_written(members: list[Member], message: str) -> None:

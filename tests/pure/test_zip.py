@@ -98,7 +98,7 @@ def test_two_members_of_one_name() -> None:
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr("a", b"1")
             archive.writestr("a", b"2")
-    assert "a: is there twice" in refused(buffer.getvalue())
+    assert "a: occurs twice" in refused(buffer.getvalue())
 
 
 def test_a_file_that_is_a_folder_too() -> None:
@@ -142,7 +142,7 @@ def test_a_hand_made_archive_is_read() -> None:
 
 
 def test_sizes_that_differ_between_the_two_headers() -> None:
-    assert "other sizes" in refused(archive_of(stored(), b"abc", size=2, compressed=2))
+    assert "declare different sizes" in refused(archive_of(stored(), b"abc", size=2, compressed=2))
 
 
 def test_a_crc_that_is_not_the_contents() -> None:
@@ -163,7 +163,7 @@ def test_a_deflated_member_that_is_longer_or_shorter_than_declared() -> None:
 
 def test_a_bomb_is_refused_before_it_is_inflated() -> None:
     member = Written(path="a", method=8, executable=False, offset=0, size=1 << 31, compressed=100)
-    assert "more than deflate can give" in refused(archive_of(member, bytes(100)))
+    assert "more than deflate can produce" in refused(archive_of(member, bytes(100)))
 
 
 def test_a_limit_is_kept() -> None:
@@ -227,7 +227,7 @@ def test_a_cut_archive(cut: int) -> None:
 
 
 def test_an_empty_file() -> None:
-    assert "no ZIP archive" in refused(b"")
+    assert "not a ZIP archive" in refused(b"")
 
 
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
 
 BASE = "core/clr/stage"
 
@@ -65,7 +65,7 @@ def special(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
     return info
 
 
-def content_of(entries: Sequence[Entry]) -> dict[str, object]:
+def content_of(entries: Sequence[SdkEntry]) -> dict[str, object]:
     """What entries are, wherever their content lies: by path, with the content."""
     return {
         entry.path: (

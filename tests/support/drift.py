@@ -9,10 +9,11 @@ import json
 from pathlib import Path
 
 import axletree.backends
-from axletree.host.conda_names import read_conda_names
-from axletree.package.drift.names import Table, parse_table
+from axletree.host.shipped_data import read_shipped
+from axletree.package.conda.requires import CONDA_NAMES
+from axletree.package.drift.names import DependencyTable, parse_table
 from axletree.package.drift.tree import SourceFacts
-from axletree.package.drift.vendored import Submodule
+from axletree.package.drift.vendored import VendoredSubmodule
 
 COMMIT = "a6bfc237255a6bac1513f7c1ebde6d8aed6b5191"
 
@@ -137,16 +138,16 @@ DAY = 1_732_752_000
 """2024-11-28 in seconds since 1970."""
 
 
-def table() -> Table:
+def table() -> DependencyTable:
     """The table that ships."""
     data = Path(axletree.backends.__file__).with_name("data") / "dependencies.toml"
-    return parse_table(data.read_bytes(), file=data.name, conda=read_conda_names())
+    return parse_table(data.read_bytes(), file=data.name, conda=read_shipped(CONDA_NAMES))
 
 
-def submodule(path: str, described: str, url: str = "", **others: object) -> Submodule:
+def submodule(path: str, described: str, url: str = "", **others: object) -> VendoredSubmodule:
     """A submodule that is checked out, with tags."""
     fields = {"here": True, "tags": 9, "checked_out": COMMIT, **others}
-    return Submodule(path=path, commit=COMMIT, url=url, described=described, **fields)  # type: ignore[arg-type]
+    return VendoredSubmodule(path=path, commit=COMMIT, url=url, described=described, **fields)  # type: ignore[arg-type]
 
 
 def pytorch_2_5() -> SourceFacts:

@@ -26,7 +26,7 @@ from axletree.core.findings import Finding
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.values import Digest, Key, StageId, digest_of, key_of
 from axletree.plan.actions.pack import PackedWheel, WheelParameters
-from axletree.plan.actions.packages import Described, Part
+from axletree.plan.actions.packages import Described, TreePart
 from axletree.plan.actions.spec import Facts, Parameters
 from axletree.plan.actions.test import ClientTestFacts, ClientTestParameters
 from axletree.view.state import Folding
@@ -291,7 +291,7 @@ def _parameters(s: Script) -> Parameters:
         version = "2.1.2+torch.2.13.cpu" if parts[1] == "torch-scatter" else "1.0"
         return WheelParameters(
             package=Described(name=parts[1], version=version, summary=""),
-            part=Part(package=parts[1], siblings={}),
+            part=TreePart(package=parts[1], siblings={}),
             compressor="",
             generator="",
             level=6,

@@ -20,6 +20,7 @@ import pytest
 
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from axletree.store import Store, verify
+from support.envelopes import events_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +106,13 @@ class Ended:
     @property
     def events(self) -> list[dict[str, Any]]:
         """What ``--json`` printed."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        return events_of(self.out)
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The report of ``--json``."""
+        report: dict[str, Any] = result_of(self.out)
+        return report
 
     def statuses(self) -> dict[str, str]:
         """Stage -> how it ended, from ``--json``."""

@@ -18,7 +18,7 @@ from axletree.binary.elf.edit import ElfChange, plan_edit
 from axletree.binary.elf.facts import read_elf
 from axletree.binary.elf.symbols import read_symbols
 from axletree.binary.elf.verify import verify_edit
-from axletree.binary.gpu.scan import DeviceScanner, Section, read_containers, read_device
+from axletree.binary.gpu.scan import DeviceScanner, GpuSection, read_containers, read_device
 from axletree.binary.gpu.thin import thin_container
 from axletree.binary.source import BufferSource
 from axletree.core.errors import AxletreeError
@@ -75,7 +75,7 @@ def device(data: bytes) -> None:
     if not any(section.damaged for section in found):
         assert streamed == found
     assert [section.damaged is None for section in streamed] == [section.damaged is None for section in found]
-    for container in read_containers(source, Section(*sections[0])).containers:
+    for container in read_containers(source, GpuSection(*sections[0])).containers:
         for edit in ordered_edits(thin_container(container, range(min(1, len(container.entries))))):
             assert container.offset <= edit.offset <= edit.end <= container.offset + container.size
 

@@ -37,7 +37,7 @@ def hostile_wheels() -> dict[str, tuple[bytes, str]]:
         "junk before": (b"#!/bin/sh\nrm -rf x\n" + good, NAME),
         "junk after": (good + b"more", NAME),
         "more members than there are": (counted(good, 60_000), "60000"),
-        "beyond its end": (patched(good, offset=1 << 30), MEMBER),
+        "past the end of the file": (patched(good, offset=1 << 30), MEMBER),
         "encrypted": (patched(good, flags=1), MEMBER),
         "unknown method": (patched(good, method=99), MEMBER),
     }

@@ -15,6 +15,7 @@ from axletree.execute.context import ActionContext, Outcome
 from axletree.execute.stage import run_stage
 from axletree.plan.actions.spec import ActionSpec, Facts, Parameters
 from axletree.plan.actions.table import ACTIONS
+from axletree.recipe.settings import from_variables, merge
 from axletree.registry import load_action
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def run_request(
         if emit is not None:
             emit(event)
 
-    done = run_stage(store, request, spec, action, isolation={}, emit=tell, environ=environ or {})
+    settings = merge([from_variables(environ or {})]).settings
+    done = run_stage(store, request, spec, action, isolation={}, emit=tell, settings=settings, environ=environ or {})
     return done, [event for event in events if not isinstance(event, MemorySampled)]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from axletree.core.events import Event, RunStarted, StageFinished
 from axletree.core.values import StageId
-from axletree.execute.driver import Job, Result, execute
+from axletree.execute.driver import BuildRun, Result, execute
 from axletree.plan.admission import MIB, Budget
 from axletree.plan.graph import Plan, PlannedStage
 from axletree.plan.keys import Surroundings
@@ -67,7 +67,7 @@ def execute_plan(
     keep_going: bool = False,
 ) -> tuple[Result, list[Event]]:
     """Run a plan, with all that is remembered of its stages."""
-    job = Job(
+    job = BuildRun(
         plan=plan,
         specs=dict(specs),
         surroundings=Surroundings(),

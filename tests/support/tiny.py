@@ -6,7 +6,6 @@ an axis with one value that counts. :class:`Tiny` calls Axletree as a user does,
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ from axletree.core.errors import HostError
 from axletree.core.values import digest_of
 from axletree.host.interpreters import find_interpreter
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
+from support.envelopes import events_of, result_of
 from support.wheels import demo_metadata, wheel_bytes
 
 if TYPE_CHECKING:
@@ -251,12 +251,12 @@ class Tiny:
         """Rows of ``axletree plan --json`` by the short names of their stages."""
         done = self.call("plan", str(self.recipe), "--json", *args)
         assert done.returncode == 0, done.stderr
-        return {short(row["stage"]): row for row in json.loads(done.stdout)["stages"]}
+        return {short(row["stage"]): row for row in result_of(done.stdout)["stages"]}
 
     def build(self, *args: str) -> Run:
         """``axletree build --json``, whatever comes of it."""
         done = self.call("build", str(self.recipe), "--json", "--out", str(self.out), *args)
-        events = [json.loads(line) for line in done.stdout.splitlines()]
+        events = events_of(done.stdout)
         return Run(code=done.returncode, events=events, stderr=done.stderr)
 
     def built(self, *args: str) -> Run:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from axletree.buildsystem.ninja import Step, read_ninja_log, rebuilt
+from axletree.buildsystem.ninja import NinjaStep, read_ninja_log, rebuilt
 from axletree.core.values import Digest, digest_of
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 from axletree.store.store import Store
@@ -269,7 +269,7 @@ def _lock(tug: Tiny, kind: Kind, versions: Sequence[str]) -> None:
         (companion / f"pylock.{name}.toml").write_text(render_lock(lock))
 
 
-def steps(tug: Tiny) -> dict[str, dict[str, Step]]:
+def steps(tug: Tiny) -> dict[str, dict[str, NinjaStep]]:
     """Workspace -> what its ninja says is made."""
     return {
         str(path.relative_to(tug.store / "workspaces")).partition("/")[0]: read_ninja_log(path.read_text())

@@ -15,15 +15,16 @@ from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file
 from axletree.host.code_files import find_code
 from axletree.host.folders import list_files
-from axletree.host.policies import read_all_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.wheel.info import parse_wheel_info
 from axletree.package.wheel.metadata import parse_metadata
 from axletree.package.wheel.tree import scan_tree
 from axletree.registry import driver_libraries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from axletree.package.libraries.torch_symbols import TorchExports
 
@@ -43,12 +44,21 @@ class Promises(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the hashes of large members are compared with RECORD too."""
 
 
-def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iterator[AuditReport]:
+class AuditedFiles(msgspec.Struct, frozen=True):
+    """What an audit of several files and folders found."""
+
+    files: tuple[AuditReport, ...]
+
+
+def audit_paths(
+    paths: Iterable[Path], promises: Promises | None = None, *, at_work: Callable[[str], None] = lambda _: None
+) -> Iterator[AuditReport]:
     """Audit wheels and conda packages, each in one pass and without unpacking it, and unpacked trees.
 
     Args:
         paths: wheels, conda packages; folders that hold some, all of which are audited; folders that hold machine code.
         promises: what wheels and trees are held to beside their tags.
+        at_work: told what is audited next.
 
     An archive that is damaged or unsafe is not opened; its report says so, as a finding that names the member at fault.
 
@@ -62,6 +72,7 @@ def audit_paths(paths: Iterable[Path], promises: Promises | None = None) -> Iter
     for path in paths:
         archives = sorted([*path.glob("*.whl"), *path.glob("*.conda")]) if path.is_dir() else [path]
         for archive in archives:
+            at_work(archive.name)
             yield _audit_archive(archive, promises, torch)
         if not archives:
             yield _audit_folder(path, promises)
@@ -74,8 +85,8 @@ def _audit_archive(path: Path, promises: Promises, torch: TorchExports | None) -
         return audit_buffer(
             map_file(path),
             filename=path.name,
-            policies=read_all_policies(),
-            providers=read_providers(),
+            policies=read_shipped(PLATFORM_POLICIES),
+            providers=read_shipped(LIBRARY_PROVIDERS),
             driver=driver_libraries(),
             provided_by=promises.provided_by,
             wanted=promises.policy,
@@ -92,15 +103,15 @@ def _audit_conda(path: Path) -> AuditReport:
     from axletree.host.conda_code import read_conda_code  # noqa: PLC0415
 
     facts, code = read_conda_code(path)
-    return audit_conda(facts, code, policies=read_all_policies())
+    return audit_conda(facts, code, policies=read_shipped(PLATFORM_POLICIES))
 
 
 def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
     files = list_files(folder)
     scan = scan_tree(find_code(folder, files))
     if not (scan.elfs or scan.damaged_elfs or scan.others):
-        raise UsageError(Problem(file=str(folder), message="has neither wheels, conda packages nor machine code in it"))
-    policies = read_all_policies()
+        raise UsageError(Problem(file=str(folder), message="contains no wheels, conda packages or machine code"))
+    policies = read_shipped(PLATFORM_POLICIES)
     machines = [elf.facts.architecture for elf in scan.elfs if elf.facts.architecture]
     return audit_tree(
         scan,
@@ -108,7 +119,7 @@ def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
         files=files,
         distributions=tuple(_distributions(folder)),
         policies=policies,
-        providers=read_providers(),
+        providers=read_shipped(LIBRARY_PROVIDERS),
         provided_by=promises.provided_by,
         wanted=promises.policy and complete_policy(promises.policy, machines, policies),
         glibc=promises.glibc,

@@ -6,6 +6,8 @@ import shutil
 import sysconfig
 import time
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -15,12 +17,12 @@ from axletree.app.collisions import refuse_collisions
 from axletree.app.installing import install_commands, wanted
 from axletree.app.ledger import Keeper, skipped
 from axletree.app.link_guard import link_findings
-from axletree.app.planning import Prepared
+from axletree.app.planning import PlanRequest, Prepared
 from axletree.app.publish import PublishedFile, check_writable, publish
 from axletree.core.errors import AxletreeError, HostError, Problem, render_problem
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
-from axletree.execute.driver import Job, Result, execute
+from axletree.execute.driver import BuildRun, Result, execute
 from axletree.execute.executor import LocalExecutor
 from axletree.host import machine
 from axletree.host.hiding import hide_start
@@ -33,12 +35,12 @@ from axletree.view.state import Folding, RunView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from axletree.core.records import StageRecord
     from axletree.host.folder_lock import Note
     from axletree.plan.admission import Budget
     from axletree.plan.graph import PlannedStage
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _MOST_ROUNDS = 3
@@ -59,15 +61,29 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing ran and nothing was published: all was there."""
 
 
+class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a build ended: report of ``build``, behind its events."""
+
+    status: Literal["done", "failed", "cancelled"]
+    exit_code: int
+    out: Path
+    """The output folder."""
+    variants: tuple[Standing, ...] = ()
+    """How the run's variants stand in the ledger of the output folder; none where it broke off."""
+    install: tuple[InstallCommand, ...] = ()
+    """Commands that install what was built."""
+    page: Path | None = None
+    """The report for people, as HTML."""
+    problems: tuple[Problem, ...] = ()
+    """What it broke off of; failures of stages are in their events."""
+
+
 def build(
-    recipe: str,
+    request: PlanRequest,
     store: Store,
     *,
-    out: Path,
-    patterns: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    no_share: Sequence[str] = (),
     keep_going: bool = False,
+    settings: Settings,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
     tick: Callable[[], None] = lambda: None,
@@ -79,7 +95,7 @@ def build(
 
     Raises:
         RecipeError: the recipe or a lock is wrong.
-        HostError: the machine lacks something, disk space included, or ``out`` cannot be written.
+        HostError: the machine lacks something, disk space included, or the output folder cannot be written.
         PublishError: the index has another file under the name of a built one, or two variants have.
     """
     hide_start()
@@ -89,17 +105,15 @@ def build(
         folding.take(event)
         emit(event)
 
+    run = partial(run_plan, keep_going=keep_going, settings=settings, environ=environ, tick=tick)
     files, rounds = tuple[PublishedFile, ...](), 0
     with store.lease("run"):
         while True:
             rounds += 1
-            prepared = planning.prepare(
-                recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=out, environ=environ
-            )
-            budget = _room(prepared, store, out)
-            keeper = Keeper(prepared, store, out, note=note)
-            watched = keeper.before(tell)
-            result = run_plan(prepared, store, budget, keep_going=keep_going, environ=environ, tell=watched, tick=tick)
+            prepared = planning.prepare(request, store, environ=environ)
+            budget = _room(prepared, store, request.out, jobs=settings.jobs)
+            keeper = Keeper(prepared, store, request.out, note=note)
+            result = run(prepared, store, budget, tell=keeper.before(tell))
             if result.met_corruption and rounds < _MOST_ROUNDS:
                 continue
             listings = publishable(prepared, result)
@@ -110,11 +124,11 @@ def build(
                     raise
             else:
                 break
-    keeper.finish(result, skipped=skipped(prepared.loaded.recipe, skip))
+    keeper.finish(result, skipped=skipped(prepared.loaded.recipe, request.skip))
     return Built(
         result=result,
         view=folding.view,
-        install=_install(prepared, out, listings),
+        install=_install(prepared, request.out, listings),
         prepared=prepared,
         standings=keeper.standings(),
         untouched=_untouched(prepared, files),
@@ -126,9 +140,9 @@ def _untouched(prepared: Prepared, files: Sequence[PublishedFile]) -> bool:
     return done and not any(file.fresh for file in files)
 
 
-def _room(prepared: Prepared, store: Store, out: Path) -> Budget:
+def _room(prepared: Prepared, store: Store, out: Path, *, jobs: int | None) -> Budget:
     """What there is of the machine, once it is known that the stages fit on it and the results into ``out``."""
-    budget = machine.budget(store.root)
+    budget = machine.budget(store.root, jobs=jobs)
     _refuse_too_large(prepared, free=budget.disk)
     check_writable(out)
     return budget
@@ -183,13 +197,14 @@ def run_plan(
     budget: Budget,
     *,
     keep_going: bool,
+    settings: Settings,
     environ: Mapping[str, str],
     tell: Callable[[Event], None],
     tick: Callable[[], None],
 ) -> Result:
     """Run the stages of a plan that the store lacks; ``tell`` gets the events, ``tick`` is called now and then."""
     ccache = find_ccache()
-    job = Job(
+    job = BuildRun(
         plan=prepared.plan,
         specs=prepared.specs,
         surroundings=prepared.surroundings,
@@ -200,7 +215,7 @@ def run_plan(
         },
         keep_going=keep_going,
     )
-    executor = LocalExecutor(store, environ)
+    executor = LocalExecutor(store, environ, settings)
     return execute(job, store, executor, started=run_started(prepared, store), emit=tell, tick=tick)
 
 
@@ -209,8 +224,11 @@ def _refuse_too_large(prepared: Prepared, *, free: int) -> None:
     perhaps = planning.perhaps(prepared)
     problems = [
         Problem(
-            message=f"stage {stage.id} needs {format_bytes(wanted)} of disk space, {format_bytes(free)} are free",
-            hint=f"set {STORE_VARIABLE} to a larger disk, run `axletree store gc`, or correct the stage's resources",
+            message=f"stage {stage.id} needs {format_bytes(wanted)} of disk space, only {format_bytes(free)} are free",
+            hint=(
+                f"set {STORE_VARIABLE} to a folder on a larger disk, run `axletree store gc`, or correct the stage's "
+                "resources"
+            ),
         )
         for stage in prepared.plan.stages.values()
         if stage.action != "environment"

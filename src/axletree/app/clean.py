@@ -37,6 +37,12 @@ class CleanReport(msgspec.Struct, frozen=True, kw_only=True):
     """File that holds the changes which were taken back, to be applied in the folder with `git apply`."""
 
 
+class CleanedTrees(msgspec.Struct, frozen=True, kw_only=True):
+    """Each tree that is meant: report of ``clean``."""
+
+    trees: tuple[CleanReport, ...]
+
+
 def find_trees(recipe_or_folder: str, *, here: Path) -> tuple[Path, ...]:
     """The folders that are meant: one that is named, or a recipe's source folder and its checkouts in ``here``.
 
@@ -53,8 +59,8 @@ def find_trees(recipe_or_folder: str, *, here: Path) -> tuple[Path, ...]:
         places.insert(0, loaded.path.parent / loaded.recipe.source.path)
     found = tuple(place for place in places if place.is_dir())
     if not found:
-        looked = ", ".join(map(str, places)) or "the recipe names none"
-        hint = "name the folder itself, or start from the one that `source sync` filled"
+        looked = ", ".join(map(str, places)) or "the recipe does not set one"
+        hint = "give the folder, or run in the one that `source sync` filled"
         raise UsageError(
             Problem(file=str(loaded.path), message=f"no source tree here (looked for: {looked})", hint=hint)
         )
@@ -78,8 +84,8 @@ def clean(folder: Path, what: What, *, environ: Mapping[str, str], really: bool)
     top = folder.resolve()
     if not (top / ".git").exists():
         if what != "build":
-            hint = "without git nothing tells what a file was; `--build` works here"
-            raise UsageError(Problem(file=str(folder), message="is no git repository", hint=hint))
+            hint = "without git the original content of files is unknown; `--build` works here"
+            raise UsageError(Problem(file=str(folder), message="is not a git repository", hint=hint))
         items = tuple(cleaning.find_products(top))
         _carry_out(top, items, {}, really=really)
         return CleanReport(folder=str(folder), items=items, done=really)
@@ -119,7 +125,7 @@ def _find(git: Worktree, top: Path, what: What, copies: Sequence[Path]) -> Itera
     for item in cleaning.find_hipified(git, top, copies):
         if what == "all" and item.fate == "keep":
             if _inside(git, top, item) in both:
-                yield msgspec.structs.replace(item, why="staged, and changed again: a patch could not hold both")
+                yield msgspec.structs.replace(item, why="staged and then changed again: a patch cannot contain both")
             else:
                 yield msgspec.structs.replace(item, fate="restore", why="changed by you: saved as a patch")
         else:
@@ -171,7 +177,7 @@ def _carry_out(
             if item.fate == "remove":
                 cleaning.remove(top / item.path)
     except OSError as error:
-        message = f"can't be removed or written: {error.strerror}"
+        message = f"cannot be removed or written: {error.strerror}"
         raise HostError(Problem(file=str(error.filename or top), message=message)) from error
     return patch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ import msgspec
 from axletree.buildsystem.cmake.cache import (
     CACHE_FILE,
     Cache,
-    Change,
+    CacheChange,
+    CacheEntry,
     EntryType,
     diff_caches,
     edit_cache,
@@ -24,17 +26,20 @@ from axletree.host.files import replace_file
 from axletree.host.pythons import python_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _BACKUP = "~"
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A cache as it is now, or would be."""
+    """A cache as it is now, or would be: report of ``cmake-cache``."""
 
     file: str
-    cache: Cache
-    changes: tuple[Change, ...]
+    entries: tuple[CacheEntry, ...]
+    """Those that were asked for, by name; all but CMake's internal ones where none were named."""
+    unknown: tuple[str, ...]
+    """Names and patterns that no entry has."""
+    changes: tuple[CacheChange, ...]
     expected: int
     """How many entries were compared with what is expected."""
     mismatches: tuple[Mismatch, ...]
@@ -49,6 +54,7 @@ def work_on_cache(
     place: Path,
     changes: Mapping[str, str | tuple[EntryType, str] | None],
     *,
+    names: Sequence[str] = (),
     python: Path | None = None,
     expected: Mapping[str, str] | None = None,
     log: Path | None = None,
@@ -59,6 +65,7 @@ def work_on_cache(
     Args:
         place: the cache, or the build folder that it lies in.
         changes: as for :func:`~axletree.buildsystem.cmake.cache.edit_cache`.
+        names: of the entries to report, or patterns of them; without any, all but CMake's internal ones.
         python: interpreter that the tree is pointed at.
         expected: CMake variable -> value that it must have.
         log: what the last configure printed: summaries and messages in there count for expectations.
@@ -71,8 +78,8 @@ def work_on_cache(
     """
     path = place / CACHE_FILE if place.is_dir() else place
     if not path.exists():
-        hint = "name the folder that CMake configured"
-        raise UsageError(Problem(message=f"no {CACHE_FILE} there", file=str(place), hint=hint))
+        hint = "give the folder that CMake configured"
+        raise UsageError(Problem(message=f"no {CACHE_FILE} found", file=str(place), hint=hint))
     text = _read(path)
     lines = _read(log).splitlines() if log is not None else []
     before = parse_cache(text, file=str(path))
@@ -87,7 +94,8 @@ def work_on_cache(
         _write(path, render_cache(cache), like=path)
     return CacheReport(
         file=str(path),
-        cache=cache,
+        entries=_entries(cache, names),
+        unknown=tuple(name for name in names if not _entries(cache, (name,))),
         changes=differences,
         expected=len(expected or {}),
         mismatches=check_features(expected or {}, cache, lines),
@@ -97,19 +105,28 @@ def work_on_cache(
     )
 
 
+def _entries(cache: Cache, names: Sequence[str]) -> tuple[CacheEntry, ...]:
+    return tuple(
+        entry
+        for name, entry in sorted(cache.entries.items())
+        if any(fnmatch.fnmatchcase(name, each) for each in names)
+        or (not names and entry.type not in {"INTERNAL", "STATIC"})
+    )
+
+
 def _switched(cache: Cache, python: Path, path: Path) -> Cache:
     """The cache for another interpreter, whose environment has what the old one's had."""
     old = configured_python(cache)
     if old is None:
         executable = find_executable(cache)
         if executable is None:
-            raise UsageError(Problem(message="the tree was not configured with a Python", file=str(path)))
+            raise UsageError(Problem(message="the build folder was not configured with a Python", file=str(path)))
         old = _facts_of_old(executable)
     new = python_facts(python)
     switched = edit_cache(cache, switch_python(cache, old, new, file=str(path)), file=str(path))
     problems = [
         Problem(
-            message=f"was {change.old}, and {change.new} does not exist",
+            message=f"was {change.old}, but {change.new} does not exist",
             file=str(path),
             line=switched.entries[change.name].line,
             key=change.name,
@@ -131,7 +148,7 @@ def _facts_of_old(executable: str) -> PythonFacts:
     try:
         return python_facts(Path(executable))
     except HostError as error:
-        hint = "the tree was configured for it: without it, configure the tree anew"
+        hint = "the build folder was configured for it: without it, configure the folder again"
         raise HostError(*error.problems, hint=hint) from error
 
 

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import Problem, PublishError
+from axletree.core.units import some_of
 from axletree.plan.actions.listing import ListingFacts
 from axletree.plan.actions.spec import facts_of
 
@@ -45,12 +46,7 @@ def _problem(path: str, one: PlannedStage, other: PlannedStage) -> Problem:
     differ = [axis for axis, value in other.step.axes.items() if one.step.axes.get(axis) != value] or ["axis"]
     slots = "-".join(f"{{{axis}}}" for axis in differ)
     return Problem(
-        message=f"{path} is one file for {_names(one)} and another for {_names(other)}",
-        hint=f'tell them apart by {" and ".join(differ)}: a root of their own (index = "{slots}"), or a label '
-        f'(local = "{slots}"); or build the package once, for all of them',
+        message=f"{path} would be different files for {some_of(one.variants, 3)} and {some_of(other.variants, 3)}",
+        hint=f'separate them by {" and ".join(differ)}: with their own index root (index = "{slots}"), or a label '
+        f'(local = "{slots}"); or build the package once for all of them',
     )
-
-
-def _names(stage: PlannedStage) -> str:
-    shown = ", ".join(stage.variants[:3])
-    return shown if len(stage.variants) <= 3 else f"{shown} and {len(stage.variants) - 3} more"

@@ -26,14 +26,14 @@ def conda_inputs(targets: Sequence[Target]) -> dict[str, Any]:
     if not packages:
         return {}
     # Not paid for by who makes wheels.
-    from axletree.host.conda_names import names_digest, read_conda_names  # noqa: PLC0415
-    from axletree.package.conda.requires import conda_name  # noqa: PLC0415
+    from axletree.host.shipped_data import read_shipped, shipped_digest  # noqa: PLC0415
+    from axletree.package.conda.requires import CONDA_NAMES, conda_name  # noqa: PLC0415
     from axletree.package.conda.writer import COMPRESSOR  # noqa: PLC0415
 
-    names = read_conda_names()
+    names = read_shipped(CONDA_NAMES)
     return {
         "conda_names": {package: conda_name(canonicalize_name(package), names) for package in sorted(packages)},
-        "conda_table": names_digest(),
+        "conda_table": shipped_digest(CONDA_NAMES),
         "conda_compressor": COMPRESSOR,
         "platform": sysconfig.get_platform(),
     }

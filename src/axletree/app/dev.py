@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.app.dev_part import context_of
-from axletree.app.dev_setup import Wanted, choose_variant, load, read_of, set_up
+from axletree.app.dev_setup import DevRequest, choose_variant, load, plan_changed, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.core.errors import HostError, Problem, StageError, UsageError
 from axletree.core.units import some_of
+from axletree.disk import remove_tree
 from axletree.execute import editable
 from axletree.execute.diagnosing import read_failure
-from axletree.execute.editable import CONFIGURING, Need, Project
-from axletree.execute.environ import child_environment, note_environment
+from axletree.execute.editable import CONFIGURING, Outdated, Project
 from axletree.execute.killed import begin
 from axletree.execute.preparing import prepare
+from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import Workplace, workplace_variables
 from axletree.host import devtree
 from axletree.host.devtree import FOLDER, DevState
@@ -27,7 +28,6 @@ from axletree.host.files import replace_file
 from axletree.host.hiding import hide_start
 from axletree.host.worktree import open_worktree
 from axletree.recipe.checkouts import repositories
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from axletree.buildsystem.editable import Count
     from axletree.core.events import Event
     from axletree.execute.context import Progress
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _RUNNING = "running"
@@ -45,7 +46,7 @@ _SHOWN = 3
 
 
 class Developed(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an editable tree."""
+    """What became of an editable tree: report of ``dev``."""
 
     tree: str
     variant: str
@@ -74,6 +75,7 @@ def dev(
     source: Path | None,
     venv: Path | None,
     store: Store,
+    settings: Settings,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
     progress: Progress,
@@ -87,6 +89,7 @@ def dev(
         source: the tree; default is the recipe's source folder, or its main checkout in the current folder.
         venv: folder of the environment; default is in the tree.
         store: where locked wheels are.
+        settings: for the stages that run before.
         environ: the user's environment.
         emit: gets the events of what is fetched and built for it.
         progress: gets how far the build is.
@@ -100,8 +103,8 @@ def dev(
     loaded, path = load(recipe)
     tree = (source or _default_tree(loaded)).resolve()
     if not tree.is_dir():
-        raise UsageError(f"no source folder {tree}", hint="`axletree source sync` makes one from the recipe")
-    wanted = Wanted(
+        raise UsageError(f"no source folder {tree}", hint="run `axletree source sync` to create one from the recipe")
+    wanted = DevRequest(
         recipe=path,
         variant=choose_variant(loaded, variant),
         stage=stage,
@@ -114,19 +117,26 @@ def dev(
         if before is not None and before.tree != str(tree):
             _forget(tree)
             before = None
-        state = set_up(wanted, before, store, environ=environ, emit=emit)
+        state = set_up(wanted, before, store, settings=settings, environ=environ, emit=emit)
         built = _bring_up(state, before, store, environ=environ, progress=progress)
         return msgspec.structs.replace(built, notes=(*built.notes, *_unpatched(loaded, tree, environ)))
 
 
 def rebuild(
-    folder: Path, *, store: Store, environ: Mapping[str, str], emit: Callable[[Event], None], progress: Progress
+    folder: Path,
+    *,
+    store: Store,
+    settings: Settings,
+    environ: Mapping[str, str],
+    emit: Callable[[Event], None],
+    progress: Progress,
 ) -> Developed:
     """Bring an editable tree up to date: what changed is compiled, what the recipe changed is configured again.
 
     Args:
         folder: the tree, or a folder in it.
         store: as for :func:`dev`.
+        settings: as for :func:`dev`.
         environ: as for :func:`dev`.
         emit: as for :func:`dev`.
         progress: as for :func:`dev`.
@@ -146,15 +156,15 @@ def rebuild(
             message = f"the tree was moved here from {before.tree}"
             raise UsageError(Problem(file=str(tree), message=message, hint=f"set it up again: {command}"))
         state = before
-        if _plan_changed(before, environ):
-            wanted = Wanted(
+        if plan_changed(before, environ):
+            wanted = DevRequest(
                 recipe=Path(before.recipe),
                 variant=before.variant,
                 stage=before.stage,
                 tree=tree,
                 venv=Path(before.venv) if before.venv is not None else tree / FOLDER / "venv",
             )
-            state = set_up(wanted, before, store, environ=environ, emit=emit)
+            state = set_up(wanted, before, store, settings=settings, environ=environ, emit=emit)
         return _bring_up(state, before, store, environ=environ, progress=progress)
 
 
@@ -173,8 +183,8 @@ def _default_tree(loaded: LoadedRecipe) -> Path:
     found = repositories(loaded.recipe)
     if source.git is None or not found:
         raise UsageError(
-            Problem(file=str(loaded.path), message="the source is no folder and no repository"),
-            hint="name the tree by --source",
+            Problem(file=str(loaded.path), message="the source is neither a folder nor a repository"),
+            hint="give the tree with --source",
         )
     return Path(found[0].folder)
 
@@ -184,7 +194,8 @@ def _find_tree(folder: Path) -> Path:
         if (place / FOLDER / "dev.json").exists():
             return place
     raise UsageError(
-        Problem(file=str(folder), message="is in no editable tree"), hint="`axletree dev RECIPE -v VARIANT` makes one"
+        Problem(file=str(folder), message="is not in an editable tree"),
+        hint="run `axletree dev RECIPE -v VARIANT` to create one",
     )
 
 
@@ -193,20 +204,6 @@ def _forget(tree: Path) -> None:
     for path in (tree / FOLDER).iterdir():
         if path.name != "lock":
             remove_tree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-
-def _plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
-    """Whether anything differs that the plan was made from: recipe, data, locks, variables, tools."""
-    recipe = Path(state.recipe)
-    if not recipe.exists():
-        raise UsageError(Problem(file=state.recipe, message="the recipe is gone"), hint="put it back, or set up anew")
-    venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
-    return not (
-        venv_there
-        and state.read == read_of(recipe)
-        and state.passed == {name: environ.get(name) for name in state.passed}
-        and state.programs == devtree.stamps(state.programs)
-    )
 
 
 def _bring_up(
@@ -311,7 +308,7 @@ def _skipped(project: Project) -> list[Path]:
     return [project.build, *([project.venv] if project.venv is not None else [])]
 
 
-def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp]) -> Need:
+def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp]) -> Outdated:
     marker = project.scratch / CONFIGURING
     how = marker.read_text() if marker.exists() else ""
     changes = compare_files(devtree.read_files(Path(state.tree)), files)
@@ -321,7 +318,7 @@ def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp])
         install = editable.lacks_path_file(project)
     else:
         install = state.project != devtree.project_files(project.source)
-    return Need(
+    return Outdated(
         afresh=how == "afresh",
         configure=bool(how),
         install=install,
@@ -330,7 +327,7 @@ def _need(state: DevState, project: Project, files: Mapping[str, devtree.Stamp])
     )
 
 
-def _said(need: Need, project: Project) -> list[str]:
+def _said(need: Outdated, project: Project) -> list[str]:
     """Reasons, as people read them."""
     said = []
     if need.killed:
@@ -338,11 +335,11 @@ def _said(need: Need, project: Project) -> list[str]:
     if need.files.edited:
         said.append(f"changed: {some_of(need.files.edited, _SHOWN)}")
     if need.files.moved and (project.scratch / "files.json").exists():
-        said.append(f"new or gone: {some_of(need.files.moved, _SHOWN)}")
+        said.append(f"added or removed: {some_of(need.files.moved, _SHOWN)}")
     return said
 
 
-def _build(state: DevState, project: Project, need: Need, log_path: Path) -> tuple[Count, DevState]:
+def _build(state: DevState, project: Project, need: Outdated, log_path: Path) -> tuple[Count, DevState]:
     running = project.scratch / _RUNNING
     if need.killed:
         editable.mend(project, running)
@@ -371,7 +368,7 @@ def _explained(error: StageError, log_path: Path) -> StageError:
     """The error with the lines of the log that name the root cause, and what is known of it."""
     said = read_failure(log_path)
     known = [finding for finding in said.findings if finding.severity == "error"]
-    lines = [*said.cause, *(f"{finding.message} ({finding.rule})" for finding in known)]
+    lines = [*said.cause, *(f"{finding.message}. {finding.cause} [{finding.rule}]" for finding in known)]
     first, *others = error.problems
     message = "\n".join((first.message, *(f"    {line}" for line in lines)))
     hints = [finding.fix for finding in known if finding.fix]
@@ -392,7 +389,7 @@ def _unpatched(loaded: LoadedRecipe, tree: Path, environ: Mapping[str, str]) -> 
             done = git.attempt("apply", "--reverse", "--check", f"-p{patch.strip}", str(file))
         except HostError:
             return notes
-        if done.returncode != 0:
+        if done.code != 0:
             command = f"git -C {tree} apply -p{patch.strip} {file}"
-            notes.append(f"the recipe's {patch.file} is not in the tree, or not as it is: {command}")
+            notes.append(f"the recipe's {patch.file} is not applied to the tree: {command}")
     return notes

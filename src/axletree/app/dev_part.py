@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class DevPart(msgspec.Struct, frozen=True, kw_only=True):
     """The stage, with what is not a stage of its own in an editable tree."""
 
     stage: PlannedStage
@@ -47,8 +47,8 @@ def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
     file = str(prepared.loaded.path)
     if name is not None:
         if name not in possible:
-            hint = suggestion(name, possible, "those that can") or "it has no build and no compile stage"
-            raise UsageError(Problem(file=file, message=f"no stage {name!r} that a tree can be built by", hint=hint))
+            hint = suggestion(name, possible, "stages that can") or "it has no build or compile stage"
+            raise UsageError(Problem(file=file, message=f"no stage {name!r} that can build a tree", hint=hint))
         return possible[name]
     for action in ("build", "compile"):
         found = [stage for stage in possible.values() if stage.action == action]
@@ -57,12 +57,12 @@ def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
         if found:
             names = ", ".join(stage.step.name for stage in found)
             raise UsageError(
-                Problem(file=file, message=f"several {action} stages: {names}", hint="name one by --stage")
+                Problem(file=file, message=f"several {action} stages: {names}", hint="choose one with --stage")
             )
-    raise UsageError(Problem(file=file, message="the recipe has no build and no compile stage"))
+    raise UsageError(Problem(file=file, message="the recipe has no build or compile stage"))
 
 
-def part_of(prepared: Prepared, stage: PlannedStage) -> Part:
+def part_of(prepared: Prepared, stage: PlannedStage) -> DevPart:
     """The stage's own parameters; where it builds only the part for one Python, also those of what it is built against.
 
     PyTorch's bindings are such a part: the library is a compile stage of the same source. An editable tree is the
@@ -85,7 +85,7 @@ def part_of(prepared: Prepared, stage: PlannedStage) -> Part:
         env={name: value for name, value in env.items() if name not in SPLIT_VARIABLES},
         commands=tuple(dict.fromkeys(commands)),
     )
-    return Part(stage=stage, parameters=parameters, inputs=inputs)
+    return DevPart(stage=stage, parameters=parameters, inputs=inputs)
 
 
 def python_of(stage: PlannedStage) -> str:

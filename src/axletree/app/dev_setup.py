@@ -19,8 +19,9 @@ from axletree.buildsystem.era import TELLING_FILES, detect_era
 from axletree.core.errors import HostError, Problem, RecipeError, StageError, UsageError
 from axletree.core.records import Grant, StageRequest
 from axletree.core.units import some_of
-from axletree.execute.environments import UV_CACHE
+from axletree.disk import remove_tree
 from axletree.execute.laying import lay_out
+from axletree.execute.stage_venvs import UV_CACHE
 from axletree.host import machine
 from axletree.host.devtree import FOLDER, DevState, digests, stamps
 from axletree.host.files import replace_file
@@ -31,12 +32,11 @@ from axletree.plan.actions.compile import cmake_options
 from axletree.plan.admission import cost_of
 from axletree.recipe.axes import exactly, expand, select
 from axletree.recipe.properties import data_names
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from axletree.app.dev_part import Part
+    from axletree.app.dev_part import DevPart
     from axletree.app.planning import Prepared
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.events import Event
@@ -44,13 +44,14 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest, StageId
     from axletree.plan.actions.project import ProjectParameters
     from axletree.plan.graph import PlannedStage
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _MARK = "axletree-dev.json"
 """File of an environment that says which locked environments it holds."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class DevRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What an editable tree is to be."""
 
     recipe: Path
@@ -69,8 +70,8 @@ def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
     """
     found = [variant.id for variant in select(expand(loaded.recipe), [pattern] if pattern is not None else [])]
     if len(found) > 1:
-        asked = f"{pattern!r} matches" if pattern is not None else "the recipe has"
-        raise UsageError(f"{asked} {len(found)} variants: {some_of(found, 5)}", hint="name one with -v")
+        asked = f"{pattern!r} matches" if pattern is not None else "variants of the recipe"
+        raise UsageError(f"{asked} {len(found)} variants: {some_of(found, 5)}", hint="choose one with -v")
     return found[0]
 
 
@@ -83,10 +84,11 @@ def read_of(recipe: Path) -> dict[str, str]:
 
 
 def set_up(
-    wanted: Wanted,
+    wanted: DevRequest,
     before: DevState | None,
     store: Store,
     *,
+    settings: Settings,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
 ) -> DevState:
@@ -102,7 +104,9 @@ def set_up(
     parts = [need for name, need in part.stage.needs.items() if name == "environment"]
     tests = tuple(_test_environments(prepared, parts))
     fresh = False
-    trees = _run(prepared, {*parts, *tests, *part.inputs.values()}, store, environ=environ, emit=emit)
+    trees = _run(
+        prepared, {*parts, *tests, *part.inputs.values()}, store, settings=settings, environ=environ, emit=emit
+    )
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
     if parts:
         version = python_of(prepared.plan.stages[parts[0]])
@@ -117,21 +121,32 @@ def set_up(
     return msgspec.structs.replace(state, project={}) if fresh else state
 
 
-def _plan(wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
+def plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
+    """Whether anything differs that the plan was made from: recipe, data, locks, variables, tools."""
+    recipe = Path(state.recipe)
+    if not recipe.exists():
+        raise UsageError(Problem(file=state.recipe, message="the recipe no longer exists"), hint="restore it")
+    venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
+    return not (
+        venv_there
+        and state.read == read_of(recipe)
+        and state.passed == {name: environ.get(name) for name in state.passed}
+        and state.programs == stamps(state.programs)
+    )
+
+
+def _plan(wanted: DevRequest, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, DevPart]:
     """The plan; the source is in it only where another stage than this one is made of it: it may be large."""
     with tempfile.TemporaryDirectory(prefix="axletree-dev-") as nothing:
-        prepared, part = _plan_with(nothing, wanted, store, environ)
-    return _plan_with(str(wanted.tree), wanted, store, environ) if part.inputs else (prepared, part)
+        prepared, part = _plan_with(Path(nothing), wanted, store, environ)
+    return _plan_with(wanted.tree, wanted, store, environ) if part.inputs else (prepared, part)
 
 
-def _plan_with(source: str, wanted: Wanted, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, Part]:
-    prepared = planning.prepare(
-        str(wanted.recipe),
-        store,
-        patterns=[exactly(wanted.variant)],
-        out=wanted.tree / FOLDER,
-        environ={**environ, planning.SOURCE_VARIABLE: source},
+def _plan_with(source: Path, wanted: DevRequest, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, DevPart]:
+    request = planning.PlanRequest(
+        recipe=str(wanted.recipe), patterns=(exactly(wanted.variant),), out=wanted.tree / FOLDER, source=source
     )
+    prepared = planning.prepare(request, store, environ=environ)
     return prepared, part_of(prepared, find_stage(prepared, wanted.stage))
 
 
@@ -152,6 +167,7 @@ def _run(
     wanted: set[StageId],
     store: Store,
     *,
+    settings: Settings,
     environ: Mapping[str, str],
     emit: Callable[[Event], None],
 ) -> dict[StageId, Digest]:
@@ -159,8 +175,10 @@ def _run(
     upstream = prepared.plan.upstream(wanted)
     stages = {name: stage for name, stage in prepared.plan.stages.items() if name in upstream}
     few = msgspec.structs.replace(prepared, plan=msgspec.structs.replace(prepared.plan, stages=stages))
-    budget = machine.budget(store.root)
-    result = run_plan(few, store, budget, keep_going=False, environ=environ, tell=emit, tick=lambda: None)
+    budget = machine.budget(store.root, jobs=settings.jobs)
+    result = run_plan(
+        few, store, budget, keep_going=False, settings=settings, environ=environ, tell=emit, tick=lambda: None
+    )
     if result.status == "cancelled":
         raise KeyboardInterrupt
     if result.status == "failed":
@@ -185,8 +203,8 @@ def _have_venv(
     held = {"python": f"{interpreter.path} {interpreter.version}", "environments": list(environments)}
     if venv.exists() and any(venv.iterdir()):
         if not (ours or mark.exists()):
-            hint = "name another folder by --venv, or remove this one"
-            raise UsageError(Problem(file=str(venv), message="was not made by `axletree dev`", hint=hint))
+            hint = "choose another folder with --venv, or remove this one"
+            raise UsageError(Problem(file=str(venv), message="was not created by `axletree dev`", hint=hint))
         now = _read_mark(mark)
         works = (venv / "bin" / "python").exists()
         if now == held and works:
@@ -227,10 +245,10 @@ def _lay_out(tree: Path, inputs: Mapping[str, Digest], store: Store) -> None:
 
 
 def _state(
-    wanted: Wanted,
+    wanted: DevRequest,
     before: DevState | None,
     prepared: Prepared,
-    part: Part,
+    part: DevPart,
     *,
     environments: tuple[Digest, ...],
     inputs: dict[str, Digest],

@@ -12,6 +12,7 @@ import msgspec
 from axletree.app import planning
 from axletree.app.publish import OUT
 from axletree.app.recipes import load_recipe
+from axletree.backends.bounds import TOOLCHAIN_BOUNDS
 from axletree.backends.cuda import cuda_release
 from axletree.backends.rocm import rocm_release
 from axletree.check.engine import apply_rules, worst_first
@@ -19,18 +20,21 @@ from axletree.check.host.examined import Examined, Wish
 from axletree.check.rules.host.all import HOST_RULES
 from axletree.core.errors import AxletreeError, HostError
 from axletree.core.findings import Finding
-from axletree.host.bounds import read_bounds
 from axletree.host.interpreters import find_interpreter
+from axletree.host.shipped_data import read_shipped
 from axletree.host.tools import find_programs
 from axletree.plan.admission import job_memory
 from axletree.recipe.axes import expand, select
 from axletree.recipe.target import TargetResources, resolve
+from axletree.report.doctor import HostReport, next_step
+from axletree.view.doctor import host_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.check.host.facts import HostFacts
+    from axletree.core.findings import Finding
     from axletree.recipe.target import Target
     from axletree.store.store import Store
 
@@ -39,42 +43,30 @@ _CMAKE = re.compile(r"cmake\b(?![-_.])", re.IGNORECASE)
 _PYTORCH = frozenset({"pytorch", "torch", "libtorch"})
 
 
-class Affecting(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding, and for whom it holds."""
-
-    finding: Finding
-    variants: tuple[str, ...]
-    """Those that were examined and that it is about."""
-
-
-class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to say of a host."""
-
-    recipe: str
-    """For which it was examined; empty where none was named."""
-    variants: tuple[str, ...]
-    affecting: tuple[Affecting, ...]
-    """Worst first; what holds for several variants once."""
-
-
-def examine(host: HostFacts, recipe: str = "", wishes: Sequence[Wish] = ()) -> Diagnosed:
+def examine(host: HostFacts, recipe: str = "", wishes: Sequence[Wish] = ()) -> HostReport:
     """Apply every rule about hosts, for each wish; for none in particular where there are none.
 
     Raises:
         HostError: the table of what goes together can't be read.
     """
-    bounds = read_bounds()
+    bounds = read_shipped(TOOLCHAIN_BOUNDS)
     found: dict[Finding, list[str]] = {}
     for wish in wishes or (Wish(),):
         for finding in apply_rules(HOST_RULES, Examined(host=host, wish=wish, bounds=bounds)):
             found.setdefault(finding, []).append(wish.variant)
-    return Diagnosed(
+    findings = tuple(_of_some(finding, found[finding], len(wishes)) for finding in worst_first(found))
+    return HostReport(
+        host=host_line(host),
         recipe=recipe,
         variants=tuple(wish.variant for wish in wishes),
-        affecting=tuple(
-            Affecting(finding=finding, variants=tuple(filter(None, found[finding]))) for finding in worst_first(found)
-        ),
+        findings=findings,
+        next=next_step(findings),
     )
+
+
+def _of_some(finding: Finding, variants: Sequence[str], examined: int) -> Finding:
+    """A finding that names its variants where it does not hold for all."""
+    return msgspec.structs.replace(finding, variants=tuple(variants)) if len(variants) < examined else finding
 
 
 def wishes_of(
@@ -136,7 +128,9 @@ def _there(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) 
 def _measured(recipe: str, patterns: Sequence[str], store: Store, environ: Mapping[str, str]) -> dict[str, int]:
     """Variant -> bytes that one compile process took in the last run of any of its stages, with some headroom."""
     try:
-        prepared = planning.prepare(recipe, store, patterns=patterns, out=OUT, environ=environ)
+        prepared = planning.prepare(
+            planning.PlanRequest(recipe=recipe, patterns=tuple(patterns), out=OUT), store, environ=environ
+        )
     except AxletreeError:  # no lock, no compiler: what the recipe declares has to do
         return {}
     found: dict[str, int] = {}

@@ -12,34 +12,34 @@ from packaging.version import InvalidVersion, Version
 
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
-from axletree.core.findings import Finding
 from axletree.host.archive import map_file
-from axletree.host.dependency_table import read_dependency_table
 from axletree.host.indexes import IndexSettings
+from axletree.host.shipped_data import read_shipped
 from axletree.host.simple_api import list_files
 from axletree.host.source_tree import read_source
-from axletree.package.drift.channel import Offer, of_files, of_repodata
+from axletree.package.drift.channel import Releases, of_files, of_repodata
 from axletree.package.drift.conda_recipe import CondaRecipe, read_conda_recipe
 from axletree.package.drift.linked import of_libraries
 from axletree.package.drift.metapackage import fan_out, requires_extras
-from axletree.package.drift.names import look_up
+from axletree.package.drift.names import DEPENDENCIES, look_up
 from axletree.package.drift.recipe import Asked, of_targets
-from axletree.package.drift.requirements import Origin, of_metadata
+from axletree.package.drift.requirements import RequirementOrigin, of_metadata
 from axletree.package.drift.tree import SourceFacts, headers_of, of_tree, source_version
-from axletree.package.drift.verdict import Row, contradictions, judge
+from axletree.package.drift.verdict import contradictions, judge
 from axletree.package.wheel.names import parse_wheel_name
 from axletree.package.wheel.scan import scan_wheel
 from axletree.recipe.axes import expand, select
 from axletree.recipe.locate import source_lines
 from axletree.recipe.sdists import version_of
 from axletree.recipe.target import resolve
+from axletree.report.drift import Compared, DriftReport, reported
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.package.drift.evidence import Evidence
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
     from axletree.package.wheel.metadata import Metadata
     from axletree.package.wheel.scan import WheelScan
 
@@ -48,29 +48,6 @@ _OF_GPU = ("nvidia-", "cuda-", "triton", "pytorch-triton", "intel-")
 """How the names of distributions begin that only wheels for a GPU world require."""
 _LARGEST_TEXT = 4 << 20
 _LARGEST_INDEX = 2 << 30
-
-
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """One input and the upstream version that it is of."""
-
-    what: str
-    """``recipe``, ``source``, ``wheel``, ``conda recipe``."""
-    name: str
-    version: str
-    """Empty where it says none."""
-    said_by: str = ""
-
-
-class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a comparison gave."""
-
-    recipe: str
-    version: str
-    inputs: tuple[Compared, ...]
-    rows: tuple[Row, ...]
-    findings: tuple[Finding, ...]
-    """Where upstream contradicts itself."""
-    notes: tuple[str, ...]
 
 
 class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,8 +86,8 @@ def find_drift(
     loaded = load_recipe(name_or_path)
     if not (inputs.source or inputs.wheels):
         hint = "give a source tree with --source, official wheels with --wheel, or both"
-        raise UsageError("nothing of upstream to compare the recipe with", hint=hint)
-    table = read_dependency_table()
+        raise UsageError("no upstream data to compare the recipe with", hint=hint)
+    table = read_shipped(DEPENDENCIES)
     targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, ())]
     pythons = tuple(dict.fromkeys(target.axes["python"] for target in targets if "python" in target.axes))
     made = {look_up(table, "pypi", name) for name in (loaded.recipe.name, *loaded.recipe.packages)}
@@ -130,11 +107,12 @@ def find_drift(
     else:
         asked = Asked(evidence=conda.evidence, inherits=False)
     evidence += asked.evidence
+    rows = judge(evidence, _offers(inputs, evidence, table), worlds=asked.worlds, inherits=asked.inherits)
     return DriftReport(
         recipe=loaded.recipe.name,
         version=loaded.recipe.version,
         inputs=tuple(compared),
-        rows=judge(evidence, _offers(inputs, evidence, table), worlds=asked.worlds, inherits=asked.inherits),
+        dependencies=tuple(map(reported, rows)),
         findings=contradictions(evidence),
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -161,7 +139,7 @@ def _versions(
 
 def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | None) -> Iterator[str]:
     if facts is None:
-        yield "no source tree: what upstream vendors, pins and needs for a build is not known; see --source"
+        yield "no source tree, so upstream's vendored copies, pins and build requirements are unknown; see --source"
     else:
         yield from (f"{facts.folder}: {note}" for note in facts.notes)
     if conda is not None and conda.passed_over:
@@ -170,7 +148,7 @@ def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | 
         for number, _, text in texts:
             lines.setdefault(text, []).append(number)
         shown = ", ".join(f"{text} ({', '.join(numbers)})" for text, numbers in lines.items())
-        yield f"{inputs.conda_recipe}: needs rendering, passed over (lines): {shown}"
+        yield f"{inputs.conda_recipe}: needs rendering, skipped lines: {shown}"
 
 
 def _require_one_version(compared: Sequence[Compared]) -> list[str]:
@@ -181,14 +159,14 @@ def _require_one_version(compared: Sequence[Compared]) -> list[str]:
         try:
             version = Version(each.version.replace("-", "."))
         except InvalidVersion:
-            notes.append(f"{each.name}: it does not say its version, so it is taken to be {wanted}")
+            notes.append(f"{each.name}: has no version, assumed to be {wanted}")
             continue
         if version.base_version != wanted:
             said = f" ({each.said_by})" if each.said_by else ""
-            message = f"the {each.what} is of version {each.version}{said}, the recipe of {compared[0].version}"
+            message = f"the {each.what} has version {each.version}{said}, but the recipe has {compared[0].version}"
             problems.append(Problem(file=each.name, message=message))
     if problems:
-        raise UsageError(*problems, hint="compare one version: requirements change from release to release")
+        raise UsageError(*problems, hint="compare the same version: requirements change between releases")
     return notes
 
 
@@ -202,12 +180,12 @@ def _lines(loaded: LoadedRecipe) -> dict[str, int]:
     return found
 
 
-def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> list[Evidence]:
+def _read_wheel(path: Path, table: DependencyTable, pythons: tuple[str, ...]) -> list[Evidence]:
     scan = scan_wheel(map_file(path), filename=path.name, hashes="small")
     metadata = _metadata(scan)
     tags = scan.wheel.name.python.split(".")
     own = tuple(f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp") and tag[3:].isdigit())
-    origin = Origin(column="wheel", role="requires", file=path.name, phase="run", pythons=own or pythons)
+    origin = RequirementOrigin(column="wheel", role="requires", file=path.name, phase="run", pythons=own or pythons)
     found = of_metadata(metadata, origin, table=table)
     gpus = _gpus(metadata.version, found)
     found = tuple(msgspec.structs.replace(each, gpus=gpus) if _is_of_gpu(each) else each for each in found)
@@ -216,14 +194,16 @@ def _read_wheel(path: Path, table: Table, pythons: tuple[str, ...]) -> list[Evid
 
 
 def _fanned_out(
-    path: Path, evidence: list[Evidence], table: Table, pythons: tuple[str, ...], made: Collection[str]
+    path: Path, evidence: list[Evidence], table: DependencyTable, pythons: tuple[str, ...], made: Collection[str]
 ) -> list[Evidence]:
     """What a metapackage brings that the other wheels require with extras."""
     scan = scan_wheel(map_file(path), filename=path.name, only_metadata=True)
     metadata = _metadata(scan)
     if not requires_extras(metadata.name, evidence):
-        message = f"is of {metadata.name}, which the recipe does not make and no other wheel requires with extras"
-        raise UsageError(Problem(file=path.name, message=message, hint=f"it makes {', '.join(sorted(made))}"))
+        message = (
+            f"is a wheel of {metadata.name}, which the recipe does not build and no other wheel requires with extras"
+        )
+        raise UsageError(Problem(file=path.name, message=message, hint=f"it builds {', '.join(sorted(made))}"))
     return list(fan_out(metadata, evidence, file=path.name, table=table, pythons=pythons))
 
 
@@ -247,19 +227,19 @@ def _is_of_gpu(each: Evidence) -> bool:
     return each.project.startswith(_OF_GPU)
 
 
-def _read_conda_recipe(path: Path, table: Table) -> CondaRecipe:
+def _read_conda_recipe(path: Path, table: DependencyTable) -> CondaRecipe:
     text = _read(path, _LARGEST_TEXT).decode("utf-8", "replace")
     found = read_conda_recipe(text, file=path.name, table=table)
     if not found.evidence:
-        hint = "give a meta.yaml or recipe.yaml with requirements in it"
+        hint = "give a meta.yaml or recipe.yaml that contains requirements"
         raise UsageError(Problem(file=str(path), message="no requirements could be read", hint=hint))
     return found
 
 
-def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> dict[str, Offer]:
+def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: DependencyTable) -> dict[str, Releases]:
     """What channels have; and the index, where it may be asked, of what they have not."""
     names = {each.dependency for each in evidence}
-    offers: dict[str, Offer] = {}
+    offers: dict[str, Releases] = {}
     for path in inputs.channels:
         data = _read(path, _LARGEST_INDEX)
         if path.name.endswith(".zst"):
@@ -276,7 +256,7 @@ def _offers(inputs: DriftInputs, evidence: Iterable[Evidence], table: Table) -> 
     return offers
 
 
-def _ask_index(project: str, settings: IndexSettings, table: Table) -> Offer | None:
+def _ask_index(project: str, settings: IndexSettings, table: DependencyTable) -> Releases | None:
     files = [file for file in list_files(project, settings) if not file.yanked]
     versions = {str(found) for file in files if (found := version_of(file.filename, project)) is not None}
     return of_files(project, versions, file="package index", table=table)
@@ -296,7 +276,7 @@ def _read(path: Path, limit: int) -> bytes:
         with path.open("rb") as stream:
             data = stream.read(limit + 1)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
     if len(data) > limit:
         raise IntegrityError(Problem(file=str(path), message=f"is larger than {limit >> 20} MiB"))
     return data

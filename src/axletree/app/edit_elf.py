@@ -2,36 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from axletree.binary.elf.facts import ElfFacts, read_host_facts
+import msgspec
+
+from axletree.binary.elf.facts import read_host_facts
 from axletree.binary.source import BufferSource
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from axletree.binary.elf.edit import ElfChange
 
 
-class Renamed(NamedTuple):
-    """What a file says of itself and its libraries."""
+class ElfNames(msgspec.Struct, frozen=True, kw_only=True):
+    """What an ELF file says of itself and its libraries."""
 
-    before: ElfFacts
-    after: ElfFacts
+    soname: str | None
+    rpath: tuple[str, ...]
+    """Entries of DT_RPATH."""
+    runpath: tuple[str, ...]
+    """Entries of DT_RUNPATH; where there are any, the loader ignores DT_RPATH."""
+    needed: tuple[str, ...]
+    versions_of: tuple[str, ...]
+    """Libraries of which it needs symbol versions."""
 
 
-def rename_in_elf(path: Path, change: ElfChange) -> Renamed | None:
-    """Change a file; ``None`` where it is already as asked, and nothing was written.
+class RenamedElf(msgspec.Struct, frozen=True, kw_only=True):
+    """A file before and after: report of ``edit-elf``."""
+
+    file: Path
+    written: bool
+    """Whether it was changed; else it is already as asked."""
+    before: ElfNames
+    after: ElfNames
+
+
+def rename_in_elf(path: Path, change: ElfChange) -> RenamedElf:
+    """Change a file where it is not already as asked.
 
     Raises:
         IntegrityError: it is no ELF file, is damaged, or can't be changed so.
         HostError: it can't be read or written.
     """
     before = _read(path)
-    return Renamed(before, _read(path)) if edit_elf(path, change) else None
+    written = edit_elf(path, change)
+    return RenamedElf(file=path, written=written, before=before, after=_read(path) if written else before)
 
 
-def _read(path: Path) -> ElfFacts:
-    return read_host_facts(BufferSource(map_file(path)), name=str(path))[0]
+def _read(path: Path) -> ElfNames:
+    facts = read_host_facts(BufferSource(map_file(path)), name=str(path))[0]
+    return ElfNames(
+        soname=facts.soname,
+        rpath=facts.rpath,
+        runpath=facts.runpath,
+        needed=facts.needed,
+        versions_of=tuple(need.file for need in facts.versions_needed),
+    )

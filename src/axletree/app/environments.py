@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.app.dev_setup import choose_variant
-from axletree.app.environment_content import channel_addresses, install, interpreter_platform
+from axletree.app.env_packages import channel_addresses, install, interpreter_platform
+from axletree.app.env_place import claimed
 from axletree.app.recipes import load_recipe
 from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
-from axletree.check.rules.environment import ENVIRONMENT_RULES
+from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.core.errors import HostError, Problem, UsageError
-from axletree.core.findings import Finding
 from axletree.environment.apply import ENV, activated, level_of, undoing
 from axletree.environment.delta import Activation, Order
 from axletree.environment.description import FILE, PREFIX, Description, decode_description
 from axletree.environment.export import exported
 from axletree.environment.layers import deltas_of, order_of, ordered, with_include
-from axletree.environment.verify import Verified
 from axletree.host.environment.asking import find_compilers
 from axletree.host.environment.headers import copy_headers, moved_folders
 from axletree.host.environment.prefixes import conda_layers, venv_layers
@@ -31,28 +29,24 @@ from axletree.host.files import replace_file
 from axletree.recipe.axes import expand
 from axletree.recipe.faults import suggestion
 from axletree.recipe.target import resolve
-from axletree.store.disk import remove_tree
+from axletree.report.environment import Expected, VerifiedEnvironment
+from axletree.report.environments import CreatedEnvironment, Deactivation, ExportedEnvironment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
-    from axletree.environment.apply import Change
     from axletree.environment.export import Format
     from axletree.environment.layers import Layer, World
+    from axletree.recipe.settings import Settings
     from axletree.recipe.target import Target, TargetEnvironment
     from axletree.store.store import Store
 
 PLACE = Path(".axletree") / "env"
 """Where environments are made if nothing else is said."""
-_MAKING = ".axletree-making"
-_BEFORE = ".axletree-before"
-"""Folder for the parts of an environment that is being replaced."""
-_PARTS = (PREFIX, "links", "headers")
-"""File of an environment's folder that is there while it is made: the folder is ours, and not whole."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which environment of a recipe is meant."""
 
     recipe: str
@@ -61,29 +55,24 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     environment: str | None = None
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What verifying gave."""
-
-    seen: Verified
-    findings: tuple[Finding, ...]
-
-
 def create(
-    wanted: Wanted,
+    wanted: EnvironmentRequest,
     folder: Path | None,
     *,
     store: Store,
+    settings: Settings,
     environ: Mapping[str, str],
     toolkit: str | None = None,
     upgrade: bool = False,
     say: Callable[[str], None] = lambda _: None,
-) -> Description:
+) -> CreatedEnvironment:
     """Make an environment: install what its recipe asks for, find the GPU toolkit, compose the search orders.
 
     Args:
         wanted: which.
         folder: where; default is :func:`place_of`.
         store: has wheels and caches.
+        settings: say where wheels come from.
         environ: the user's variables.
         toolkit: root of the GPU toolkit instead of the recipe's.
         upgrade: choose conda packages anew instead of keeping the lock.
@@ -97,12 +86,14 @@ def create(
     """
     loaded, target, environment = _choose(wanted)
     if toolkit is not None and _world(target) == "cpu":
-        raise UsageError(f"--toolkit is of a GPU toolkit, and variant {target.variant} has no GPU")
+        raise UsageError(f"--toolkit needs a GPU variant, but variant {target.variant} has no GPU")
     place = (folder or place_of(environment, target)).absolute()
-    with _claimed(place):
+    with claimed(place):
         prefix = place / PREFIX
-        say(f"making {environment.name} for {target.variant} in {place}")
-        content = install(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
+        say(f"creating {environment.name} for {target.variant} in {place}")
+        content = install(
+            loaded, environment, prefix, store=store, settings=settings, environ=environ, upgrade=upgrade, say=say
+        )
         layers = _layers(environment, prefix, place)
         world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
         layers, notes = _worked_around(ordered(layers, layer, world), place, environ)
@@ -123,7 +114,7 @@ def create(
             notes=notes,
         )
         replace_file(place / FILE, msgspec.json.format(msgspec.json.encode(description), indent=1))
-        return description
+        return CreatedEnvironment(file=str(place / FILE), description=description)
 
 
 def _layers(environment: TargetEnvironment, prefix: Path, place: Path) -> tuple[Layer, ...]:
@@ -141,7 +132,7 @@ def place_of(environment: TargetEnvironment, target: Target) -> Path:
     return PLACE / f"{environment.name}-{target.variant}"
 
 
-def _choose(wanted: Wanted) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
+def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
     loaded = load_recipe(wanted.recipe)
     variant = choose_variant(loaded, wanted.variant)
     target = resolve(loaded.recipe, next(each for each in expand(loaded.recipe) if each.id == variant))
@@ -151,7 +142,7 @@ def _choose(wanted: Wanted) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
     if wanted.stage is not None:
         stages = {each.name: each for each in target.stages}
         if wanted.stage not in stages:
-            hint = suggestion(wanted.stage, stages, "its stages") or "the recipe has no stage at this variant"
+            hint = suggestion(wanted.stage, stages, "its stages") or "the recipe has no stage for this variant"
             raise UsageError(Problem(file=file, message=f"no stage {wanted.stage!r}", hint=hint))
         name = stages[wanted.stage].environment
         if name is None:
@@ -159,7 +150,7 @@ def _choose(wanted: Wanted) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
     if name is None:
         name = _default(target, file)
     if name not in environments:
-        hint = suggestion(name, environments, "its environments") or "the recipe has none"
+        hint = suggestion(name, environments, "its environments") or "the recipe has no environment"
         raise UsageError(Problem(file=file, message=f"no environment {name!r}", hint=hint))
     return loaded, target, environments[name]
 
@@ -174,64 +165,10 @@ def _default(target: Target, file: str) -> str:
             return found.pop()
     names = ", ".join(each.name for each in target.environments) or "none"
     raise UsageError(
-        Problem(file=file, message=f"which environment? It has {names}", hint="name one: --environment NAME")
+        Problem(
+            file=file, message=f"several environments to choose from: {names}", hint="choose one: --environment NAME"
+        )
     )
-
-
-@contextmanager
-def _claimed(place: Path) -> Iterator[None]:
-    """Have the folder for ourselves. An environment that we made there before is back if the new one can't be made.
-
-    What is installed can't be moved, so the new one must be made in its place, and the old one waits beside it. Where a
-    kill came between, the next call puts the old one back before it begins.
-    """
-    if ":" in str(place):
-        hint = "name a folder without one"
-        raise UsageError(Problem(file=str(place), message="has a colon, which parts the folders of PATH", hint=hint))
-    if place.exists() and not place.is_dir():
-        raise UsageError(Problem(file=str(place), message="is no folder"))
-    if place.is_dir() and any(place.iterdir()) and not any((place / name).exists() for name in (FILE, _MAKING)):
-        hint = "name another folder, or remove this one"
-        raise UsageError(Problem(file=str(place), message="was not made by `axletree env create`", hint=hint))
-    before = place / _BEFORE
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        (place / _MAKING).touch()
-        _put_back(place)
-        before.mkdir()
-        for name in (FILE, *_PARTS):
-            if (place / name).exists():
-                (place / name).rename(before / name)
-    except OSError as error:
-        raise HostError(Problem(file=str(place), message=f"can't be made: {error.strerror}")) from error
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            _put_back(place)
-            (place / _MAKING).unlink()
-        raise
-    (before / FILE).unlink(missing_ok=True)
-    remove_tree(before)
-    (place / _MAKING).unlink()
-
-
-def _put_back(place: Path) -> None:
-    """Undo what was begun in a folder: the environment that was there before is there again, or none.
-
-    Its description goes first and comes back last: while it lies among what was put aside, that is what is wanted.
-    """
-    before = place / _BEFORE
-    aside = (before / FILE).exists()
-    for name in _PARTS:
-        if aside and (before / name).exists():
-            remove_tree(place / name)
-            (before / name).rename(place / name)
-        elif not aside and not (place / FILE).exists():  # of one that never was complete
-            remove_tree(place / name)
-    if aside:
-        (before / FILE).replace(place / FILE)
-    remove_tree(before)
 
 
 def _world(target: Target) -> World:
@@ -264,10 +201,12 @@ def _toolkit(
     layer = toolkit_layer(world, root, f"{world.upper() if world == 'cuda' else 'ROCm'} at {root}") if root else None
     if root is None or layer is None:
         where = (
-            f"{root}/bin has no {program}" if root else f"no {program} on PATH, in the usual places or the environment"
+            f"{root}/bin has no {program}"
+            if root
+            else f"no {program} is on PATH, in the usual places or in the environment"
         )
-        hint = "install the toolkit, or say where it is: --toolkit DIR"
-        raise HostError(f"variant {target.variant} needs a GPU toolkit, and {where}", hint=hint)
+        hint = "install the toolkit, or give its folder: --toolkit DIR"
+        raise HostError(f"variant {target.variant} needs a GPU toolkit, but {where}", hint=hint)
     return world, layer, str(root)
 
 
@@ -283,7 +222,7 @@ def _worked_around(
         copy = place / "headers" / Path(folder).parent.name
         count = copy_headers(Path(folder), copy)
         layers = [with_include(layer, folder, str(copy)) for layer in layers]
-        notes.append(f"hipcc looks into {folder} last, whatever is asked: {copy} ({count:,} files) stands in for it")
+        notes.append(f"hipcc always searches {folder} last: {copy} ({count:,} files) replaces it")
     return tuple(layers), tuple(notes)
 
 
@@ -299,7 +238,7 @@ def without_activation(environ: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -> Description:
+def find(place: str | None, wanted: EnvironmentRequest | None, environ: Mapping[str, str]) -> Description:
     """The environment that is meant: a folder, a recipe's, the active one, or the only one here.
 
     Raises:
@@ -309,17 +248,19 @@ def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -
     if place is not None and (Path(place) / FILE).is_file():
         return read(Path(place).absolute())
     if place is not None and Path(place).is_dir():
-        hint = "`axletree env create` makes one"
-        raise UsageError(Problem(file=place, message="is no environment", hint=hint))
+        hint = "run `axletree env create` to create one"
+        raise UsageError(Problem(file=place, message="is not an environment", hint=hint))
     if place is not None and not place.endswith(".toml") and "/" in place:
-        hint = "`axletree env create` makes one"
-        raise UsageError(Problem(file=place, message="is neither an environment's folder nor a recipe", hint=hint))
+        hint = "run `axletree env create` to create one"
+        raise UsageError(Problem(file=place, message="is neither an environment folder nor a recipe", hint=hint))
     if place is not None:
-        _, target, environment = _choose(msgspec.structs.replace(wanted or Wanted(recipe=place), recipe=place))
+        _, target, environment = _choose(
+            msgspec.structs.replace(wanted or EnvironmentRequest(recipe=place), recipe=place)
+        )
         folder = place_of(environment, target)
         if not (folder / FILE).is_file():
-            hint = f"make it: axletree env create {place} -v {target.variant}"
-            raise UsageError(Problem(file=str(folder), message="there is no environment yet", hint=hint))
+            hint = f"create it: axletree env create {place} -v {target.variant}"
+            raise UsageError(Problem(file=str(folder), message="no environment exists yet", hint=hint))
         return read(folder.absolute())
     if environ.get(ENV) and level_of(environ):
         return read(Path(environ[ENV]))
@@ -329,7 +270,7 @@ def find(place: str | None, wanted: Wanted | None, environ: Mapping[str, str]) -
     if found:
         names = ", ".join(str(path.parent) for path in found)
         raise UsageError(f"several environments here: {names}", hint="name one")
-    raise UsageError("no environment here, and none is active", hint="axletree env create RECIPE -v VARIANT")
+    raise UsageError("no environment is here, and none is active", hint="axletree env create RECIPE -v VARIANT")
 
 
 def read(folder: Path) -> Description:
@@ -342,19 +283,19 @@ def read(folder: Path) -> Description:
     try:
         data = (folder / FILE).read_bytes()
     except OSError as error:
-        raise HostError(Problem(file=str(folder / FILE), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(folder / FILE), message=f"cannot be read: {error.strerror}")) from error
     return decode_description(data, folder)
 
 
-def deactivate(environ: Mapping[str, str]) -> tuple[Change, ...]:
+def deactivate(environ: Mapping[str, str]) -> Deactivation:
     """What undoes the last activation.
 
     Raises:
         UsageError: none is in effect.
     """
     if not level_of(environ):
-        raise UsageError("no environment of Axletree is active in this shell")
-    return undoing(environ)
+        raise UsageError("no Axletree environment is active in this shell")
+    return Deactivation(changes=undoing(environ))
 
 
 def variables(description: Description, environ: Mapping[str, str]) -> dict[str, str]:
@@ -368,7 +309,7 @@ def verify(
     *,
     compilers: Sequence[str] = (),
     note: Callable[[str], None] = lambda _: None,
-) -> Report:
+) -> VerifiedEnvironment:
     """Prove what compilers, linkers and the loader take: in an environment, or as the shell is where there is none.
 
     Raises:
@@ -384,9 +325,15 @@ def verify(
     seen = verify_environment(name, order, active, compilers=compilers, note=note)
     if not seen.proofs:
         raise HostError("no compiler on PATH", hint="install one (Debian and Ubuntu: apt-get install g++)")
-    return Report(seen=seen, findings=apply_rules(ENVIRONMENT_RULES, seen))
+    return VerifiedEnvironment(
+        environment=name,
+        expected=Expected(include=seen.include, link=seen.link, run=seen.run),
+        compilers=seen.proofs,
+        findings=apply_rules(ENVIRONMENT_RULES, seen),
+    )
 
 
-def export(description: Description, form: Format, *, locked: bool) -> str:
+def export(description: Description, form: Format, *, locked: bool) -> ExportedEnvironment:
     """The environment as a file of another tool."""
-    return exported(description, form, platform=interpreter_platform(), locked=locked)
+    text = exported(description, form, platform=interpreter_platform(), locked=locked)
+    return ExportedEnvironment(format=form, text=text)

@@ -8,29 +8,24 @@ from typing import TYPE_CHECKING
 
 from axletree import __version__
 from axletree.check.host.facts import HostFacts, decode_facts
-from axletree.core.errors import HostError, Problem, UsageError
+from axletree.core.errors import Problem, UsageError
 from axletree.host.facts.access import this_host
 from axletree.host.facts.gather import gather_facts
-from axletree.store.layout import default_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from axletree.recipe.settings import Settings
 
-def take_facts(environ: Mapping[str, str]) -> HostFacts:
+
+def take_facts(environ: Mapping[str, str], settings: Settings) -> HostFacts:
     """Everything that can be found out of this host, in seconds.
 
     Args:
         environ: the environment that a build would have.
-
-    Raises:
-        HostError: the working folder is not there any more.
+        settings: say where the store is.
     """
-    try:
-        cwd = Path.cwd()
-    except FileNotFoundError as error:
-        raise HostError("the working folder was removed", hint="cd to one that is there") from error
-    access = this_host(environ, cwd=cwd, store=default_root(environ))
+    access = this_host(environ, cwd=Path.cwd(), store=Path(settings.store))
     return gather_facts(access, taken=dt.datetime.now(dt.UTC), version=__version__)
 
 
@@ -43,5 +38,5 @@ def read_facts(file: Path) -> HostFacts:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise UsageError(Problem(file=str(file), message=f"can't be read: {error.strerror}")) from error
+        raise UsageError(Problem(file=str(file), message=f"cannot be read: {error.strerror}")) from error
     return decode_facts(data, file=str(file))

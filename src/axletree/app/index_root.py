@@ -21,7 +21,8 @@ import msgspec
 from axletree.app.listings import channel_pages, wheel_pages
 from axletree.core.errors import HostError, Problem, PublishError
 from axletree.core.values import Digest
-from axletree.host.files import part_folder, remove_leftovers, replace_file, sync_folder
+from axletree.disk import sync_path
+from axletree.host.files import part_folder, remove_leftovers, replace_file
 from axletree.host.folder_lock import folder_locks
 from axletree.package.conda.repodata import CHANNEL, ChannelFile
 from axletree.package.index import IndexFile
@@ -222,7 +223,7 @@ def _refuse_one_folder(changes: Sequence[RootChange]) -> None:
     for each in changes:
         other = known.setdefault(os.path.realpath(each.root), each.root)
         if other != each.root:
-            hint = "one of them is a link: make it a folder of its own"
+            hint = "one of them is a link: make it a separate folder"
             raise PublishError(Problem(file=str(each.root), message=f"is the same folder as {other}", hint=hint))
 
 
@@ -242,7 +243,7 @@ def _prepare(moves: Sequence[tuple[Path, Path]], *, durable: bool) -> None:
     for temporary, target in moves:
         temporary.chmod(0o644)
         if durable:
-            _sync(temporary)
+            sync_path(temporary)
         target.parent.mkdir(parents=True, exist_ok=True)
 
 
@@ -256,7 +257,7 @@ def _move(moves: Sequence[tuple[Path, Path]], *, durable: bool) -> None:
             _move_across(temporary, target)
     if durable:
         for folder in {target.parent for _, target in moves}:
-            sync_folder(folder)
+            sync_path(folder)
 
 
 def _move_across(temporary: Path, target: Path) -> None:
@@ -264,18 +265,10 @@ def _move_across(temporary: Path, target: Path) -> None:
     with part_folder(target) as beside:
         copy = beside / target.name
         shutil.copy(temporary, copy)
-        _sync(copy)
+        sync_path(copy)
         copy.replace(target)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritable(out: Path, error: OSError) -> HostError:
     what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-    return HostError(f"cannot write to {out}: {what}", hint="make room there, or choose another folder")
+    return HostError(f"cannot write to {out}: {what}", hint="free some space there, or choose another folder")

@@ -11,7 +11,7 @@ import msgspec
 from axletree.core.errors import HostError, Problem
 from axletree.core.units import some_of
 from axletree.host.wheels import open_wheel
-from axletree.package.closure import Offer, closures
+from axletree.package.closure import OwnWheel, closures
 from axletree.package.index import read_index
 from axletree.package.install import conda_commands, wheel_commands
 from axletree.package.wheel.metadata import parse_metadata
@@ -36,7 +36,7 @@ _KINDS: dict[str, Kind] = {"index": "index", "channel": "channel"}
 _SHOWN = 2
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class InstallGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Packages that one environment can hold."""
 
     variants: tuple[str, ...]
@@ -45,7 +45,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Package -> its file, relative to the root: two variants may have one version of it, but other files."""
 
 
-def wanted(plan: Plan, published: Mapping[StageId, StageRecord]) -> dict[Place, list[Wanted]]:
+def wanted(plan: Plan, published: Mapping[StageId, StageRecord]) -> dict[Place, list[InstallGroup]]:
     """What can be installed from each place: variants whose files of a package differ can't be together.
 
     Args:
@@ -53,7 +53,7 @@ def wanted(plan: Plan, published: Mapping[StageId, StageRecord]) -> dict[Place, 
         published: stages that list packages and whose packages are in the output folder now.
     """
     listings = [stage for stage in plan.stages.values() if stage.action in LISTINGS]
-    found: dict[Place, list[Wanted]] = {}
+    found: dict[Place, list[InstallGroup]] = {}
     for variant in plan.variants:
         mine = [stage for stage in listings if variant in stage.variants]
         lacking = {root_of(stage) for stage in mine if stage.id not in published}
@@ -62,7 +62,7 @@ def wanted(plan: Plan, published: Mapping[StageId, StageRecord]) -> dict[Place, 
             if root not in lacking and kind is not None:
                 names = [file.filename for file in facts_of(published[stage.id], ListingFacts).files]
                 files = {_package(name): name for name in names}
-                _join(found.setdefault((kind, root), []), Wanted(variants=(variant,), files=files))
+                _join(found.setdefault((kind, root), []), InstallGroup(variants=(variant,), files=files))
     return found
 
 
@@ -72,7 +72,7 @@ def _package(filename: str) -> str:
     return name.rsplit("-", 2)[0] if name.endswith(".conda") else parse_wheel_name(name).project
 
 
-def _join(groups: list[Wanted], new: Wanted) -> None:
+def _join(groups: list[InstallGroup], new: InstallGroup) -> None:
     """Put a variant's packages to the first others that have no other file of one of them.
 
     Where each has a package that the other lacks, they may exclude each other, as pytorch-cpu and pytorch-gpu do.
@@ -80,12 +80,12 @@ def _join(groups: list[Wanted], new: Wanted) -> None:
     for at, group in enumerate(groups):
         nested = group.files.keys() <= new.files.keys() or new.files.keys() <= group.files.keys()
         if nested and all(group.files.get(name, file) == file for name, file in new.files.items()):
-            groups[at] = Wanted(variants=group.variants + new.variants, files={**group.files, **new.files})
+            groups[at] = InstallGroup(variants=group.variants + new.variants, files={**group.files, **new.files})
             return
     groups.append(new)
 
 
-def install_commands(out: Path, places: Mapping[Place, Sequence[Wanted]]) -> tuple[InstallCommand, ...]:
+def install_commands(out: Path, places: Mapping[Place, Sequence[InstallGroup]]) -> tuple[InstallCommand, ...]:
     """Command lines that install what was built, and nothing else of the same names.
 
     Args:
@@ -117,14 +117,14 @@ def install_commands(out: Path, places: Mapping[Place, Sequence[Wanted]]) -> tup
     return tuple(commands)
 
 
-def _wheels(folder: Path, others: Sequence[Path], group: Wanted, what: str) -> dict[str, dict[str, str]]:
+def _wheels(folder: Path, others: Sequence[Path], group: InstallGroup, what: str) -> dict[str, dict[str, str]]:
     """What it is for -> client -> command."""
     own = {name: folder / file for name, file in group.files.items()}
     found = closures(offers_of(own.values()), Root(folder, others).find)
     return {f"{what}, {each.target}" if len(found) > 1 else what: wheel_commands(each) for each in found}
 
 
-def _others(out: Path, places: Mapping[Place, Sequence[Wanted]], group: Wanted, *, but: str) -> list[Path]:
+def _others(out: Path, places: Mapping[Place, Sequence[InstallGroup]], group: InstallGroup, *, but: str) -> list[Path]:
     """Wheels of the same variants in other roots."""
     return [
         Path(os.path.normpath(out.absolute() / root / file))
@@ -149,7 +149,7 @@ class Root:
         self.folder = folder
         self.others = tuple(others)
 
-    def find(self, project: str) -> list[Offer]:
+    def find(self, project: str) -> list[OwnWheel]:
         """Its wheels of a distribution (normalised name).
 
         Raises:
@@ -163,7 +163,7 @@ class Root:
         return offers_of(path for path in (*there, *here) if path.exists())
 
 
-def offers_of(paths: Iterable[Path]) -> list[Offer]:
+def offers_of(paths: Iterable[Path]) -> list[OwnWheel]:
     """Wheels on disk, with what they require.
 
     Raises:
@@ -173,11 +173,11 @@ def offers_of(paths: Iterable[Path]) -> list[Offer]:
     return list(_offers(paths))
 
 
-def _offers(paths: Iterable[Path]) -> Iterator[Offer]:
+def _offers(paths: Iterable[Path]) -> Iterator[OwnWheel]:
     for path in paths:
         beside = path.with_name(f"{path.name}.metadata")  # quicker than the directory of an archive of 10,000 members
         known = parse_metadata(_read(beside), file=str(beside)) if beside.exists() else open_wheel(path).metadata
-        yield Offer(
+        yield OwnWheel(
             filename=path.name,
             url=Path(os.path.normpath(path.absolute())).as_uri(),
             requires=known.requires,
@@ -189,4 +189,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error

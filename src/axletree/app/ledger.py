@@ -23,10 +23,10 @@ from axletree.plan.keys import resolve_plan
 from axletree.plan.ledger import (
     REMAINING,
     Attempt,
-    Entry,
+    BuildOutcome,
+    BuildProcess,
     Ledger,
-    Outcome,
-    Run,
+    LedgerEntry,
     Standing,
     began,
     ended,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from axletree.app.planning import Prepared
+    from axletree.app.planning import PlanRequest, Prepared
     from axletree.core.events import Event
     from axletree.core.values import Key, StageId
     from axletree.execute.driver import Result
@@ -113,7 +113,7 @@ class Keeper:
         if result.status == "cancelled":
             return
         failures = {failure.stage: failure for failure in result.failures}
-        left_out = Outcome(status="skipped", at=self.began_at, no_share=self.prepared.no_share)
+        left_out = BuildOutcome(status="skipped", at=self.began_at, no_share=self.prepared.no_share)
         outcomes = dict.fromkeys(skipped, left_out)
         before = read_ledger(self.out).recipes.get(_name(self.prepared.loaded.recipe), {})
         for variant in self.prepared.plan.variants:
@@ -121,14 +121,14 @@ class Keeper:
             if failure is not None:
                 outcomes[variant] = self._failed(variant, failure)
             elif self._all_good(variant):
-                done = self._done(variant, before.get(variant, Entry()).outcome)
+                done = self._done(variant, before.get(variant, LedgerEntry()).outcome)
                 # One of which nothing ran was published before, and still is.
                 old = refused is None or done.at < self.began_at
                 outcomes[variant] = (
                     done if old else msgspec.structs.replace(done, status="failed", cause=f"not published: {refused}")
                 )
             else:
-                outcomes[variant] = Outcome(
+                outcomes[variant] = BuildOutcome(
                     status="not reached", at=time.time(), keys=self.keys[variant], no_share=self.prepared.no_share
                 )
         self._close(outcomes)
@@ -146,14 +146,14 @@ class Keeper:
             (event := self._ended.get(stage)) is not None and event.status in _GOOD for stage in self._stages(variant)
         )
 
-    def _done(self, variant: str, before: Outcome | None) -> Outcome:
+    def _done(self, variant: str, before: BuildOutcome | None) -> BuildOutcome:
         """A variant of which nothing ran was done before: when, and how long it took, stay true."""
         ran = [self._ended[stage] for stage in self._stages(variant) if self._ended[stage].status == "done"]
         keys = self.keys[variant]
         if not ran and before is not None and before.status == "done" and before.keys == keys:
             return before
         at = max((event.time for event in ran), default=self.began_at)
-        return Outcome(
+        return BuildOutcome(
             status="done",
             at=at,
             took=at - self.began_at,
@@ -162,9 +162,9 @@ class Keeper:
             log=self._write_log(variant),
         )
 
-    def _failed(self, variant: str, event: StageFinished) -> Outcome:
+    def _failed(self, variant: str, event: StageFinished) -> BuildOutcome:
         message = (event.message or "failed").partition("\n")[0]
-        return Outcome(
+        return BuildOutcome(
             status="failed",
             at=event.time,
             took=event.time - self.began_at,
@@ -188,10 +188,10 @@ class Keeper:
                     shutil.copyfileobj(log, whole)
         return path.relative_to(self.out).as_posix()
 
-    def _close(self, outcomes: Mapping[str, Outcome]) -> None:
+    def _close(self, outcomes: Mapping[str, BuildOutcome]) -> None:
         self._change(lambda entries: ended(entries, outcomes, run=self._run))
 
-    def _change(self, change: Callable[[Mapping[str, Entry]], dict[str, Entry]]) -> None:
+    def _change(self, change: Callable[[Mapping[str, LedgerEntry]], dict[str, LedgerEntry]]) -> None:
         name = _name(self.prepared.loaded.recipe)
         path = self.out / LEDGER
         try:
@@ -220,54 +220,48 @@ def read_ledger(out: Path) -> Ledger:
         return Ledger()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(
-            Problem(file=str(path), message=f"is no ledger that this version can read: {error}"),
-            hint="move it away: the next build begins a new one",
+            Problem(file=str(path), message=f"is not a ledger that this version can read: {error}"),
+            hint="move it away: the next build starts a new one",
         ) from error
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
+
+
+class Standings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a recipe's variants stand: report of ``ledger``."""
+
+    variants: tuple[Standing, ...]
 
 
 def standings(
-    recipe: str,
-    store: Store,
-    *,
-    out: Path,
-    environ: Mapping[str, str],
-    patterns: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    no_share: tuple[str, ...] | None = None,
+    request: PlanRequest, store: Store, *, environ: Mapping[str, str], as_built: bool = False
 ) -> tuple[Standing, ...]:
     """How a recipe's variants stand in an output folder.
 
     Args:
-        recipe: name or path.
+        request: which variants, and the output folder.
         store: where earlier results are.
-        out: the output folder.
         environ: the user's variables.
-        patterns: only variants that match.
-        skip: not those that match.
-        no_share: the axes that nothing is to be shared across; default is what each variant was built with.
+        as_built: whether each variant shares what it shared when it was built, whatever the request says.
 
     Raises:
         IntegrityError: the ledger can't be read.
         RecipeError: the recipe or a lock is wrong.
         HostError: this machine lacks what a plan needs.
     """
-    loaded = load_recipe(recipe)
-    entries = read_ledger(out).recipes.get(_name(loaded.recipe), {})
-    variants = [variant.id for variant in select(expand(loaded.recipe), patterns, skip)]
+    loaded = load_recipe(request.recipe)
+    entries = read_ledger(request.out).recipes.get(_name(loaded.recipe), {})
+    variants = [variant.id for variant in select(expand(loaded.recipe), request.patterns, request.skip)]
     groups: dict[tuple[str, ...], list[str]] = {}
     for variant in variants:
-        outcome = entries.get(variant, Entry()).outcome
+        outcome = entries.get(variant, LedgerEntry()).outcome
         if outcome is not None and outcome.status == "done":
-            groups.setdefault(outcome.no_share if no_share is None else no_share, []).append(variant)
+            groups.setdefault(outcome.no_share if as_built else request.no_share, []).append(variant)
     keys: dict[str, dict[StageId, Key]] = {}
     for axes, members in groups.items():
         if set(axes) <= set(loaded.recipe.axes):  # else the recipe is another one now, and so are the keys
-            chosen = [exactly(variant) for variant in members]
-            keys |= predicted_keys(
-                planning.prepare(recipe, store, patterns=chosen, no_share=axes, out=out, environ=environ)
-            )
+            few = msgspec.structs.replace(request, patterns=tuple(map(exactly, members)), skip=(), no_share=axes)
+            keys |= predicted_keys(planning.prepare(few, store, environ=environ))
     return standing(variants, entries, keys, alive=_alive(entries))
 
 
@@ -289,20 +283,20 @@ def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
 
 
 def _unwritable(path: Path, error: OSError) -> HostError:
-    problem = Problem(file=str(path), message=f"can't be written: {error.strerror}")
-    return HostError(problem, hint="make room there, or choose another --out")
+    problem = Problem(file=str(path), message=f"cannot be written: {error.strerror}")
+    return HostError(problem, hint="free some space there, or choose another --out")
 
 
 def _name(recipe: Recipe) -> str:
     return f"{recipe.name} {recipe.version}"
 
 
-def _this_run() -> Run:
+def _this_run() -> BuildProcess:
     host, pid, born = myself()
-    return Run(host=host, pid=pid, born=born)
+    return BuildProcess(host=host, pid=pid, born=born)
 
 
-def _alive(entries: Mapping[str, Entry]) -> dict[str, bool]:
+def _alive(entries: Mapping[str, LedgerEntry]) -> dict[str, bool]:
     """Which attempts still run, this process's own left out: whoever asks is through with its own."""
     here = _this_run()
     return {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.backends.cuda import cuda_release
-from axletree.backends.link_size import compression, estimate, parse_arch_list
+from axletree.backends.link_size import LINK_SIZES, compression, estimate, parse_arch_list
 from axletree.buildsystem.cmake.cache import is_true
 from axletree.check.engine import apply_rules
 from axletree.check.rules.build import BUILD_RULES
-from axletree.host.link_sizes import read_link_sizes
+from axletree.host.shipped_data import read_shipped
 from axletree.plan.actions.compile import cmake_options
 from axletree.plan.actions.project import ProjectParameters
 
@@ -38,7 +38,7 @@ def link_findings(prepared: Prepared) -> tuple[Finding, ...]:
         asked = _asked(stage)
         if asked is not None and asked not in found and prepared.resolved[stage.id].record is None:
             text, cuda, flags = asked
-            archs, sizes = parse_arch_list(text), read_link_sizes()
+            archs, sizes = parse_arch_list(text), read_shipped(LINK_SIZES)
             if archs is not None:
                 mode = compression(flags, cuda=cuda, sizes=sizes)
                 for finding in apply_rules(BUILD_RULES, estimate(archs, cuda=cuda, mode=mode, sizes=sizes)):

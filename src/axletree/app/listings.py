@@ -198,7 +198,7 @@ def _reading(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"can't be read: {error.strerror}"
+        message = f"cannot be read: {error.strerror}"
         raise HostError(Problem(file=str(error.filename or root), message=message)) from error
 
 
@@ -209,7 +209,7 @@ def _has_links_page(path: Path, *, wanted: bool) -> bool:
     ours = is_links_page(path.read_bytes())
     if wanted and not ours:
         hint = "move it away, or choose another folder"
-        raise PublishError(Problem(file=str(path), message="is another page than the one with all files", hint=hint))
+        raise PublishError(Problem(file=str(path), message="is not the page that lists all files", hint=hint))
     return ours
 
 

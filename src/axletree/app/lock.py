@@ -15,7 +15,7 @@ from axletree.core.errors import AxletreeError, HostError, IntegrityError, Recip
 from axletree.host.fetch import measure, size_of
 from axletree.host.files import replace_file
 from axletree.host.gitfetch import resolve_ref
-from axletree.host.indexes import IndexSettings, Layer, read_settings
+from axletree.host.indexes import IndexSettings, read_indexes
 from axletree.host.interpreters import find_interpreters
 from axletree.host.resolve import resolve_environment
 from axletree.host.simple_api import list_files
@@ -33,6 +33,7 @@ from axletree.recipe.locks import (
     render_source,
 )
 from axletree.recipe.sdists import choose_sdist, explain_absence, readings
+from axletree.recipe.settings import Settings
 from axletree.recipe.target import TargetEnvironment, TargetSource, resolve
 
 if TYPE_CHECKING:
@@ -55,10 +56,17 @@ class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
     """What it pins: the source's file or commit, or the environment's name."""
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class LockedRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """All locks of a recipe: report of ``lock``."""
+
+    files: tuple[LockedFile, ...]
+
+
+class LockContext(msgspec.Struct, frozen=True, kw_only=True):
     """What locking needs of this machine."""
 
     environ: Mapping[str, str]
+    settings: Settings
     home: Path
     cwd: Path
     cache: Path
@@ -72,12 +80,11 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
 def lock_recipe(
     name_or_path: str,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     *,
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
     upgrade: bool = False,
-    given: Layer | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[LockedFile, ...]:
     """Write the locks of a recipe into its companion folder: all of them, or none where one cannot be made.
@@ -88,7 +95,6 @@ def lock_recipe(
         patterns: which variants; none means all.
         skip: which variants not.
         upgrade: take the newest versions that fit, instead of keeping locks that fit and versions that still do.
-        given: index settings from the command line.
         note: told what is being worked on.
 
     Raises:
@@ -97,14 +103,14 @@ def lock_recipe(
     """
     loaded = load_recipe(name_or_path)
     targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, skip)]
-    settings = read_settings(surroundings.environ, home=surroundings.home, cwd=surroundings.cwd, given=given)
+    indexes = read_indexes(surroundings.settings, surroundings.environ, home=surroundings.home, cwd=surroundings.cwd)
     texts: dict[str, str] = {}
     files: list[LockedFile] = []
     failures: list[AxletreeError] = []
     source = targets[0].source
     if _has_lock(source):
         try:
-            text, file = _lock_source(loaded, source, settings, surroundings, upgrade=upgrade, note=note)
+            text, file = _lock_source(loaded, source, indexes, surroundings, upgrade=upgrade, note=note)
             texts[SOURCE_LOCK] = text
             files.append(file)
         except AxletreeError as error:
@@ -119,7 +125,7 @@ def lock_recipe(
         interpreter = interpreters[environment.python]
         try:
             text, file = _lock_environment(
-                loaded, environment, interpreter, settings, surroundings, upgrade=upgrade, note=note
+                loaded, environment, interpreter, indexes, surroundings, upgrade=upgrade, note=note
             )
             texts[environment.lock] = text
             files.append(file)
@@ -147,7 +153,7 @@ def _lock_environment(
     environment: TargetEnvironment,
     interpreter: Interpreter,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     *,
     upgrade: bool,
     note: Callable[[str], None],
@@ -189,7 +195,7 @@ def _lock_source(
     loaded: LoadedRecipe,
     source: TargetSource,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     *,
     upgrade: bool,
     note: Callable[[str], None],
@@ -213,7 +219,7 @@ def _find_source(
     loaded: LoadedRecipe,
     source: TargetSource,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     note: Callable[[str], None],
 ) -> SourceLock:
     if source.kind == "pypi":
@@ -233,13 +239,17 @@ def _find_source(
     assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
     filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
     if not filename or (source.kind == "wheel" and not (filename.endswith(".whl") and readings(filename))):
-        message = "the address ends with no name of a wheel" if filename else "the address ends with no file name"
+        message = (
+            "the address does not end with a wheel file name"
+            if filename
+            else "the address does not end with a file name"
+        )
         raise RecipeError(problem_at(loaded, ("source", source.kind), message))
     sha256, size = measure(source.location, keep=surroundings.downloads, note=note)
     if source.sha256 not in {None, sha256}:
         raise IntegrityError(
-            f"{source.location} has sha256 {sha256} ({size} bytes), the recipe says {source.sha256}",
-            hint="correct `sha256` in the recipe, if this is the file that you mean",
+            f"{source.location} has sha256 {sha256} ({size} bytes), but the recipe has {source.sha256}",
+            hint="correct `sha256` in the recipe if this is the right file",
         )
     return SourceLock(
         kind="wheel" if source.kind == "wheel" else "url",
@@ -255,7 +265,7 @@ def _find_sdist(
     loaded: LoadedRecipe,
     source: TargetSource,
     settings: IndexSettings,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     note: Callable[[str], None],
 ) -> SourceLock:
     files = list_files(source.location, settings)
@@ -264,8 +274,8 @@ def _find_sdist(
         absence = explain_absence(source.location, source.version, files)
         raise RecipeError(problem_at(loaded, absence.path, absence.message, hint=absence.hint))
     if chosen.yanked:
-        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else ", for reasons that it does not give"
-        note(f"warning: the index advises against {chosen.filename}, it is yanked{why}")
+        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else "without giving a reason"
+        note(f"warning: {chosen.filename} is yanked from the index{why}")
     same = [file for file in files if (file.filename, file.yanked) == (chosen.filename, chosen.yanked)]
     file = min(same, key=lambda each: (each.sha256 is None, each.size is None))
     sha256, size = file.sha256, file.size
@@ -303,7 +313,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             replace_file(folder / name, text.encode())
     except OSError as error:
-        hint = "copy the recipe to a folder of yours and lock it there"
+        hint = "copy the recipe to a folder of your own and lock it there"
         raise HostError(f"cannot write {error.filename or folder}: {error.strerror}", hint=hint) from error
 
 

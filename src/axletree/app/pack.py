@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from axletree.binary.zip.deflate import BLOCK, LEVEL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
-from axletree.host.archive import WheelFile, write_wheel_file
+from axletree.host.archive import write_wheel_file
 from axletree.host.folders import hash_file, list_folder, read_chunks
 from axletree.host.wheels import open_wheel
 from axletree.package.gpu.variant import VARIANT_FILE, parse_variants
@@ -22,7 +23,6 @@ from axletree.package.wheel.writer import Member, Packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from axletree.host.folders import FolderFile
     from axletree.package.wheel.info import WheelInfo
@@ -32,9 +32,11 @@ T = TypeVar("T")
 
 
 class PackedFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that a folder was packed into."""
+    """A wheel that a folder was packed into: report of ``pack``."""
 
-    wheel: WheelFile
+    wheel: Path
+    size: int
+    """Bytes of it."""
     files: int
     """Files of the wheel."""
     reused: int
@@ -72,7 +74,7 @@ def pack(
         UsageError: the build tag is none, or ``out`` lies in the folder.
     """
     if out.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"--out {out} lies in the folder that is packed", hint="name a folder outside of it")
+        raise UsageError(f"--out {out} is inside the folder to pack", hint="choose a folder outside it")
     files = list_folder(folder)
     source, metadata, info = _read_dist_info(folder, files)
     named = name_of(metadata, info, file=f"{folder}/{source}/WHEEL")
@@ -95,7 +97,8 @@ def pack(
         verify=verify,
     )
     return PackedFolder(
-        wheel=written,
+        wheel=written.path,
+        size=written.size,
         files=len(written.written.record),
         reused=sum(isinstance(member.data, Packed) for member in members),
         left_out=_left_out(files, source, target),
@@ -107,7 +110,7 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
     found = sorted({top for file in files if (top := file.path.partition("/")[0]).endswith(".dist-info")})
     if len(found) != 1:
         what = f"has {len(found)} metadata folders: {', '.join(found[:5])}" if found else "has no *.dist-info folder"
-        hint = "name a folder as axletree unpack makes it"
+        hint = "give a folder created by axletree unpack"
         raise IntegrityError(Problem(file=str(folder), message=what, hint=hint))
     source = found[0]
     problems: list[Problem] = []
@@ -119,7 +122,7 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
         except FileNotFoundError:
             problems.append(Problem(file=str(path), message="is missing"))
         except OSError as error:
-            raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
         except IntegrityError as error:
             problems.extend(error.problems)
         return None
@@ -136,7 +139,9 @@ def _variant_label(file: Path) -> str:
         return ""
     described = parse_variants(file.read_bytes(), file=str(file))
     if len(described.variants) != 1:
-        raise IntegrityError(Problem(file=str(file), message=f"describes {len(described.variants)} variants, not one"))
+        raise IntegrityError(
+            Problem(file=str(file), message=f"describes {len(described.variants)} variants, expected one")
+        )
     return described.variants[0].label
 
 

@@ -12,26 +12,27 @@ from axletree import registry
 from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
-from axletree.app.releases import RELEASE_VARIABLE, release_version
+from axletree.app.releases import release_version
 from axletree.app.sources import locked_environments, remake, source_inputs
+from axletree.app.stage_reasons import own_reasons, reasons, source_changes
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
-from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
+from axletree.core.errors import HostError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
-from axletree.core.records import Ingredients, Interpreter, LocalFacts, StageRecord
+from axletree.core.records import Interpreter, LocalFacts, StageRecord
 from axletree.core.secrets import looks_secret
-from axletree.core.values import Digest, StageId, canonical_json
+from axletree.core.values import Digest, StageId
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
 from axletree.host.interpreters import find_interpreters
-from axletree.host.policies import policy_digest
-from axletree.host.providers import providers_digest
+from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
+from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.wheel.info import GENERATOR
 from axletree.plan.actions.environment import EnvironmentParameters
-from axletree.plan.actions.fetch import FetchParameters, FileSource, FolderSource
+from axletree.plan.actions.fetch import FetchParameters, FileSource
 from axletree.plan.actions.spec import ActionSpec
-from axletree.plan.explain import why
 from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import PlanInputs
 from axletree.plan.keys import Resolved, Surroundings, resolve_plan
@@ -48,11 +49,6 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 
-SOURCE_VARIABLE = "AXLETREE_SOURCE_FOLDER"
-"""Names a folder that is built instead of the recipe's source; `--source` sets it."""
-_FETCH = StageId("fetch")
-
-
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A plan with all that is known before it runs."""
 
@@ -63,6 +59,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     surroundings: Surroundings
     resolved: dict[StageId, Resolved]
     last: dict[StageId, StageRecord]
+    unread: frozenset[StageId] = frozenset()
+    """Stages whose last record is of another version of Axletree."""
     interpreters: dict[str, Interpreter]
     tools: dict[str, Tool]
     inputs: PlanInputs
@@ -72,38 +70,44 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """What differs in a source folder, last time and now: the digest of a folder tells people nothing."""
 
 
-def prepare(
-    name_or_path: str,
-    store: Store,
-    *,
-    patterns: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    no_share: Sequence[str] = (),
-    out: Path,
-    environ: Mapping[str, str],
-) -> Prepared:
-    """Read a recipe, choose its variants, and plan them.
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be planned, as a user asks for it."""
 
-    ``out`` is where the results go: it is no part of the source, even if it lies in there. Nothing is shared across the
-    axes ``no_share``.
+    recipe: str
+    """Name or path."""
+    out: Path
+    """Where the results go: no part of the source, even if it lies in there."""
+    patterns: tuple[str, ...] = ()
+    """Which variants; none means all."""
+    skip: tuple[str, ...] = ()
+    """Which of them not."""
+    no_share: tuple[str, ...] = ()
+    """Axes across which nothing is shared."""
+    source: Path | None = None
+    """Folder that is built instead of the recipe's source."""
+    release: str | None = None
+    """What packages are called instead of the recipe's version, in the words of ``--release``."""
+
+
+def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -> Prepared:
+    """Read a recipe, choose its variants, and plan them.
 
     Raises:
         UsageError: the recipe has no such axis, a pattern matches no variant, or there is no such release.
         RecipeError: the recipe or a lock is wrong or missing.
         HostError: an interpreter or a tool that a stage needs is not on this machine.
     """
-    loaded = load_recipe(name_or_path)
-    if folder := environ.get(SOURCE_VARIABLE):
-        loaded = with_source(loaded, Path(folder))
-    recipe = unshared(loaded.recipe, no_share)
-    variants = select(expand(recipe), patterns, skip)
-    release = environ.get(RELEASE_VARIABLE)
-    version = release_version(recipe, release) if release else None
+    loaded = load_recipe(request.recipe)
+    if request.source is not None:
+        loaded = with_source(loaded, request.source)
+    recipe = unshared(loaded.recipe, request.no_share)
+    variants = select(expand(recipe), request.patterns, request.skip)
+    version = release_version(recipe, request.release) if request.release else None
     targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
     _refuse_secrets(targets, loaded)
     interpreters = _interpreters(loaded, targets, store, environ)
-    with _naming(loaded, [*_options("-v", patterns), *_options("--skip", skip)]):
-        inputs = _inputs(loaded, targets, store, interpreters, out)
+    with _naming(loaded, [*_options("-v", request.patterns), *_options("--skip", request.skip)]):
+        inputs = _inputs(loaded, targets, store, interpreters, request.out)
         plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
@@ -112,6 +116,7 @@ def prepare(
     toolchain = find_toolchain(cache=store.cache / "tools.json") if compiling else {}
     surroundings = _surroundings(plan, tools, toolchain, environ)
     last = {stage: record for stage in plan.stages if (record := store.last_record(stage, plan.recipe)) is not None}
+    unread = {stage for stage in plan.stages.keys() - last if store.last_path(stage, plan.recipe).exists()}
     return Prepared(
         loaded=loaded,
         targets=targets,
@@ -120,11 +125,12 @@ def prepare(
         surroundings=surroundings,
         resolved=resolve_plan(plan, specs.__getitem__, surroundings, store.get_record),
         last=last,
+        unread=frozenset(unread),
         interpreters=interpreters,
         tools=tools,
         inputs=inputs,
-        no_share=tuple(no_share),
-        source_changes=_source_changes(plan, last, store),
+        no_share=request.no_share,
+        source_changes=source_changes(plan, last, store),
     )
 
 
@@ -140,7 +146,7 @@ def _naming(loaded: LoadedRecipe, selection: Sequence[str]) -> Iterator[None]:
                 msgspec.structs.replace(
                     problem,
                     file=problem.file or path,
-                    hint=remake(loaded, selection) if problem.hint == REMAKE else problem.hint,
+                    hint=problem.hint and problem.hint.replace(REMAKE, remake(loaded, selection)),
                 )
                 for problem in error.problems
             )
@@ -157,7 +163,7 @@ def perhaps(prepared: Prepared) -> frozenset[StageId]:
     return frozenset(
         stage
         for stage, resolved in prepared.resolved.items()
-        if not resolved.certain and stage in prepared.last and not _own_reasons(prepared, stage)
+        if not resolved.certain and stage in prepared.last and not own_reasons(prepared, stage)
     )
 
 
@@ -219,80 +225,14 @@ def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
         needs=tuple(dict.fromkeys(stage.needs.values())),
         variants=stage.variants,
         cached=resolved.record is not None,
-        why=() if resolved.record is not None else _reasons(prepared, stage.id),
+        why=() if resolved.record is not None else reasons(prepared, stage.id),
         estimate=last.metrics.wall if last is not None else None,
     )
 
 
-def _reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
-    """Reasons of a stage's own; else the stages before it that run."""
-    own = _own_reasons(prepared, stage)
-    if own:
-        return own
-    needs = dict.fromkeys(prepared.plan.stages[stage].needs.values())
-    running = [needed for needed in needs if prepared.resolved[needed].record is None]
-    return (f"if the result of {' or '.join(running)} changes",) if running else ()
-
-
-def _own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
-    resolved = prepared.resolved[stage]
-    last = prepared.last.get(stage)
-    if last is None:
-        return why(_plain(resolved.ingredients), None)
-    now = _plain(resolved.ingredients)
-    # An input that does not exist yet is no reason by itself: its stage may make the very tree that was there before.
-    now["inputs"] = {
-        name: last.ingredients.inputs.get(name, value) if value.startswith("key:") else value
-        for name, value in resolved.ingredients.inputs.items()
-    }
-    then = _plain(last.ingredients)
-    if prepared.source_changes is not None and stage == _FETCH:
-        files = zip((then, now), prepared.source_changes, strict=True)
-        then, now = ({**part, "parameters": {"kind": "path", "files": changed}} for part, changed in files)
-    return why(now, then, present=not resolved.certain)
-
-
-def _plain(ingredients: Ingredients) -> dict[str, Any]:
-    """As JSON has them: what was planned and what was read from a record are compared."""
-    plain: dict[str, Any] = msgspec.json.decode(canonical_json(ingredients))
-    return plain
-
-
-def _source_changes(
-    plan: Plan, last: Mapping[StageId, StageRecord], store: Store
-) -> tuple[list[Any], list[Any]] | None:
-    """Files of a source folder that are new, gone or other than last time; ``None`` where nobody can tell."""
-    now = plan.stages[_FETCH].step.parameters
-    then = _as_fetched(last[_FETCH]) if _FETCH in last else None
-    match now, then:
-        case FetchParameters(source=FolderSource(tree=after)), FetchParameters(source=FolderSource(tree=before)):
-            return None if before == after else _file_changes(before, after, store)
-        case _:
-            return None
-
-
-def _as_fetched(record: StageRecord) -> FetchParameters | None:
-    try:
-        return msgspec.convert(record.ingredients.parameters, FetchParameters)
-    except msgspec.ValidationError:
-        return None
-
-
-def _file_changes(one: Digest, other: Digest, store: Store) -> tuple[list[Any], list[Any]] | None:
-    try:
-        before, after = (frozenset(store.get_tree(Digest(digest)).entries) for digest in (one, other))
-    except AxletreeError:
-        return None  # the older listing may be gone from the store
-    old, new = (
-        [msgspec.to_builtins(entry) for entry in sorted(files, key=lambda entry: entry.path)]
-        for files in (before - after, after - before)
-    )
-    return old, new
-
-
 def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
     """A passed variable's value lies in records and reports, so it must not be a secret."""
-    hint = "values of passed variables are kept in the store; fetch what needs a secret beforehand"
+    hint = "the store keeps the values of passed variables; fetch anything that needs a secret before the build"
     problems = {
         (stage.name, number): problem_at(
             loaded, ("stages", stage.name, "pass-env", number), f"{name} looks like a secret", hint=hint
@@ -315,7 +255,7 @@ def _interpreters(
     try:
         return find_interpreters(versions, environ=environ, cache=store.cache / "interpreters.json")
     except HostError as error:
-        further = "; or build only other variants, with -v or --skip" if len(targets) > 1 else ""
+        further = "; or build only other variants with -v or --skip" if len(targets) > 1 else ""
         raise HostError(
             *(
                 msgspec.structs.replace(problem, file=str(loaded.path), hint=f"{problem.hint}{further}")
@@ -356,8 +296,8 @@ def _inputs(
         compressor=COMPRESSOR,
         generator=GENERATOR,
         driver_libraries=registry.driver_libraries(),
-        policy=policy_digest(),
-        providers=providers_digest(),
+        policy=shipped_digest(PLATFORM_POLICIES),
+        providers=shipped_digest(LIBRARY_PROVIDERS),
         libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
         clients=client_versions(targets),
         **conda_inputs(targets),

@@ -105,7 +105,7 @@ def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
         UsageError: there is no such folder.
     """
     if not folder.is_dir():
-        raise UsageError(f"no source folder {folder}", hint="`axletree source sync` makes one from the recipe")
+        raise UsageError(f"no source folder {folder}", hint="run `axletree source sync` to create one from the recipe")
     source = Source(path=str(folder.absolute()), exclude=loaded.recipe.source.exclude)
     return msgspec.structs.replace(loaded, recipe=msgspec.structs.replace(loaded.recipe, source=source))
 
@@ -136,7 +136,7 @@ def preset_of(recipe: Recipe, name: str) -> Preset:
         UsageError: it has no such preset; its own are given.
     """
     if name not in recipe.presets:
-        hint = faults.suggestion(name, recipe.presets, "its presets") or "it has none; a data file may bring some"
+        hint = faults.suggestion(name, recipe.presets, "its presets") or "it has no presets; a data file can add some"
         raise UsageError(f"recipe {recipe.name} has no preset {name!r}", hint=hint)
     return recipe.presets[name]
 
@@ -177,25 +177,25 @@ def _find(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
         path = Path(name_or_path)
         if path.is_dir():
-            raise UsageError(f"{text} is a folder", hint="name the recipe's .toml file in it")
+            raise UsageError(f"{text} is a folder", hint="give the .toml file of the recipe in it")
         if not path.exists():
             raise UsageError(f"no recipe file {text}", hint=_nearest_file(path))
         return path
     shipped = _shipped()
     if text not in shipped:
-        hint = f"'axletree recipes' lists those that ship: {', '.join(shipped)}; a file is given with its .toml"
+        hint = f"`axletree recipes` lists the shipped recipes: {', '.join(shipped)}; give a file with its .toml"
         near = difflib.get_close_matches(text, shipped, n=1)
         if near:
             hint = f"did you mean {near[0]!r}?"
         elif Path(f"{text}.toml").is_file():
-            hint = f"for the file beside you write {text}.toml"
+            hint = f"for the file in this folder, write {text}.toml"
         raise UsageError(f"no recipe {text!r}", hint=hint)
     return shipped[text]
 
 
 def _nearest_file(path: Path) -> str | None:
     if not path.parent.is_dir():
-        return f"there is no folder {path.parent}"
+        return f"folder {path.parent} does not exist"
     near = difflib.get_close_matches(path.name, [each.name for each in path.parent.glob("*.toml")], n=1)
     return f"did you mean {path.parent / near[0]}?" if near else None
 
@@ -214,7 +214,7 @@ def _read(path: Path) -> str:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST:
         raise RecipeError(
-            Problem(message=f"larger than {_LARGEST >> 20} MiB: this is no recipe and no data of one", file=str(path))
+            Problem(message=f"larger than {_LARGEST >> 20} MiB: this is neither a recipe nor its data", file=str(path))
         )
     try:
         return data.decode("utf-8-sig")

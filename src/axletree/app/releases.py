@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from axletree.recipe.model import Recipe
 
-RELEASE_VARIABLE = "AXLETREE_RELEASE"
-"""What ``--release`` says, for those who plan."""
-
 
 def release_version(recipe: Recipe, text: str) -> str:
     """The version that packages get instead of the recipe's; the source stays that of the recipe's version.
@@ -34,8 +31,8 @@ def release_version(recipe: Recipe, text: str) -> str:
     local = Version(version).local
     labelled = [name for name, package in recipe.packages.items() if package.local is not None]
     if local is not None and labelled:
-        hint = f"packages.{labelled[0]}.local of the recipe adds another one"
-        raise UsageError(f"version {version} has a local label already ({local!r})", hint=hint)
+        hint = f"the recipe's packages.{labelled[0]}.local adds another one"
+        raise UsageError(f"version {version} already has a local label ({local!r})", hint=hint)
     return version
 
 
@@ -61,6 +58,6 @@ def patterns_for_gpu(recipe: str, desired: str, patterns: Sequence[str], skip: S
     found = tuple(exactly(variant.id) for variant in variants if variant.values.get("gpu") == label)
     if not found:
         values = dict.fromkeys(variant.values["gpu"] for variant in variants if "gpu" in variant.values)
-        hint = f"there are: {', '.join(values)}" if values else "the recipe has no axis gpu"
+        hint = f"values of axis gpu: {', '.join(values)}" if values else "the recipe has no axis gpu"
         raise UsageError(f"no variant is for {label}", hint=hint)
     return found

@@ -19,17 +19,17 @@ from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.grafts import library_finder
 from axletree.host.libraries import search_folders
-from axletree.host.policies import read_policies
-from axletree.host.providers import read_providers
-from axletree.package.libraries.graft import Graft, Left, graft_components, plan_grafts
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.graft import Graft, LeftOut, graft_components, plan_grafts
 from axletree.package.libraries.policy import (
+    MANYLINUX_POLICIES,
     Policy,
     broken_needs,
     lowest_policy,
     promised_libraries,
     symbol_needs,
 )
-from axletree.package.libraries.providers import required_names
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS, required_names
 from axletree.package.sbom.read import FOLDER as SBOMS
 from axletree.package.sbom.read import read_bundled
 from axletree.package.sbom.write import SBOM_NAME, wheel_sbom
@@ -74,7 +74,10 @@ class GraftedLibrary(msgspec.Struct, frozen=True, kw_only=True):
 class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
     """What a repair did."""
 
+    wheel: str
+    """File name of the wheel that was repaired."""
     path: Path
+    """The wheel that was written."""
     size: int
     platform: str
     """Its platform tag now."""
@@ -83,8 +86,14 @@ class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
     grafts: tuple[GraftedLibrary, ...]
     relinked: tuple[str, ...]
     """Files of the wheel itself whose names or search path changed."""
-    left: tuple[Left, ...]
+    left: tuple[LeftOut, ...]
     """Libraries that stay with whoever brings them."""
+
+
+class RepairedWheels(msgspec.Struct, frozen=True, kw_only=True):
+    """Wheels that were repaired: report of ``repair``."""
+
+    wheels: tuple[RepairedWheel, ...]
 
 
 class _Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,13 +133,13 @@ def repair_wheel(
     given = _read(path)
     facts = {member.path: member.facts for member in given.scan.elfs}
     machine = _machine(given.scan, facts)
-    policies = read_policies()
+    policies = read_shipped(MANYLINUX_POLICIES)
     target = _policy(policy, policies, machine)
     grafting = plan_grafts(
         facts,
         stem=given.scan.wheel.dist_info.removesuffix(".dist-info").rpartition("-")[0],
         system=target.libraries if target else promised_libraries(facts, policies, machine),
-        providers=read_providers(),
+        providers=read_shipped(LIBRARY_PROVIDERS),
         required=required_names(given.scan.wheel.metadata.requires if given.scan.wheel.metadata else ()),
         find=library_finder(search_folders(library_path)),
         limit=max_graft,
@@ -139,6 +148,7 @@ def repair_wheel(
     platform = _platform(whole, policies, target, machine)
     target_path, size = _write(given, out, grafting, platform, epoch=epoch, threads=threads)
     return RepairedWheel(
+        wheel=path.name,
         path=target_path,
         size=size,
         platform=platform,
@@ -171,7 +181,7 @@ def _read(path: Path) -> _Input:
     trouble += [Problem(file=path.name, key=issue.path, message=issue.detail) for issue in wheel.record_issues]
     trouble += [Problem(file=path.name, key=file, message=text) for file, text in scan.damaged_elfs]
     if trouble:
-        raise IntegrityError(*trouble[:20], hint="a damaged wheel can't be repaired; build it again")
+        raise IntegrityError(*trouble[:20], hint="a damaged wheel cannot be repaired; build it again")
     entries = {entry.name: entry for entry in read_directory(view, archive=path.name) if not entry.directory}
     return _Input(path=path, view=view, scan=scan, entries=entries)
 
@@ -181,9 +191,9 @@ def _machine(scan: WheelScan, facts: Mapping[str, ElfFacts]) -> str:
     foreign = sorted({member.format for member in scan.wheel.members} & {"mach-o", "pe"})
     machine = single_machine(facts)
     if foreign or machine is None:
-        found = f"holds {' and '.join(foreign)} files" if foreign else "has no ELF file for a host's processor"
+        found = f"contains {' and '.join(foreign)} files" if foreign else "has no ELF files for a host processor"
         raise IntegrityError(
-            Problem(file=name, message=f"is no Linux wheel: it {found}, so there is nothing to repair")
+            Problem(file=name, message=f"is not a Linux wheel: it {found}, so there is nothing to repair")
         )
     if "musllinux" in scan.wheel.name.platform:
         raise IntegrityError(Problem(file=name, message="is a musllinux wheel; repair it on a musl system"))
@@ -197,7 +207,7 @@ def _policy(text: str | None, policies: Sequence[Policy], machine: str) -> Polic
     found = next((policy for policy in policies if name in {policy.name, *policy.aliases}), None)
     if found is None or machine not in found.versions:
         known = ", ".join(policy.name for policy in policies if machine in policy.versions)
-        raise UsageError(f"--policy: there is no {text!r} for {machine}", hint=f"known: {known}")
+        raise UsageError(f"--policy: {text!r} does not exist for {machine}", hint=f"known: {known}")
     return found
 
 
@@ -209,10 +219,10 @@ def _platform(facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target:
             Problem(file=need.path, key=need.library, message=f"needs {need.family}_{need.version}") for need in broken
         ]
         lowest = lowest_policy(needs, policies, machine)
-        hint = f"{target.name} does not have these; " + (
+        hint = f"{target.name} does not provide these; " + (
             f"the lowest tag for this wheel is {lowest.name}" if lowest else "no manylinux tag has them"
         )
-        raise IntegrityError(*problems[:20], hint=hint + "; for a lower one build it on an older system")
+        raise IntegrityError(*problems[:20], hint=hint + "; for a lower one, build it on an older system")
     if reached is None:
         return f"linux_{machine}"
     return ".".join(f"{name}_{machine}" for name in (reached.name, *reached.aliases))
@@ -277,7 +287,7 @@ def _write(
     info = msgspec.structs.replace(wheel.wheel_info, tags=name.tags, generator=GENERATOR)
     target = out / render_wheel_name(name)
     if target.exists() and target.samefile(given.path):
-        raise UsageError(f"{target} is the wheel itself", hint="choose another folder with --out")
+        raise UsageError(f"{target} would overwrite the input wheel", hint="choose another folder with --out")
     folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
     written = write_wheel_file(
         out,

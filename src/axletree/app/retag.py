@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,7 +11,7 @@ from packaging.version import Version
 
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
-from axletree.host.archive import WheelFile, write_wheel_file
+from axletree.host.archive import write_wheel_file
 from axletree.host.wheels import open_wheel
 from axletree.package.wheel.names import dist_info_folder, render_wheel_name
 from axletree.package.wheel.record import SIGNATURES
@@ -18,8 +19,6 @@ from axletree.package.wheel.repack import packed_members, renamed_members
 from axletree.package.wheel.retag import change_info, change_metadata, change_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from axletree.host.wheels import OpenWheel
     from axletree.package.wheel.retag import Wishes
 
@@ -27,9 +26,17 @@ if TYPE_CHECKING:
 class Retagged(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel that was written anew."""
 
-    wheel: WheelFile
+    wheel: Path
+    size: int
+    """Bytes of it."""
     unsigned: bool
     """Whether the old one was signed, which the new one can't be."""
+
+
+class RetaggedWheels(msgspec.Struct, frozen=True, kw_only=True):
+    """Wheels that were written anew: report of ``retag``."""
+
+    wheels: tuple[Retagged, ...]
 
 
 def retag(
@@ -60,7 +67,7 @@ def retag(
     _require_one_name(wheel)
     name = change_name(wheel.name, wishes)
     if render_wheel_name(name) == render_wheel_name(wheel.name):
-        raise UsageError(f"{path.name} already has what is asked for", hint="see axletree retag --help")
+        raise UsageError(f"{path.name} already matches the request", hint="see axletree retag --help")
     metadata = change_metadata(wheel.metadata, wheel.name, name)
     members = packed_members(wheel.view, wheel.entries, wheel.record, folder=wheel.folder, archive=path.name)
     folder = path.parent if out is None else out
@@ -75,13 +82,15 @@ def retag(
         verify=verify,
     )
     signatures = {f"{wheel.folder}/{signature}" for signature in SIGNATURES}
-    return Retagged(wheel=written, unsigned=any(entry.name in signatures for entry in wheel.entries))
+    return Retagged(
+        wheel=written.path, size=written.size, unsigned=any(entry.name in signatures for entry in wheel.entries)
+    )
 
 
 def _require_one_name(wheel: OpenWheel) -> None:
     """Installers refuse a wheel whose file name and METADATA disagree, so nothing of it may be carried on."""
     said = (canonicalize_name(wheel.metadata.name), str(Version(wheel.metadata.version)))
     if said != (wheel.name.project, wheel.name.version):
-        message = f"is {' '.join(said)} by its METADATA, which its file name contradicts"
-        hint = "axletree unpack and axletree pack name it by its METADATA"
+        message = f"has METADATA of {' '.join(said)}, which contradicts its file name"
+        hint = "to name it after its METADATA, run axletree unpack and axletree pack"
         raise IntegrityError(Problem(file=wheel.path.name, message=message, hint=hint))

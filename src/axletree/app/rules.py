@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
-from axletree.check.rules.environment import ENVIRONMENT_RULES
 from axletree.check.rules.host.all import HOST_RULES
+from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.core.errors import Problem, UsageError
 from axletree.core.findings import Severity
-from axletree.host.kinds import read_kinds
+from axletree.host.shipped_data import read_shipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from axletree.check.engine import Rule
 
 RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
-    ("What `axletree doctor` says of hosts", HOST_RULES),
-    ("What `axletree env verify` says of environments", ENVIRONMENT_RULES),
-    ("What a build says before it compiles", BUILD_RULES),
-    ("What a build says when it has compiled", COMPILING_RULES),
-    ("What the audit says of archives that it refuses", ARCHIVE_RULES),
-    ("What the audit says of wheels", DIST_RULES),
-    ("What the audit says of conda packages", CONDA_RULES),
+    ("What `axletree doctor` reports about hosts", HOST_RULES),
+    ("What `axletree env verify` reports about environments", ENVIRONMENT_RULES),
+    ("What a build reports before it compiles", BUILD_RULES),
+    ("What a build reports after it compiled", COMPILING_RULES),
+    ("What the audit reports about archives that it rejects", ARCHIVE_RULES),
+    ("What the audit reports about wheels", DIST_RULES),
+    ("What the audit reports about conda packages", CONDA_RULES),
 )
 """Title -> rules, by what they look at."""
 KINDS = "What `axletree diagnose` finds in logs"
@@ -51,7 +52,20 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     silent: tuple[str, ...]
 
 
-def find_rules(patterns: Sequence[str]) -> tuple[tuple[str, tuple[Listed, ...]], ...]:
+class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules that look at the same."""
+
+    title: str
+    rules: tuple[Listed, ...]
+
+
+class ListedRules(msgspec.Struct, frozen=True):
+    """The rules that were asked for."""
+
+    groups: tuple[RuleGroup, ...]
+
+
+def find_rules(patterns: Sequence[str]) -> ListedRules:
     """Rules by their ids, ``cuda/error-804``, or by what they are about, ``cuda``; all where nothing is named.
 
     Kinds of failure are listed where one of their stages is named, or ``log``: there are hundreds.
@@ -60,10 +74,10 @@ def find_rules(patterns: Sequence[str]) -> tuple[tuple[str, tuple[Listed, ...]],
         UsageError: a name fits no rule.
         HostError: the kinds of failure can't be read.
     """
-    kinds = read_kinds()
-    groups = [(title, [_of_rule(rule) for rule in rules]) for title, rules in RULES]
-    groups.append((KINDS, [_of_kind(kind) for kind in kinds]))
-    known = [listed.rule for _, rules in groups for listed in rules]
+    kinds = read_shipped(FAILURE_KINDS)
+    groups = [RuleGroup(title=title, rules=tuple(map(_of_rule, rules))) for title, rules in RULES]
+    groups.append(RuleGroup(title=KINDS, rules=tuple(map(_of_kind, kinds))))
+    known = [listed.rule for group in groups for listed in group.rules]
     unknown = [name for name in patterns if name != _LOG and not any(_fits(rule, name) for rule in known)]
     if unknown:
         import difflib  # noqa: PLC0415 (only on this error path: start-up time)
@@ -72,16 +86,16 @@ def find_rules(patterns: Sequence[str]) -> tuple[tuple[str, tuple[Listed, ...]],
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(Problem(message=f"no rule called {unknown[0]}", hint=f"{hint}`axletree rules` lists them"))
     if not patterns:
-        return tuple((title, tuple(rules)) for title, rules in groups if title != KINDS)
-    chosen = (
-        (title, tuple(listed for listed in rules if _chosen(listed.rule, patterns, logs=title == KINDS)))
-        for title, rules in groups
-    )
-    return tuple((title, rules) for title, rules in chosen if rules)
+        return ListedRules(tuple(groups[:-1]))
+    chosen = (_chosen(group, patterns) for group in groups)
+    return ListedRules(tuple(group for group in chosen if group.rules))
 
 
-def _chosen(rule: str, patterns: Sequence[str], *, logs: bool) -> bool:
-    return (logs and _LOG in patterns) or any(_fits(rule, name) for name in patterns)
+def _chosen(group: RuleGroup, patterns: Sequence[str]) -> RuleGroup:
+    if group.title == KINDS and _LOG in patterns:
+        return group
+    fitting = tuple(each for each in group.rules if any(_fits(each.rule, name) for name in patterns))
+    return msgspec.structs.replace(group, rules=fitting)
 
 
 def _fits(rule: str, name: str) -> bool:

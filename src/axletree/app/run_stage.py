@@ -11,22 +11,33 @@ import msgspec
 
 from axletree import registry
 from axletree.core.events import StageFinished
+from axletree.core.values import Key, StageId
 from axletree.execute.stage import run_stage
 from axletree.host.sandbox import Isolation, run_isolated
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from axletree.core.events import Event
-    from axletree.core.values import Key
     from axletree.execute.context import ActionContext, Outcome
+    from axletree.recipe.settings import Settings
+    from axletree.store.store import Store
 
 _PRINTING = threading.Lock()
 
 
-def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[str, str]) -> int:
+class StageRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a stage ended: report of ``run-stage``."""
+
+    stage: StageId
+    key: Key
+    exit_code: int
+    """0 done, 1 failed; 128 + n when signal n ended it."""
+
+
+def run_requested(
+    key: Key, store: Store, *, emit: Callable[[Event], None], settings: Settings, environ: Mapping[str, str]
+) -> int:
     """Run the stage of a request in the store, in a kill domain of its own.
 
     Returns:
@@ -35,7 +46,6 @@ def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[s
     Raises:
         UsageError: the store has no such request.
     """
-    store = Store.open(default_root(environ))
     request = store.get_request(key)
     spec = registry.action_spec(request.action)
 
@@ -54,7 +64,7 @@ def run_requested(key: Key, *, emit: Callable[[Event], None], environ: Mapping[s
             # Imported only if it must run, and where a module that can't be imported fails the stage with its log.
             return registry.load_action(request.action)(context)
 
-        done = run_stage(store, request, spec, action, isolation=granted, emit=tell, environ=environ)
+        done = run_stage(store, request, spec, action, isolation=granted, emit=tell, settings=settings, environ=environ)
         return 0 if done else 1
 
     parent = environ.get("AXLETREE_PARENT")

@@ -17,19 +17,18 @@ from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import Problem, UsageError
 from axletree.host.archive import write_wheel_file
-from axletree.host.gpu_targets import read_gpu_targets
-from axletree.host.policies import read_policies
 from axletree.host.sdk.content import Contents
 from axletree.host.sdk.facts import read_sdk_facts
+from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.platforms import parse_platform
-from axletree.package.libraries.policy import promised_libraries
+from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libraries
 from axletree.package.sdk.claims import assign, require_owned
 from axletree.package.sdk.devel_tar import tar_chunks, tar_size
 from axletree.package.sdk.devices import built_for, rivals
 from axletree.package.sdk.machines import host_files
 from axletree.package.sdk.planning import Known, describe_sdk, plan_sdk
 from axletree.package.sdk.selector import selector_members, selector_metadata, selector_sdist
-from axletree.package.sdk.targets import select_targets
+from axletree.package.sdk.targets import AMD_TARGETS, select_targets
 from axletree.package.sdk.wheels import REQUIRES_PYTHON, devel_members, metadata, module_of, package_members
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from axletree.binary.elf.facts import ElfFacts
     from axletree.host.archive import WheelFile
     from axletree.host.folder_lock import Note
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
     from axletree.package.sdk.machines import HostFiles
     from axletree.package.sdk.manifest import Manifest
     from axletree.package.sdk.plan import DevelItem, PackagePlan, SdkPlan
@@ -86,7 +85,7 @@ class _Wheel(NamedTuple):
 
 def build_sdk(
     manifest: Manifest,
-    entries: Sequence[Entry],
+    entries: Sequence[SdkEntry],
     request: SdkRequest,
     *,
     out: Path,
@@ -149,17 +148,17 @@ def build_sdk(
 def _apart(known: Known) -> Iterator[str]:
     if known.selection.apart:
         names = " and ".join(known.selection.apart)
-        yield f"no package for family {names}: artifacts for its GPUs bring different files under one path"
+        yield f"no package for family {names}: artifacts for its GPUs contain different files under one path"
 
 
 def _version(manifest: Manifest, request: SdkRequest) -> str:
     text = manifest.sdk.version if request.version is None else request.version
     if text is None:
-        raise UsageError("the manifest has no version", hint="give one with --version")
+        raise UsageError("the manifest has no version", hint="set one with --version")
     try:
         return str(Version(text))
     except InvalidVersion:
-        raise UsageError(Problem(key=repr(text), message="is no version that installers order (PEP 440)")) from None
+        raise UsageError(Problem(key=repr(text), message="is not a valid version (PEP 440)")) from None
 
 
 def _checked_platform(
@@ -167,36 +166,35 @@ def _checked_platform(
 ) -> str | None:
     """The platform tag that was asked for."""
     tag = request.platform or environ.get(f"{manifest.sdk.prefix}_WHEEL_PLATFORM_TAG") or None
-    policies = read_policies()
+    policies = read_shipped(MANYLINUX_POLICIES)
     for each in tag.split(".") if tag is not None else ():
         found = parse_platform(each, policies)
         if not _TAG.fullmatch(each) or not found.linux or not found.machine:
-            hint = "such as manylinux_2_28_x86_64, or linux_x86_64"
-            raise UsageError(Problem(key=repr(tag), message="is no platform tag of Linux", hint=hint))
+            hint = "use a tag such as manylinux_2_28_x86_64 or linux_x86_64"
+            raise UsageError(Problem(key=repr(tag), message="is not a Linux platform tag", hint=hint))
         if machine is not None and found.machine != machine:
-            raise UsageError(Problem(key=repr(tag), message=f"is for {found.machine}, and the SDK is for {machine}"))
+            raise UsageError(Problem(key=repr(tag), message=f"is for {found.machine}, but the SDK is for {machine}"))
     return tag
 
 
 def _known(
     manifest: Manifest,
-    entries: Sequence[Entry],
-    owned: dict[str, tuple[Entry, ...]],
+    entries: Sequence[SdkEntry],
+    owned: dict[str, tuple[SdkEntry, ...]],
     code: dict[str, tuple[str, ...]],
     host: HostFiles,
     families: tuple[str, ...],
 ) -> Known:
     libraries = (entry for each in manifest.package if each.kind == "libraries" for entry in owned[each.name])
-    selection = select_targets(
-        built_for(entries, code), manifest.targets, read_gpu_targets(), families=families, rivals=rivals(libraries)
-    )
+    built, table = built_for(entries, code), read_shipped(AMD_TARGETS)
+    selection = select_targets(built, manifest.targets, table, families=families, rivals=rivals(libraries))
     return Known(
         entries=tuple(entries),
         owned=owned,
         facts=host.facts,
         code=code,
         selection=selection,
-        promised=promised_libraries(host.facts, read_policies(), host.machine),
+        promised=promised_libraries(host.facts, read_shipped(MANYLINUX_POLICIES), host.machine),
     )
 
 
@@ -292,14 +290,14 @@ def runtime_modules() -> dict[str, bytes]:
     }
 
 
-def _elfs(known: Known, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
+def _elfs(known: Known, entries: Iterable[SdkEntry]) -> dict[str, ElfFacts]:
     return {entry.path: known.facts[entry.source] for entry in entries if entry.source in known.facts}
 
 
 def _platform(shipped: PackageFile, elfs: dict[str, ElfFacts]) -> str:
     """The lowest manylinux tag that its files allow; where hosts must bring more than that promises, plain Linux."""
     own = {path: facts for path, facts in elfs.items() if facts.dynamic}
-    tag = platform_tag(own, read_policies())
+    tag = platform_tag(own, read_shipped(MANYLINUX_POLICIES))
     machine = single_machine(own)
     return f"linux_{machine}" if shipped.system and machine is not None else tag
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.core.globs import glob_fault, glob_matcher
 from axletree.package.sdk.claims import ClaimRef, Ownership, assign, claimants, excluders
-from axletree.package.sdk.entries import Entry
-from axletree.package.sdk.globs import glob_fault, glob_matcher
+from axletree.package.sdk.entries import SdkEntry
 from axletree.recipe.faults import nearest
 from axletree.report.sdk import (
     ClaimText,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class FileAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Where an entry goes."""
 
-    entry: Entry
+    entry: SdkEntry
     claims: tuple[ClaimRef, ...]
     """What would take it, in the order in which they are asked."""
     excluded: tuple[tuple[ClaimRef, str], ...]
@@ -56,7 +56,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
         return self.ownership.faulty
 
 
-def explain(entries: Sequence[Entry], manifest: Manifest, wanted: Sequence[str] = ()) -> Explained:
+def explain(entries: Sequence[SdkEntry], manifest: Manifest, wanted: Sequence[str] = ()) -> Explained:
     """Give everything its place.
 
     Args:
@@ -140,7 +140,7 @@ def ownership_report(found: Explained, manifest: Manifest, notes: Sequence[str])
     )
 
 
-def _place(entry: Entry) -> dict[str, str]:
+def _place(entry: SdkEntry) -> dict[str, str]:
     return {"path": entry.path, "artifact": entry.artifact, "component": entry.component, "target": entry.target}
 
 

@@ -44,10 +44,15 @@ def fetch(request: FetchRequest, out: Path, *, note: Callable[[str], None]) -> F
         HostError: the store has no such run or group, gives no answer, or something can't be written.
     """
     if not _GROUP.fullmatch(request.group):
-        raise UsageError(f"{request.group[:100]!r} is no artifact group", hint="such as gfx94X-dcgpu")
+        raise UsageError(
+            f"{request.group[:100]!r} is not a valid artifact group", hint="use a name such as gfx94X-dcgpu"
+        )
     wrong = [name for name in request.targets if not may_be_target(name)]
     if wrong:
-        raise UsageError(f"{wrong[0]!r} is no GPU and no family of GPUs", hint="such as gfx94X-dcgpu, or gfx1100")
+        raise UsageError(
+            f"{wrong[0]!r} is neither a GPU nor a GPU family",
+            hint="use a name use a name such as gfx94X-dcgpu or gfx1100",
+        )
     return fetch_artifacts(
         request.store,
         request.run_id,

@@ -10,13 +10,13 @@ from axletree.app.shipped import recipes_folder
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.sdk.artifacts import read_artifacts
 from axletree.host.sdk.prefix import read_debs, read_prefix
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.manifest import Manifest, parse_manifest
 from axletree.recipe.faults import suggestion
-from axletree.store.layout import default_root
+from axletree.store.layout import StoreLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
     from pathlib import Path
 
 _LARGEST = 1 << 20
@@ -26,7 +26,7 @@ _LARGEST = 1 << 20
 class SdkInput(msgspec.Struct, frozen=True, kw_only=True):
     """The files of an SDK."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[SdkEntry, ...]
     """Sorted by path."""
     notes: tuple[str, ...]
     """What a user should know of the reading."""
@@ -54,21 +54,21 @@ def load_manifest(name: str, *, folder: Path) -> Manifest:
     except FileNotFoundError:
         known = [each.stem for each in sorted((shipped / "sdk").glob("*.toml"))] if shipped else []
         hint = suggestion(name, known, "manifests that ship with Axletree")
-        raise UsageError(Problem(file=name, message="there is no such manifest", hint=hint)) from None
+        raise UsageError(Problem(file=name, message="no such manifest", hint=hint)) from None
     except OSError as error:
-        raise HostError(Problem(file=name, message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=name, message=f"cannot be read: {error.strerror}")) from error
     if len(data) > _LARGEST:
         raise UsageError(Problem(file=name, message="is too large for a manifest"))
     try:
         return parse_manifest(data.decode(), filename=name)
     except UnicodeDecodeError:
-        raise UsageError(Problem(file=name, message="is no UTF-8 text")) from None
+        raise UsageError(Problem(file=name, message="is not UTF-8 text")) from None
 
 
 def read_sdk_input(
     manifest: Manifest,
     *,
-    environ: Mapping[str, str],
+    store: Path,
     artifacts: Path | None = None,
     debs: Path | None = None,
     prefix: Path | None = None,
@@ -79,7 +79,7 @@ def read_sdk_input(
 
     Args:
         manifest: says how Debian packages make up the SDK.
-        environ: says where the store is; archives are unpacked into its cache, once.
+        store: folder of the store; archives are unpacked into its cache, once.
         artifacts: folder with TheRock's artifacts, as folders or archives.
         debs: folder with Debian packages.
         prefix: an install prefix.
@@ -92,15 +92,15 @@ def read_sdk_input(
         HostError: something can't be read.
     """
     if sum(each is not None for each in (artifacts, debs, prefix)) != 1:
-        raise UsageError("say where the SDK lies", hint="one of --artifacts DIR, --debs DIR and --prefix DIR")
+        raise UsageError("give the SDK's location", hint="use --artifacts DIR, --debs DIR or --prefix DIR")
     notes: list[str] = []
-    cache = default_root(environ) / "cache" / "sdk"
+    cache = StoreLayout(store).cache / "sdk"
     if artifacts is not None:
         entries = read_artifacts(artifacts, cache=cache, targets=targets, note=notes.append, threads=threads)
     elif debs is not None:
         if manifest.debs is None:
-            hint = "add a table [debs]: which package belongs to which artifact"
-            raise UsageError(Problem(key="--debs", message="the manifest says nothing of Debian packages", hint=hint))
+            hint = "add a table [debs] that assigns packages to artifacts"
+            raise UsageError(Problem(key="--debs", message="the manifest does not support Debian packages", hint=hint))
         entries = read_debs(debs, manifest.debs, cache=cache, note=notes.append, threads=threads)
     else:
         assert prefix is not None  # noqa: S101 (counted above)

@@ -44,14 +44,14 @@ def read_stage_input(root: Path, descriptor: Path, *, artifact: str | None, targ
     match = _DESCRIPTOR.fullmatch(descriptor.name)
     name = artifact or (match["name"] if match else None)
     if name is None:
-        raise UsageError(f"which artifact does {descriptor.name} describe?", hint="--artifact NAME")
+        raise UsageError(f"the artifact that {descriptor.name} describes is unknown", hint="--artifact NAME")
     try:
         with descriptor.open("rb") as file:
             text = file.read(_LARGEST).decode()
     except UnicodeDecodeError:
-        raise UsageError(Problem(file=str(descriptor), message="is no UTF-8 text")) from None
+        raise UsageError(Problem(file=str(descriptor), message="is not UTF-8 text")) from None
     except OSError as error:
-        raise HostError(Problem(file=str(descriptor), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(descriptor), message=f"cannot be read: {error.strerror}")) from error
     described = parse_descriptor(text, filename=str(descriptor), artifact=name)
     notes: list[str] = []
     entries = read_stages(root, described, artifact=name, target=target or GENERIC, note=notes.append)

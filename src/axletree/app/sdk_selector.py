@@ -69,7 +69,7 @@ def stage_sdist(folder: Path, made: SelectorSdist) -> StagedFile:
     try:
         path.write_bytes(made.data)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be written: {error.strerror}")) from error
     digest = Digest(hashlib.sha256(made.data).hexdigest())
     return StagedFile(path=path, size=len(made.data), sha256=digest, requires_python=REQUIRES_PYTHON)
 
@@ -130,4 +130,4 @@ def _names(root: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise HostError(Problem(file=str(root), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(root), message=f"cannot be read: {error.strerror}")) from error

@@ -22,7 +22,7 @@ from axletree.host.archive import digest_file, write_wheel_file
 from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.built import BuiltFile, read_built, selector_file
 from axletree.host.wheels import open_wheel
-from axletree.package.closure import Offer
+from axletree.package.closure import OwnWheel
 from axletree.package.index import distribution_of
 from axletree.package.sdk.release import check_flavour, check_pins, distributions_of
 from axletree.package.sdk.upload import (
@@ -98,8 +98,8 @@ def upload_sdk(
     """
     store = local_path(request.store)
     if store is None:
-        hint = "give a folder, mounted or synchronised with what serves it, and its address as --url"
-        raise UsageError(f"{redact(request.store)} is no folder: servers have no common way to take files", hint=hint)
+        hint = "give a folder that is mounted or synchronized with the server, and the server's address as --url"
+        raise UsageError(f"{redact(request.store)} is not a folder: servers have no common upload protocol", hint=hint)
     folder = upload_folder(request.run_id, request.platform, request.group)
     place = store.absolute() / folder
     built, sdists = _read_source(request.source)
@@ -110,7 +110,7 @@ def upload_sdk(
         else:
             scratch = stack.enter_context(staging(place))
         roots = _roots(built, sdists, scratch, per_family=request.per_family)
-        notes = ("the selector as an sdist is left out: it chooses among families",) if _drops(request, sdists) else ()
+        notes = ("leaving out the selector's sdist, which chooses among families",) if _drops(request, sdists) else ()
         if request.dry_run:
             return _report(request, folder, place, roots, _states(place, roots), notes)
         report: UploadReport | None = None
@@ -137,7 +137,7 @@ def _read_source(source: Path) -> tuple[tuple[BuiltFile, ...], tuple[BuiltFile, 
     sdists = read_built(source / AT_INSTALL) if (source / AT_INSTALL).is_dir() else ()
     selectors = [each for each in (*built, *sdists) if each.sdk is not None]
     if not selectors:
-        hint = "give the folder that axletree sdk build wrote"
+        hint = "give a folder written by axletree sdk build"
         raise UsageError(f"{source} has no selector of an SDK", hint=hint)
     for root, files in ((source, built), (source / AT_INSTALL, sdists)):
         _check_listed(root, files)
@@ -168,7 +168,7 @@ def _check_listed(root: Path, files: Iterable[BuiltFile]) -> None:
     """Packages are what the pages beside them say."""
     listed = listed_wheels(root)
     problems = [
-        Problem(file=str(each.path), message="is not what its index says: it was changed or damaged since it was built")
+        Problem(file=str(each.path), message="does not match its index: it was changed or damaged after it was built")
         for each in files
         if each.path.name in listed and listed[each.path.name].sha256 != each.sha256
     ]
@@ -233,9 +233,9 @@ def _state(root: Path, file: BuiltFile) -> bool:
     try:
         found = digest_file(target)
     except OSError as error:
-        raise HostError(Problem(file=str(target), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(target), message=f"cannot be read: {error.strerror}")) from error
     if found != file.sha256:
-        message = f"is in the store with other content (sha256 {found[:16]}..., now {file.sha256[:16]}...)"
+        message = f"is already in the store with different content (sha256 {found[:16]}..., now {file.sha256[:16]}...)"
         hint = "choose another --run-id, --artifact-group or version"
         raise PublishError(Problem(file=str(target), message=message, hint=hint))
     return file.path.name in listed_wheels(root)
@@ -263,9 +263,9 @@ def _copy(file: BuiltFile, folder: Path) -> StagedFile:
         shutil.copyfile(file.path, target)
         found = digest_file(target)
     except OSError as error:
-        raise HostError(Problem(file=str(file.path), message=f"can't be copied: {error.strerror}")) from error
+        raise HostError(Problem(file=str(file.path), message=f"cannot be copied: {error.strerror}")) from error
     if found != file.sha256:
-        raise IntegrityError(Problem(file=str(file.path), message="was changed while it was copied"))
+        raise IntegrityError(Problem(file=str(file.path), message="changed while it was copied"))
     return _staged(file, target)
 
 
@@ -289,8 +289,8 @@ def _family_roots(built: Sequence[BuiltFile], scratch: Path) -> list[_Root]:
     """A root for what all GPUs share, and one for each family: its packages, a selector for it, links to the rest."""
     selectors = [each for each in built if each.sdk is not None and each.metadata is not None]
     if len(selectors) != 1 or len([each for each in built if each.sdk is not None]) != 1:
-        hint = "build one version with axletree sdk build --selector wheel into a folder of its own"
-        raise UsageError("--per-family needs the selector as a wheel, of one version", hint=hint)
+        hint = "build one version with axletree sdk build --selector wheel into its own folder"
+        raise UsageError("--per-family needs the selector as a wheel, in one version", hint=hint)
     (selector,) = selectors
     sdk = selector.sdk
     assert sdk is not None  # noqa: S101 (it was chosen for it)
@@ -340,7 +340,7 @@ def _index(base: str, root: _Root, built: Sequence[BuiltFile]) -> UploadedIndex:
     places = {each.path.name: root.folder for each in root.files}
     places |= {line.filename: posixpath.normpath(posixpath.join(root.folder, line.folder)) for line in root.linked}
     wheels = tuple(
-        Offer(filename=name, url=_below(base, place, name), requires=metadata.requires)
+        OwnWheel(filename=name, url=_below(base, place, name), requires=metadata.requires)
         for name, place in places.items()
         if (metadata := known[name].metadata) is not None
     )

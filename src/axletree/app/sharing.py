@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from axletree.plan.graph import build_plan
 from axletree.recipe.axes import expand, variant_id
 from axletree.recipe.target import resolve
-from axletree.view.plan import Sharing
+from axletree.report.plan import Sharing
 
 if TYPE_CHECKING:
     from axletree.app.planning import Prepared

@@ -11,14 +11,14 @@ import msgspec
 
 from axletree.core.errors import UsageError
 from axletree.core.records import StageRequest
-from axletree.execute.environ import ENVIRONMENT_FILE
 from axletree.execute.stage import log_file, work_folder
+from axletree.execute.variables import ENVIRONMENT_FILE
 
 if TYPE_CHECKING:
     from axletree.store.store import Store
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class StageFolder(msgspec.Struct, frozen=True, kw_only=True):
     """Where a shell opens."""
 
     stage: str
@@ -27,7 +27,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     log: Path
 
 
-def find_place(store: Store, stage: str) -> Place:
+def find_place(store: Store, stage: str) -> StageFolder:
     """The folder that a stage's latest attempt left.
 
     Raises:
@@ -37,7 +37,7 @@ def find_place(store: Store, stage: str) -> Place:
     folder = work_folder(store, request.key)
     if not folder.exists():
         raise UsageError(
-            f"stage {stage} did its work, so its folder was removed", hint=f"its log: {log_file(store, request.key)}"
+            f"stage {stage} succeeded, so its folder was removed", hint=f"its log: {log_file(store, request.key)}"
         )
     written = folder / ENVIRONMENT_FILE
     environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
@@ -45,7 +45,7 @@ def find_place(store: Store, stage: str) -> Place:
     source = Path(environ.get("AXLETREE_SOURCE", folder / "source"))
     start = source / request.ingredients.parameters.get("directory", ".")
     opened = next((path for path in (start, source) if path.is_dir()), folder)
-    return Place(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
+    return StageFolder(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
 
 
 def find_request(store: Store, stage: str) -> StageRequest:
@@ -57,7 +57,7 @@ def find_request(store: Store, stage: str) -> StageRequest:
     requests = _requests(store)
     if stage not in requests:
         near = difflib.get_close_matches(stage, requests, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else "stage ids are shown by `axletree plan RECIPE`"
+        hint = f"did you mean {near[0]!r}?" if near else "`axletree plan RECIPE` shows stage ids"
         raise UsageError(f"no stage {stage!r} ran in this store", hint=hint)
     return requests[stage]
 

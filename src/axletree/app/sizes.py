@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.binary.zip.directory import read_directory
 from axletree.core.errors import IntegrityError
 from axletree.host.archive import map_file
 from axletree.host.folders import list_files
-from axletree.host.sources import FileSource
-from axletree.package.sizes import SizedFile, measure_sizes
+from axletree.host.sources import DiskSource
+from axletree.package.sizes import SizedFile, SizeReport, measure_sizes
 from axletree.package.wheel.scan import scan_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from axletree.package.sizes import SizeReport
+
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes of each input are: report of ``sizes``."""
+
+    inputs: tuple[SizeReport, ...]
 
 
 def measure_path(path: Path) -> SizeReport:
@@ -61,7 +67,7 @@ def _folder_files(root: Path, damaged: list[str]) -> Iterator[SizedFile]:
 
 
 def _file(path: Path, name: str, damaged: list[str]) -> SizedFile:
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         try:
             facts = read_elf(source, name=name) if is_elf(source.read(0, 4)) else None
         except IntegrityError as error:

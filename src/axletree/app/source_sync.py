@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -19,7 +20,6 @@ from axletree.recipe.faults import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _PIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
 State = Literal["cloned", "updated", "current", "would clone", "would update", "unknown", "refused", "failed"]
@@ -48,6 +48,14 @@ class RepositoryReport(msgspec.Struct, frozen=True, kw_only=True):
     def good(self) -> bool:
         """Whether it is, or would be, as the recipe asks."""
         return self.state not in {"refused", "failed"}
+
+
+class SyncedSources(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe's repositories: report of ``source sync``."""
+
+    into: Path
+    """Folder that holds the checkouts."""
+    repositories: tuple[RepositoryReport, ...]
 
 
 def sync_sources(
@@ -94,7 +102,7 @@ def sync_sources(
 def _check_names(wanted: Sequence[Repository], only: Sequence[str], file: str) -> None:
     if not wanted:
         hint = 'give it a git source, or tables such as [checkouts.vision] with git = "https://..."'
-        raise UsageError(Problem(file=file, message="the recipe names no git repository", hint=hint))
+        raise UsageError(Problem(file=file, message="the recipe has no git repository", hint=hint))
     names = [repository.name for repository in wanted]
     problems = [
         Problem(message=f"no repository {name!r} in {file}", hint=suggestion(name, names, "its repositories"))
@@ -192,19 +200,19 @@ def _pinning(
     git = open_worktree(into / main.folder, url=main.git, environ=environ)
     if report is not None:
         if report.commit is None:
-            raise HostError(f"its pin is read from {main.name}, which was not synced: see there")
+            raise HostError(f"its pin is in {main.name}, which was not synced: see above")
         there = git.folder.is_dir() and git.has(report.commit)
         return report.commit if there or not dry_run else None
     hint = f"sync {main.name} first"
     if not git.folder.is_dir():
-        raise HostError(f"its pin is read from {main.name}, which is not there", hint=hint)
+        raise HostError(f"its pin is in {main.name}, which does not exist", hint=hint)
     if asked is None:
         commit = git.commit_of("HEAD")
     else:
         commit = git.commit_of(asked if COMMIT.fullmatch(asked) else f"refs/tags/{asked}")
         commit = commit or git.commit_of(f"refs/remotes/origin/{asked}")
     if commit is None:
-        raise HostError(f"its pin is read from {main.name}, which has no {asked or 'commit'} yet", hint=hint)
+        raise HostError(f"its pin is in {main.name}, which has no {asked or 'commit'} yet", hint=hint)
     return commit
 
 
@@ -213,11 +221,13 @@ def _read_pin(main: Repository, pin: str, commit: str, into: Path, environ: Mapp
     git = open_worktree(into / main.folder, url=main.git, environ=environ)
     shown = git.attempt("cat-file", "blob", f"{commit}:{pin}")
     where = f"{main.folder}/{pin}"
-    if shown.returncode != 0:
-        hint = "give this checkout a ref of its own, or the path that this release has"
-        raise HostError(Problem(file=where, message=f"there is no such file at {commit[:12]}", hint=hint))
-    text = shown.stdout.strip()
+    if shown.code != 0:
+        hint = "give this checkout its own ref, or the path used in this release"
+        raise HostError(Problem(file=where, message=f"the file does not exist at {commit[:12]}", hint=hint))
+    text = shown.text.strip()
     if not _PIN.fullmatch(text):
         first = text.splitlines()[0][:60] if text else "nothing"
-        raise HostError(Problem(file=where, message=f"holds no commit or tag at {commit[:12]}, but {first!r}"))
+        raise HostError(
+            Problem(file=where, message=f"does not contain a commit or tag at {commit[:12]}, but {first!r}")
+        )
     return text

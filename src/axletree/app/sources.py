@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from axletree.recipe.target import Target, TargetSource
     from axletree.store.store import Store
 
-_NO_SOURCE = (".git", "__pycache__", FOLDER)
+_NO_SOURCE = ("**/.git", "**/__pycache__", f"**/{FOLDER}")
 """What is no part of a source folder: also not what `axletree dev` keeps in it, with links out of it."""
 _LOCKS = ("pylock.*.toml", SOURCE_LOCK)
 
@@ -57,7 +57,7 @@ def _below(folder: Path, path: Path, *names: str) -> list[str]:
     if folder not in path.parents and not (names and folder == path):
         return []
     place = glob.escape(path.relative_to(folder).as_posix())
-    return [f"/{place}/{name}".replace("/./", "/") for name in names] or [f"/{place}"]
+    return [f"{place}/{name}".removeprefix("./") for name in names] or [place]
 
 
 def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> FileSource:
@@ -73,7 +73,7 @@ def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> FileSource:
 def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> PinnedSource:
     path = loaded.companion / SOURCE_LOCK
     if not path.exists():
-        message = f"the source is not locked: there is no {path}"
+        message = f"the source is not locked: {path} does not exist"
         raise RecipeError(problem_at(loaded, ("source",), message, hint=REMAKE))
     lock = parse_source(read_lock(path, loaded), file=str(path))
     problems = check_source(lock, source, file=str(path))
@@ -101,7 +101,7 @@ def read_lock(path: Path, loaded: LoadedRecipe) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        hint = f"make it anew: axletree lock {loaded.path}"
+        hint = f"create it again: axletree lock {loaded.path}"
         raise RecipeError(Problem(message=f"not UTF-8: {error.reason}", file=str(path), hint=hint)) from error
     except OSError as error:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error

@@ -16,9 +16,10 @@ from axletree.app.shipped import recipes_folder
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, Problem, UsageError
 from axletree.host.archive import map_file, write_wheel_file
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
 from axletree.package.closure import closures
 from axletree.package.install import wheel_commands
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.split.plan import plan_split
 from axletree.package.split.report import SplitReport
 from axletree.package.split.rules import SplitRules, parse_split_rules
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from axletree.app.split_conda import CondaParts
     from axletree.host.archive import WheelFile
     from axletree.host.folder_lock import Note
-    from axletree.package.split.plan import Part, SplitPlan
+    from axletree.package.split.plan import SplitPart, SplitPlan
     from axletree.package.split.source import SplitSource
 
 Format = Literal["wheel", "conda"]
@@ -42,14 +43,29 @@ _LARGEST_RULES = 1 << 20
 """Bytes of a rules file."""
 
 
-class SplitOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a split did."""
+class WrittenPackage(msgspec.Struct, frozen=True, kw_only=True):
+    """A package on disk."""
 
-    report: SplitReport
-    files: tuple[Path, ...] = ()
-    """What was written; empty for a dry run."""
+    path: Path
+    size: int
+    """Bytes of it."""
+
+
+class SplitOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a split did, or would do: report of ``split``."""
+
+    split: SplitReport
+    out: Path
+    """Index root of what was written."""
+    written: tuple[WrittenPackage, ...] = ()
+    """Empty for a dry run."""
     install: tuple[str, ...] = ()
     """Commands of pip that install the wheels, for each Python; none where no wheels were written."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Where the packages are that were written."""
+        return tuple(each.path for each in self.written)
 
 
 def split_wheel(
@@ -82,9 +98,9 @@ def split_wheel(
         HostError: a file can't be read or written.
     """
     source = read_split_source(map_file(path), filename=path.name)
-    plan = plan_split(source, rules, providers=read_providers(), epoch=epoch)
+    plan = plan_split(source, rules, providers=read_shipped(LIBRARY_PROVIDERS), epoch=epoch)
     if dry_run:
-        return SplitOutcome(report=plan.report)
+        return SplitOutcome(split=plan.report, out=out)
     with staging(out) as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         # Most of the work is the kernel's and the libraries' that hash and inflate: it runs beside Python.
         wanted = plan.parts if verify or "wheel" in formats else ()  # the proof reads wheels
@@ -101,7 +117,12 @@ def split_wheel(
             report = msgspec.structs.replace(report, conda=conda.report, notes=(*report.notes, *conda.notes))
         paths = add_to_roots([out], lambda: [Addition(out=out, staged=staged)], durable=verify, note=note)
     wheels = [path for path in paths if path.suffix == ".whl"]
-    return SplitOutcome(report=report, files=paths, install=_install(out, wheels) if wheels else ())
+    return SplitOutcome(
+        split=report,
+        out=out,
+        written=tuple(WrittenPackage(path=path, size=path.stat().st_size) for path in paths),
+        install=_install(out, wheels) if wheels else (),
+    )
 
 
 def _install(out: Path, wheels: Sequence[Path]) -> tuple[str, ...]:
@@ -123,8 +144,8 @@ def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
     else:
         shipped = _shipped()
         if text not in shipped:
-            hint = f"give a file with --rules; those that ship are for {', '.join(shipped) or 'nothing'}"
-            raise UsageError(f"no rules for splitting {text!r}", hint=hint)
+            hint = f"give a file with --rules; Axletree ships rules for {', '.join(shipped) or 'no project'}"
+            raise UsageError(f"no rules to split {text!r}", hint=hint)
         path = shipped[text]
     return parse_split_rules(_read(path), filename=str(path))
 
@@ -141,17 +162,17 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         raise UsageError(f"no rules file {path}") from None
     except OSError as error:
-        raise HostError(Problem(message=f"can't be read: {error.strerror}", file=str(path))) from error
+        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST_RULES:
-        raise UsageError(f"{path} is larger than {_LARGEST_RULES >> 20} MiB: these are no rules")
+        raise UsageError(f"{path} is larger than {_LARGEST_RULES >> 20} MiB: not a rules file")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text") from error
+        raise UsageError(f"{path} is not UTF-8 text") from error
 
 
 def _write_parts(
-    folder: Path, parts: Sequence[Part], epoch: int, pool: Executor
+    folder: Path, parts: Sequence[SplitPart], epoch: int, pool: Executor
 ) -> tuple[tuple[WheelFile, StagedFile], ...]:
     """Write the wheels of parts side by side, the largest first: what is begun last is done soon."""
     largest_first = sorted(parts, key=_bytes, reverse=True)
@@ -160,11 +181,11 @@ def _write_parts(
     return tuple(files[part.name] for part in parts)
 
 
-def _bytes(part: Part) -> int:
+def _bytes(part: SplitPart) -> int:
     return sum(len(member.data.data) for member in part.members if isinstance(member.data, Packed))
 
 
-def _write(folder: Path, part: Part, *, epoch: int) -> tuple[WheelFile, StagedFile]:
+def _write(folder: Path, part: SplitPart, *, epoch: int) -> tuple[WheelFile, StagedFile]:
     file = write_wheel_file(
         folder,
         part.name,
@@ -193,7 +214,8 @@ def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int)
 def _prove(
     source: SplitSource, rules: SplitRules, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor
 ) -> tuple[str, ...]:
-    from axletree.host.policies import read_policies  # noqa: PLC0415 (not paid for by who wants no proof)
+    from axletree.host.shipped_data import read_shipped  # noqa: PLC0415 (not paid for by who wants no proof)
+    from axletree.package.libraries.policy import MANYLINUX_POLICIES  # noqa: PLC0415 (not paid for by who wants no proof)
     from axletree.package.split.proof import ReadPart, prove_split  # noqa: PLC0415
     from axletree.package.wheel.scan import scan_wheel  # noqa: PLC0415
 
@@ -208,6 +230,6 @@ def _prove(
         before=plan.before,
         opens=rules.opens,
         requires=source.metadata.requires,
-        providers=read_providers(),
-        policies=read_policies(),
+        providers=read_shipped(LIBRARY_PROVIDERS),
+        policies=read_shipped(MANYLINUX_POLICIES),
     )

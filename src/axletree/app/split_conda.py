@@ -9,9 +9,10 @@ from axletree.app.index_root import StagedFile
 from axletree.core.errors import HostError
 from axletree.host.conda import write_conda_file
 from axletree.host.conda_channel import channel_line
-from axletree.host.conda_names import read_conda_names
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.interpreters import find_interpreter
+from axletree.host.shipped_data import read_shipped
+from axletree.package.conda.requires import CONDA_NAMES
 from axletree.package.split.conda import plan_conda_parts, prove_conda_parts
 from axletree.package.split.report import SplitConda
 
@@ -56,7 +57,7 @@ def write_conda_parts(
     report: list[SplitConda] = []
     facts: list[CondaFacts] = []
     notes: dict[str, None] = {}
-    for part in plan_conda_parts(plan.parts, platform=platform, names=read_conda_names()):
+    for part in plan_conda_parts(plan.parts, platform=platform, names=read_shipped(CONDA_NAMES)):
         package = part.package
         compiled = _compiled(part, environ, notes, threads)
         target, files = folder / package.subdir, (*part.files, *compiled)
@@ -77,7 +78,9 @@ def write_conda_parts(
     prove_conda_parts(facts)
     guessed = sorted({name for part in report for name in part.guessed})
     if guessed:
-        notes[f"conda: no known package of {', '.join(guessed)}: the dependency has the distribution's name"] = None
+        notes[f"conda: no known package for {', '.join(guessed)}: using the distribution's name as the dependency"] = (
+            None
+        )
     return CondaParts(tuple(staged), tuple(report), tuple(notes))
 
 
@@ -91,7 +94,10 @@ def _compiled(
     except HostError as error:
         hint = f" ({error.problems[-1].hint})" if error.problems[-1].hint else ""
         notes[
-            f"conda: {part.package.name} has no compiled files, since this machine has no Python {part.python}{hint}"
+            (
+                f"conda: {part.package.name} has no compiled Python files, as this machine has no Python "
+                f"{part.python}{hint}"
+            )
         ] = None
         return ()
     return compile_pyc(

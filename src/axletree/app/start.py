@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from axletree import registry
 from axletree.core.errors import AxletreeError, HostError, Problem, UsageError
-from axletree.host.indexes import Layer, read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.interpreters import find_interpreters
 from axletree.host.project_source import Places, ProjectSource, find_project
 from axletree.host.tools import find_programs
@@ -25,7 +25,7 @@ from axletree.recipe.parse import parse_recipe
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from axletree.app.lock import Surroundings
+    from axletree.app.lock import LockContext
 
 _PYTHONS = tuple(f"3.{minor}" for minor in range(14, 8, -1))
 """Tried from the newest where the running one is not what the project takes."""
@@ -58,11 +58,9 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 def draft(
     wanted: Wanted,
-    surroundings: Surroundings,
+    surroundings: LockContext,
     *,
     place: Callable[[str], Path],
-    given: Layer,
-    offline: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> Started:
     """A recipe for a project; nothing is written.
@@ -71,8 +69,6 @@ def draft(
         wanted: What is asked for.
         surroundings: What is needed of this machine.
         place: The recipe's file, by the project's name.
-        given: Index settings from the command line.
-        offline: Whether the network must not be used.
         note: Told what is being done.
 
     Raises:
@@ -80,13 +76,13 @@ def draft(
         HostError: it can't be had, or its crates can't.
         IntegrityError: its archive is none.
     """
-    settings = read_settings(surroundings.environ, home=surroundings.home, cwd=surroundings.cwd, given=given)
+    indexes = read_indexes(surroundings.settings, surroundings.environ, home=surroundings.home, cwd=surroundings.cwd)
     places = Places(
         environ=surroundings.environ,
-        settings=settings,
+        settings=indexes,
         cache=surroundings.cache,
         downloads=surroundings.downloads,
-        offline=offline,
+        offline=surroundings.settings.offline,
         note=note,
     )
     source = find_project(wanted.target, places, beside=place("x").parent)
@@ -166,7 +162,7 @@ def _refuse_crates(project: Project, source: ProjectSource) -> None:
     )
 
 
-def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundings: Surroundings) -> Choices:
+def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundings: LockContext) -> Choices:
     torch, gpu = wanted.torch, wanted.gpu or "cpu"
     if project.gpu.torch is not None and torch is None:
         raise UsageError(
@@ -191,13 +187,13 @@ def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundin
     )
 
 
-def _rustup(surroundings: Surroundings) -> str:
+def _rustup(surroundings: LockContext) -> str:
     """Where rustup has its toolchains; empty where that is not in a home folder of the user's."""
     folder = surroundings.environ.get("RUSTUP_HOME") or str(surroundings.home / ".rustup")
     return folder if Path(folder).is_dir() else ""
 
 
-def _pythons(project: Project, asked: Sequence[str], surroundings: Surroundings) -> tuple[str, ...]:
+def _pythons(project: Project, asked: Sequence[str], surroundings: LockContext) -> tuple[str, ...]:
     """The Pythons that are asked for, else the running one, else the newest here that the project takes."""
     said = project.requires_python
     if wrong := [python for python in asked if not _REQUEST.fullmatch(python)]:
@@ -221,7 +217,7 @@ def _pythons(project: Project, asked: Sequence[str], surroundings: Surroundings)
     )
 
 
-def _is_here(python: str, surroundings: Surroundings) -> bool:
+def _is_here(python: str, surroundings: LockContext) -> bool:
     try:
         find_interpreters([python], environ=surroundings.environ, cache=surroundings.cache / "interpreters.json")
     except AxletreeError:

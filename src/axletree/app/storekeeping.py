@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from axletree import store as stores
 from axletree.app.recipes import load_recipe
 from axletree.core.values import Digest
-from axletree.execute.environments import UV_CACHE
+from axletree.execute.stage_venvs import UV_CACHE
 from axletree.host.venvs import forget_wheels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from axletree.store import DuReport, GcReport, Store, VerifyReport
+    from axletree.store import GcReport, Store
 
 _DAY = 86400.0
 _HOUR = 3600.0
@@ -21,26 +21,8 @@ KEEP_DAYS = 30.0
 GRACE_HOURS = 24.0
 
 
-def open_store(environ: Mapping[str, str]) -> Store:
-    """The store that the environment names, or the user's own.
-
-    Raises:
-        StoreError: it cannot be used.
-    """
-    return stores.Store.open(stores.default_root(environ))
-
-
-def verify_store(environ: Mapping[str, str]) -> VerifyReport:
-    """Read everything in the store again; set aside what is not what its name says.
-
-    Raises:
-        StoreError: the store cannot be used.
-    """
-    return stores.verify(open_store(environ))
-
-
 def sweep_store(
-    environ: Mapping[str, str],
+    store: Store,
     *,
     keep_days: float = KEEP_DAYS,
     grace_hours: float = GRACE_HOURS,
@@ -50,7 +32,7 @@ def sweep_store(
     """Remove from the store what was not used for some days; what the last run of a root needed stays.
 
     Args:
-        environ: says where the store is.
+        store: what is swept.
         keep_days: for how long unused results stay.
         grace_hours: for how long everything stays.
         roots: recipes, by name or path.
@@ -61,7 +43,6 @@ def sweep_store(
         RecipeError: a root has faults.
         StoreError: the store cannot be used.
     """
-    store = open_store(environ)
     report = stores.gc(
         store,
         keep=keep_days * _DAY,
@@ -72,12 +53,3 @@ def sweep_store(
     if not dry_run:  # other names of the same files: the room is free only without them
         forget_wheels(store.cache / UV_CACHE, in_use=lambda digest: store.has_blob(Digest(digest)))
     return report
-
-
-def measure_store(environ: Mapping[str, str]) -> DuReport:
-    """Sum up what takes the room in the store.
-
-    Raises:
-        StoreError: the store cannot be used.
-    """
-    return stores.du(open_store(environ))

@@ -15,7 +15,7 @@ from axletree.binary.zip.members import MemberSource, read_member
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import write_wheel_file
-from axletree.host.sources import FileSource, write_source
+from axletree.host.sources import DiskSource, write_source
 from axletree.host.wheels import OpenWheel, open_wheel
 from axletree.package.gpu.arch import parse_gpu
 from axletree.package.gpu.compact import LibraryCode, Thinning, check_thinning, plan_thinning, registered_code
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from axletree.binary.zip.directory import ZipEntry
     from axletree.host.folder_lock import Note
     from axletree.package.gpu.arch import Gpu
-    from axletree.package.gpu.variant import Variant
+    from axletree.package.gpu.variant import WheelVariant
 
 _MAX_VARIANT_FILE = 1 << 20
 _FORGET_EVERY = 8 << 20
@@ -171,7 +171,7 @@ def _thin_wheel(
         if out is not None:
             target = out / render_wheel_name(name)
             if target.exists() and target.samefile(path):
-                raise UsageError(f"{target} is the wheel itself", hint="choose another folder with --out")
+                raise UsageError(f"{target} would overwrite the input wheel", hint="choose another folder with --out")
             out.mkdir(parents=True, exist_ok=True)
             written = write_wheel_file(
                 out,
@@ -225,7 +225,7 @@ def _same(source: Source) -> Source:
 
 def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinReport:
     results: list[ThinResult] = []
-    with FileSource(path) as source:
+    with DiskSource(path) as source:
         read = read_file_code(source, name=str(path), sample=out is None)
         file = _Library(partial(_same, source), registered_code(source, read))
         plans = _plans([file], request, str(path))
@@ -239,7 +239,9 @@ def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinRep
                 thinning = plan.files.get(file.path, Thinning(ThinnedFile(), None, ()))
                 target = (out / label if request.each else out) / path.name
                 if target.exists() and target.samefile(path):
-                    raise UsageError(f"{target} is the file itself", hint="choose another folder with --out")
+                    raise UsageError(
+                        f"{target} would overwrite the input file", hint="choose another folder with --out"
+                    )
                 write_source(target, _checked(file, thinning), like=path)
                 result = msgspec.structs.replace(result, file=str(target))
             results.append(result)
@@ -251,15 +253,17 @@ def _plans(files: Sequence[_Library], request: ThinRequest, name: str) -> list[_
     present = gpus_in(map(summarise, sections))
     makers = {container.maker for section in sections for container in section.containers}
     if not makers:
-        hint = "it looks into .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere, "
-        raise UsageError(Problem(file=name, message="holds no GPU code to thin"), hint=hint + "stay as they are")
+        hint = "`thin` reads .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere, "
+        raise UsageError(Problem(file=name, message="contains no GPU code to thin"), hint=hint + "are left unchanged")
     groups = [(gpu,) for gpu in present] if request.each else [_gpus(request)]
     plans = []
     for gpus in groups:
         foreign = [gpu.name for gpu in gpus if gpu.maker not in makers]
         if foreign:
             has = ", ".join(gpu.name for gpu in present)
-            raise UsageError(Problem(file=name, message=f"holds no code of the maker of {foreign[0]}, only for {has}"))
+            raise UsageError(
+                Problem(file=name, message=f"contains no code for the vendor of {foreign[0]}, only for {has}")
+            )
         plans.append(_plan(files, gpus, request, within=name))
     refused = [problem for plan in plans for problem in plan.refused]
     if refused and (not request.each or all(plan.refused for plan in plans)):
@@ -288,7 +292,7 @@ def _plan(files: Sequence[_Library], gpus: tuple[Gpu, ...], request: ThinRequest
 
 
 def _members(
-    wheel: OpenWheel, entries: dict[str, ZipEntry], plan: _Plan, variant: Variant, files: dict[str, _Library]
+    wheel: OpenWheel, entries: dict[str, ZipEntry], plan: _Plan, variant: WheelVariant, files: dict[str, _Library]
 ) -> tuple[Member, ...]:
     """Everything as it is, still compressed, but for the thinned libraries and the variant's description."""
     archive, description = wheel.path.name, f"{wheel.folder}/{VARIANT_FILE}"
@@ -344,9 +348,9 @@ def _result(plan: _Plan, files: Sequence[_Library], *, file: str, size: int) -> 
 def _saving(file: DeviceFile, thinning: Thinning) -> LibrarySaving:
     thinned, notes = thinning.thinned, list(thinning.notes)
     if thinned.missing:
-        notes.append(f"{thinned.missing} containers hold nothing for that GPU, as before")
+        notes.append(f"{thinned.missing} containers already lacked code for that GPU")
     if thinned.exact:
-        notes.append(f"{thinned.exact} containers run on exactly that GPU, on no later one of its family")
+        notes.append(f"{thinned.exact} containers run only on exactly that GPU, not on later ones of its family")
     code = sum(section.section.size for section in file.code)
     whole = sum(section.section.size * file.ratio(section.section) for section in file.code)
     return LibrarySaving(
@@ -366,7 +370,7 @@ def _refusal(plan: _Plan) -> ThinResult:
     return ThinResult(gpus=tuple(gpu.name for gpu in plan.gpus), refused=reasons)
 
 
-def _base_variant(wheel: OpenWheel, entries: dict[str, ZipEntry]) -> Variant | None:
+def _base_variant(wheel: OpenWheel, entries: dict[str, ZipEntry]) -> WheelVariant | None:
     """The variant that the wheel already is."""
     entry = entries.get(f"{wheel.folder}/{VARIANT_FILE}")
     if entry is None:

@@ -36,7 +36,7 @@ def write_variant_index(folder: Path, release: WheelName, *, note: Note) -> str:
         with folder_locks([folder], note):
             replace_file(target, render_variants(merge_variants(_variants(folder, release))))
     except OSError as error:
-        raise HostError(Problem(file=str(target), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(target), message=f"cannot be written: {error.strerror}")) from error
     return str(target)
 
 
@@ -60,7 +60,7 @@ def _read(path: Path, name: WheelName) -> VariantSet:
             data = read_member(view, entry, archive=path.name, limit=_MAX_VARIANT_FILE)
             described = parse_variants(data, file=f"{path.name}: {entry.name}")
             if name.variant != "null" and [variant.label for variant in described.variants] != [name.variant]:
-                message = f"its {VARIANT_FILE} does not describe the variant {name.variant} of its name"
+                message = f"its {VARIANT_FILE} does not describe the variant {name.variant} in its file name"
                 raise IntegrityError(Problem(file=path.name, message=message))
             return described
     raise IntegrityError(Problem(file=path.name, message=f"is named as a variant, but has no {VARIANT_FILE}"))

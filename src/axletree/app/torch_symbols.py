@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.binary.source import BufferSource
-from axletree.core.errors import HostError, Problem, UsageError
+from axletree.core.errors import Problem, UsageError
 from axletree.host.archive import map_file
+from axletree.host.run import run
 from axletree.package.libraries.torch_symbols import (
     LIBRARIES,
     VERSION_MODULE,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PROBE = "import sysconfig; print(sysconfig.get_path('platlib')); print(sysconfig.get_path('purelib'))"
 _PROBE_SECONDS = 20
-_HINT = "name a wheel of torch, a virtual environment, its site-packages folder, or its Python program"
+_HINT = "give a wheel of torch, a virtual environment, its site-packages folder, or its Python"
 
 
 def exports_of_torch(path: Path) -> TorchExports:
@@ -57,7 +57,7 @@ def _find_packages(path: Path) -> Path:
     if not path.exists():
         raise UsageError(Problem(file=str(path), message="does not exist", hint=_HINT))
     places = "".join(f"\n    {folder}" for folder in candidates)
-    raise UsageError(Problem(file=str(path), message=f"no torch is installed in it; searched:{places}", hint=_HINT))
+    raise UsageError(Problem(file=str(path), message=f"has no torch installed; searched:{places}", hint=_HINT))
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -68,22 +68,10 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _ask_python(program: Path) -> tuple[Path, ...]:
     if not os.access(program, os.X_OK):
-        raise UsageError(Problem(file=str(program), message="is neither a wheel nor a program", hint=_HINT))
-    try:
-        done = subprocess.run(
-            [str(program), "-I", "-c", _PROBE],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_PROBE_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(Problem(file=str(program), message=f"can't be started: {error}")) from error
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise HostError(Problem(file=str(program), message=f"does not tell where its packages are: {reason}"))
-    return tuple(dict.fromkeys(Path(line) for line in done.stdout.splitlines()))
+        raise UsageError(Problem(file=str(program), message="is neither a wheel nor an executable", hint=_HINT))
+    what = f"asking {program} where its packages are"
+    said = run([program, "-I", "-c", _PROBE], what=what, seconds=_PROBE_SECONDS)
+    return tuple(dict.fromkeys(Path(line) for line in said.splitlines()))
 
 
 def _libraries(folder: Path) -> Iterator[tuple[str, BufferSource]]:

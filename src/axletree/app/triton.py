@@ -9,7 +9,7 @@ from packaging.version import Version
 from axletree.buildsystem.pytorch.triton import FILES, World, other_pins, pinned_triton
 from axletree.core.values import StageId
 from axletree.registry import backend_of
-from axletree.view.plan import TritonUse
+from axletree.report.plan import TritonUse
 
 if TYPE_CHECKING:
     from axletree.app.planning import Prepared

@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from axletree.host.wheels import Unpacked, open_wheel, unpack_as_it_is
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class UnpackedWheels(msgspec.Struct, frozen=True, kw_only=True):
+    """Wheels that were unpacked: report of ``unpack``."""
+
+    wheels: tuple[Unpacked, ...]
 
 
 def unpack(path: Path, *, out: Path) -> Unpacked:

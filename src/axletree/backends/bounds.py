@@ -8,6 +8,7 @@ import tomllib
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.shipped import shipped_file
 
 Numbers = tuple[int, ...]
 
@@ -59,7 +60,11 @@ def decode_bounds(data: bytes, *, file: str) -> Bounds:
     try:
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), Bounds)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no table of bounds: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a table of bounds: {error}")) from error
+
+
+TOOLCHAIN_BOUNDS = shipped_file("toolchain-bounds.toml", decode_bounds)
+"""The table that ships."""
 
 
 def numbers(version: str) -> Numbers:

@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.shipped import shipped_file
 
 REACH = 1 << 31
 """Bytes that a 32-bit relative address reaches to one side (System V ABI, AMD64 supplement, "Architectural
@@ -99,7 +100,11 @@ def decode_link_sizes(data: bytes, *, file: str) -> LinkSizes:
     try:
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), LinkSizes, strict=False)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no table of sizes: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a table of sizes: {error}")) from error
+
+
+LINK_SIZES = shipped_file("link-size.toml", decode_link_sizes)
+"""The measured sizes that ship."""
 
 
 def parse_arch_list(text: str) -> tuple[GpuArch, ...] | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from axletree.core.units import some_of
+
 _HITS = frozenset({"direct_cache_hit", "preprocessed_cache_hit"})
 _MISS = "cache_miss"
 _REFUSED = frozenset(
@@ -77,8 +79,7 @@ def describe(refused: dict[str, tuple[str, ...]]) -> str:
 
 def _some(files: tuple[str, ...]) -> str:
     names = sorted({file.rpartition("/")[2] for file in files if file})
-    rest = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return f": {', '.join([*names[:_SHOWN], *rest])}" if names else ""
+    return f": {some_of(names, _SHOWN)}" if names else ""
 
 
 def read_stats_log(text: str) -> CacheUse:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from axletree.buildsystem.era import Era
-    from axletree.buildsystem.ninja import Step
+    from axletree.buildsystem.ninja import NinjaStep
 
 Way = Literal["setup.py", "setuptools", "scikit-build-core", "cmake", "backend"]
 """``setup.py``: PyTorch's way to 2.13, a setup.py that can configure CMake alone; ``setuptools``: extensions that
@@ -120,7 +120,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of all builds in the folder that still count; 0 where nobody counts them."""
 
 
-def count_steps(before: Mapping[str, Step], after: Mapping[str, Step]) -> Count:
+def count_steps(before: Mapping[str, NinjaStep], after: Mapping[str, NinjaStep]) -> Count:
     """What ninja did between two readings of its log. A step that makes several files is one.
 
     What CMake itself does is none: writing ``build.ninja``, running a target such as ``install``.

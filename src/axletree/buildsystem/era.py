@@ -65,20 +65,20 @@ def detect_era(texts: Mapping[str, str]) -> Era:
 
 def _driver(system: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Driver, tuple[str, ...]]:
     backend = str(system.get("build-backend", ""))
-    said = f"pyproject.toml: build-backend is {backend}" if backend else "there is no build-backend"
+    said = f"pyproject.toml: build-backend is {backend}" if backend else "no build-backend is set"
     if backend.startswith("scikit_build_core.build"):
         return "scikit-build-core", (said,)
     if "backend-path" in system and "scikit-build-core" in str(system.get("requires", "")):
-        return "scikit-build-core", (said, "it lies in the tree and requires scikit-build-core")
+        return "scikit-build-core", (said, "it is in the tree and requires scikit-build-core")
     setup = texts.get("setup.py", "")
     if setup and "CMakeLists.txt" in texts and _RUNS_CMAKE.search(setup):
         if _ONLY_CONFIGURES.search(setup):
-            return "setup.py", (said, "setup.py runs CMake, and can configure alone")
-        return "pep517", (said, "setup.py runs CMake in a way of its own")
+            return "setup.py", (said, "setup.py runs CMake, and can stop after configuring")
+        return "pep517", (said, "setup.py runs CMake in its own way")
     if backend:
         return "pep517", (said,)
     if setup:
         return "pep517", ("setup.py: setuptools, which doesn't run CMake",)
     if "CMakeLists.txt" in texts:
-        return "cmake", ("CMakeLists.txt, and no Python project beside it",)
-    return "pep517", ("nothing tells how it is built",)
+        return "cmake", ("CMakeLists.txt without a Python project",)
+    return "pep517", ("no known build system was found",)

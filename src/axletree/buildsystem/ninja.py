@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"# ninja log v([0-9]+)")
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class NinjaStep(msgspec.Struct, frozen=True, kw_only=True):
     """A finished step's output."""
 
     path: str
@@ -29,22 +29,22 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """When it began, in milliseconds since that run of ninja did."""
 
 
-def read_ninja_log(text: str) -> dict[str, Step]:
+def read_ninja_log(text: str) -> dict[str, NinjaStep]:
     """Path of an output -> its last step; lines that a killed ninja half wrote are left out."""
     lines = text.split("\n")
     if not _HEADER.match(lines[0]):
         return {}
-    found: dict[str, Step] = {}
+    found: dict[str, NinjaStep] = {}
     for line in lines[1:]:
         fields = line.split("\t")
         if len(fields) != 5 or not all(field.isdigit() for field in fields[:3]):
             continue
         start, end, _, path, command = fields
-        found[path] = Step(path=path, milliseconds=int(end) - int(start), command=command, start=int(start))
+        found[path] = NinjaStep(path=path, milliseconds=int(end) - int(start), command=command, start=int(start))
     return found
 
 
-def rebuilt(before: Mapping[str, Step], after: Mapping[str, Step]) -> tuple[str, ...]:
+def rebuilt(before: Mapping[str, NinjaStep], after: Mapping[str, NinjaStep]) -> tuple[str, ...]:
     """Outputs that were made between two readings of a log, new ones too, sorted.
 
     The times of the step tell, not that of the file: ``ninja -t restat``, which CMake calls, changes the latter, and a
@@ -53,5 +53,5 @@ def rebuilt(before: Mapping[str, Step], after: Mapping[str, Step]) -> tuple[str,
     return tuple(sorted(path for path, step in after.items() if path not in before or _ran(before[path]) != _ran(step)))
 
 
-def _ran(step: Step) -> tuple[int, int, str]:
+def _ran(step: NinjaStep) -> tuple[int, int, str]:
     return step.start, step.milliseconds, step.command

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from axletree.package.libraries.policy import Policy
     from axletree.package.libraries.torch_symbols import TorchExports
 
-AUDIT_SCHEMA: Literal[2] = 2
-"""Version of the report's form: 2 has owners of libraries by name, versions of all families, and the verdict."""
-
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an audit found."""
@@ -60,7 +57,6 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """Its files against the torch that was named."""
     findings: tuple[Finding, ...]
     """Worst first."""
-    schema: Literal[2] = AUDIT_SCHEMA
 
     @property
     def failed(self) -> bool:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.package.libraries.demand import Miss, find_misses, find_optional
-from axletree.package.libraries.linkage import Need, Surroundings, find_owners
+from axletree.package.libraries.demand import NotFound, find_misses, find_optional
+from axletree.package.libraries.linkage import LinkContext, Need, find_owners
 from axletree.package.libraries.platforms import Platform, linux_environment, parse_platform
 from axletree.package.libraries.policy import Policy, SymbolNeed, lowest_policy, symbol_needs
 from axletree.package.libraries.providers import Provider, required_names
@@ -29,7 +29,7 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Each library that its files need, with its owner. None where the wheel is for another system than Linux."""
     promises: dict[str, str]
     """Needed library that the wheel's tags do not promise -> first tag that does."""
-    misses: tuple[Miss, ...]
+    misses: tuple[NotFound, ...]
     """Libraries of the wheel that the loader does not find for its files."""
     symbols: tuple[SymbolNeed, ...]
     """Each symbol version that its files need from outside."""
@@ -148,12 +148,12 @@ def _promises(needs: Sequence[Need], policies: Sequence[Policy], platforms: Sequ
     }
 
 
-def _surroundings(facts: DistFacts, policies: Sequence[Policy]) -> Surroundings:
+def _surroundings(facts: DistFacts, policies: Sequence[Policy]) -> LinkContext:
     wheel = facts.wheel
     machine = next((platform.machine for platform in facts.platforms if platform.machine), None)
     environment = linux_environment(machine, wheel.name.python.partition(".")[0])
     requires = wheel.metadata.requires if wheel.metadata is not None else ()
-    return Surroundings(
+    return LinkContext(
         own=wheel.name.project,
         system=_system_libraries(facts.platforms, policies),
         musl=any(platform.musl for platform in facts.platforms),

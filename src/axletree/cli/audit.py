@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.audit import Promises, audit_paths
+from axletree.app.audit import AuditedFiles, Promises, audit_paths
+from axletree.cli.notes import at_work, print_line
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import UsageError
 from axletree.package.libraries.policy import parse_glibc
 from axletree.view.audit import render_audit
@@ -16,13 +17,15 @@ from axletree.view.audit import render_audit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from axletree.check.audit import AuditReport
 
-@click.command()
+
+@click.command(cls=ReportCommand, report=AuditedFiles)
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="FILE_OR_FOLDER..."
 )
 @click.option(
-    "--policy", metavar="NAME", help="Platform that the wheels should fit, such as manylinux_2_28 or a full tag."
+    "--policy", metavar="NAME", help="Platform that the wheels should support, such as manylinux_2_28 or a full tag."
 )
 @click.option(
     "--torch",
@@ -34,12 +37,13 @@ if TYPE_CHECKING:
     "--provided-by",
     multiple=True,
     metavar="DIST=PATTERN",
-    help="Libraries that another distribution brings, such as 'mylib=libmylib*.so'. Repeatable. Those of torch, "
-    "NVIDIA's, AMD's and Intel's wheels and of drivers are known.",
+    help=(
+        "Libraries that another distribution provides, such as 'mylib=libmylib*.so'. Repeatable. Libraries of torch, "
+        "of NVIDIA, AMD and Intel wheels and of drivers are known already."
+    ),
 )
 @click.option("--glibc", metavar="VERSION", help="Highest glibc version that the wheels may need, such as 2.28.")
-@click.option("--hashes", is_flag=True, help="Compare the hashes of files of more than 16 MiB with RECORD too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each file, one a line.")
+@click.option("--hashes", is_flag=True, help="Also compare the hashes of files larger than 16 MiB with RECORD.")
 def command(
     paths: tuple[Path, ...],
     policy: str | None,
@@ -48,16 +52,15 @@ def command(
     glibc: str | None,
     *,
     hashes: bool,
-    as_json: bool,
-) -> int:
+) -> Reported:
     """Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code.
 
-    Each wheel is read once and not unpacked. Of a folder all wheels are checked; where it has none, it is taken as an
-    unpacked tree, and its machine code is checked. Conda packages are compared with their own lists: paths, hashes,
-    links, prefixes, compiled files. Exit code 1 means that there are findings of severity error.
+    Reads each wheel once, without unpacking it. For a folder, checks all wheels in it; a folder without wheels is
+    checked as an unpacked tree, for its machine code. Conda packages are compared with their own lists: paths, hashes,
+    links, prefixes, compiled files. The exit code is 1 if there are findings of severity error.
     """
     if glibc is not None and parse_glibc(glibc) is None:
-        raise UsageError(f"--glibc: {glibc!r} is no version", hint="write it as 2.28")
+        raise UsageError(f"--glibc: {glibc!r} is not a version", hint="write it as 2.28")
     promises = Promises(
         provided_by=_providers(provided_by),
         policy=policy,
@@ -65,14 +68,12 @@ def command(
         torch=torch,
         hashes="all" if hashes else "small",
     )
-    failed = False
-    for index, report in enumerate(audit_paths(paths, promises)):
-        failed = failed or report.failed
-        if as_json:
-            click.echo(msgspec.json.encode(report))
-        else:
-            click.echo("\n".join(([""] if index else []) + list(render_audit(report, click.style))))
-    return int(failed)
+    reports: list[AuditReport] = []
+    for report in audit_paths(paths, promises, at_work=at_work):
+        if not wants_json():  # as soon as it is there: an audit of many wheels takes its time
+            print_line("\n".join([*([""] if reports else []), *render_audit(report, click.style)]))
+        reports.append(report)
+    return Reported(AuditedFiles(tuple(reports)), lambda: (), int(any(report.failed for report in reports)))
 
 
 def _providers(options: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ import click
 from axletree.app.recipes import CheckedRecipes, check_recipe
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import RecipeError
-from axletree.view.tables import plural
+from axletree.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def command(recipes: tuple[str, ...]) -> Reported:
     """Validate recipes and report all their errors at once.
 
-    A RECIPE is a .toml file or the name of a recipe that ships with Axletree. The exit code is 2 if any has an error.
+    A RECIPE is a .toml file or the name of a recipe that ships with Axletree. The exit code is 2 if any recipe has an
+    error.
     """
     checked = CheckedRecipes(recipes=tuple(check_recipe(recipe) for recipe in recipes))
     return Reported(checked, lambda: _lines(checked), RecipeError.exit_code if checked.problems else 0)

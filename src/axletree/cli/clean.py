@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.clean import clean, find_trees
+from axletree.app.clean import CleanedTrees, clean, find_trees
+from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.errors import UsageError
-from axletree.core.units import format_bytes
-from axletree.view.tables import plural, printable, render_table
+from axletree.core.units import format_bytes, plural
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,28 +21,25 @@ if TYPE_CHECKING:
     from axletree.app.clean import CleanReport, What
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=CleanedTrees)
 @click.argument("place", metavar="RECIPE|DIR")
 @click.option("--build", "build", is_flag=True, help="Build products that git ignores (default).")
 @click.option("--hipify", "hipify", is_flag=True, help="Files that hipify made or edited in place, in submodules too.")
 @click.option("--all", "everything", is_flag=True, help="Both, in submodules too, and your changes, saved as a patch.")
-@click.option("--yes", is_flag=True, help="Do it; without this it is only shown.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: bool, as_json: bool) -> None:
-    """Show what builds and hipify left in a source tree, and remove it.
+@click.option("--yes", is_flag=True, help="Remove the files; without this option, only list them.")
+def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: bool) -> Reported:
+    """Show or remove what builds and hipify left in a source tree.
 
-    Nothing is changed without --yes. Files that git does not track and does not ignore stay, and so do virtual
-    environments and editors' folders.
+    Nothing is changed without --yes. Untracked files that git does not ignore are kept, and so are virtual environments
+    and editors' folders.
     """
     if build + hipify + everything > 1:
-        raise UsageError("--build, --hipify and --all exclude each other", hint="--all is both")
+        raise UsageError("--build, --hipify and --all exclude each other", hint="use --all for both")
     what: What = "all" if everything else "hipify" if hipify else "build"
-    reports = [clean(tree, what, environ=os.environ, really=yes) for tree in find_trees(place, here=Path())]
-    if as_json:
-        content = {"schema": 1, "trees": reports}
-        click.echo(json.dumps(msgspec.to_builtins(content), indent=1))  # msgspec refuses names that are no UTF-8
-    else:
-        click.echo("\n".join(line for report in reports for line in _lines(report)))
+    trees, error = until_error(
+        find_trees(place, here=Path()), lambda tree: clean(tree, what, environ=os.environ, really=yes)
+    )
+    return Reported(CleanedTrees(trees=trees), lambda: (line for tree in trees for line in _lines(tree)), error=error)
 
 
 def _lines(report: CleanReport) -> Iterator[str]:
@@ -63,6 +59,6 @@ def _lines(report: CleanReport) -> Iterator[str]:
     verbs = ("removed", "restored") if report.done else ("would remove", "restore")
     yield f"{verbs[0]} {files} ({size}), {verbs[1]} {restored}, {'kept' if report.done else 'keep'} {kept}"
     if report.patch is not None:
-        yield printable(f"changes that were taken back are in {report.patch}")
+        yield printable(f"reverted changes are saved in {report.patch}")
     if not report.done and (removed or restored):
-        yield "nothing was changed: --yes does it"
+        yield "nothing was changed: run with --yes to do it"

@@ -1,80 +1,67 @@
-"""``axletree dev``: an editable source tree of a variant, and its rebuilds."""
+"""``axletree dev``: an editable source tree of a variant."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.dev import dev, rebuild
-from axletree.core.errors import UsageError
-from axletree.store.layout import default_root
-from axletree.store.store import Store
+from axletree.app.dev import Developed, dev
+from axletree.cli.notes import say_aside
+from axletree.cli.opening import open_store, settings
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
+from axletree.core.units import format_duration, plural
 from axletree.view.plain import PlainView
-from axletree.view.tables import format_duration, plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from axletree.app.dev import Developed
     from axletree.core.events import Event
 
 _PARTS = 10
 """Lines for the steps of a build, at most."""
 
 
-@click.command(help="Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR].")
-@click.argument("recipe", metavar="RECIPE|rebuild")
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
-@click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one.")
-@click.option("--source", type=click.Path(path_type=Path), help="The tree; default is the recipe's source folder.")
-@click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; default is in the tree.")
-@click.option("--stage", metavar="NAME", help="Stage that is built in the tree, where the recipe has several.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.command(
+    cls=ReportCommand,
+    report=Developed,
+    help="Make a source tree editable: what you edit and rebuild is what Python imports.",
+)
+@click.argument("recipe")
+@click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed if the recipe has only one.")
+@click.option("--source", type=click.Path(path_type=Path), help="Source tree; by default the recipe's source folder.")
+@click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; inside the tree by default.")
+@click.option("--stage", metavar="NAME", help="Stage to build in the tree, if the recipe has several.")
 def command(
     *,
     recipe: str,
-    folder: Path | None,
     variant: str | None,
     source: Path | None,
     venv: Path | None,
     stage: str | None,
-    as_json: bool,
-) -> None:
-    """Make or rebuild; exit 0 when the tree is up to date, else as what failed."""
-    view = PlainView(lambda line: click.echo(line, err=True))
-    store = Store.open(default_root(os.environ))
+) -> Reported:
+    """Set a tree up; exit 0 when it is up to date, else as what failed."""
+    return bring_up(partial(dev, recipe, variant=variant, stage=stage, source=source, venv=venv))
+
+
+def bring_up(work: Callable[..., Developed]) -> Reported:
+    """Work on a tree, and say how that goes and what came of it."""
+    view = PlainView(say_aside)
+    chosen = settings()
+    store = open_store(chosen)
 
     def emit(event: Event) -> None:
-        if not as_json:
+        if not wants_json():
             view.handle(event, time.time())
 
-    progress = _Steps(quiet=as_json)
-    if recipe == "rebuild":
-        given = {"--variant": variant, "--source": source, "--venv": venv, "--stage": stage}
-        if wrong := [name for name, value in given.items() if value is not None]:
-            raise UsageError(f"rebuild takes no {wrong[0]}", hint="`axletree dev RECIPE` sets a tree up anew")
-        done = rebuild(folder or Path(), store=store, environ=os.environ, emit=emit, progress=progress)
-    else:
-        if folder is not None:
-            raise UsageError(f"what is {folder}?", hint=f"the tree is named by --source: --source {folder}")
-        done = dev(
-            recipe,
-            variant=variant,
-            stage=stage,
-            source=source,
-            venv=venv,
-            store=store,
-            environ=os.environ,
-            emit=emit,
-            progress=progress,
-        )
-    click.echo(_json(done) if as_json else "\n".join(_lines(done)))
+    done = work(store=store, settings=chosen, environ=os.environ, emit=emit, progress=_Steps(quiet=wants_json()))
+    return Reported(done, lambda: _lines(done))
 
 
 class _Steps:
@@ -90,7 +77,7 @@ class _Steps:
             return
         self._last = step
         text = message if done is None else f"[{done}/{total}] {message}"
-        click.echo(printable(text.partition("\n")[0]), err=True)
+        say_aside(text.partition("\n")[0])
 
 
 def _lines(done: Developed) -> Iterator[str]:
@@ -112,7 +99,3 @@ def _lines(done: Developed) -> Iterator[str]:
 def _from_here(path: Path) -> Path:
     """A path as one would type it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _json(done: Developed) -> str:
-    return msgspec.json.format(msgspec.json.encode({"schema": 1, **msgspec.structs.asdict(done)}), indent=1).decode()

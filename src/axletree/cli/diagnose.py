@@ -7,14 +7,16 @@ import sys
 from pathlib import Path
 
 import click
-import msgspec
 
 from axletree.app.diagnose import diagnose_logs
 from axletree.app.facts import read_facts
-from axletree.view.diagnosis import diagnosis_document, diagnosis_text, has_error
+from axletree.cli.notes import at_work
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.report.diagnosis import DiagnosedLogs
+from axletree.view.diagnosis import diagnosis_text
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=DiagnosedLogs)
 @click.argument(
     "logs", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 )
@@ -22,19 +24,15 @@ from axletree.view.diagnosis import diagnosis_document, diagnosis_text, has_erro
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Say what of the logs' host tells the reason, by the facts that `axletree facts` wrote there.",
+    help="Explain the failure with facts of the logs' host, as written there by `axletree facts`.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all findings, the root cause first.")
-def command(logs: tuple[Path, ...], *, facts: Path | None, as_json: bool) -> int:
+def command(logs: tuple[Path, ...], *, facts: Path | None) -> Reported:
     """Find the root cause in logs, and say what to do.
 
-    Logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length; - reads the standard
-    input. Exit code 1: something failed.
+    Reads logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length; - reads
+    standard input. The exit code is 1 if something failed.
     """
     host = None if facts is None else read_facts(facts)
-    reports = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host)
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(diagnosis_document(reports)), indent=1))
-    else:
-        click.echo(diagnosis_text(reports, width=shutil.get_terminal_size().columns))
-    return int(has_error(reports))
+    report = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host, at_work=at_work)
+    width = shutil.get_terminal_size().columns
+    return Reported(report, lambda: diagnosis_text(report.logs, width=width, style=click.style), int(report.failed))

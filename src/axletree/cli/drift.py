@@ -6,17 +6,15 @@ import datetime as dt
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.drift import DriftInputs, find_drift
-from axletree.host.indexes import read_settings
-from axletree.view.drift import drift_document, drift_text
-
-if TYPE_CHECKING:
-    from axletree.app.drift import DriftReport
+from axletree.cli.opening import settings
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.host.indexes import read_indexes
+from axletree.report.drift import DriftReport
+from axletree.view.drift import drift_text
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FAILING = {
@@ -28,7 +26,7 @@ _FAILING = {
 """Choice -> the verdicts that fail: that one and graver ones."""
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=DriftReport)
 @click.argument("recipe")
 @click.option("--source", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Upstream's source tree.")
 @click.option(
@@ -41,29 +39,29 @@ _FAILING = {
 @click.option(
     "--recipe-metadata",
     type=_FILE,
-    help="A conda recipe, meta.yaml or recipe.yaml, whose requirements are compared instead of the recipe's own.",
+    help="A conda recipe, meta.yaml or recipe.yaml, to compare instead of the recipe's own requirements.",
 )
 @click.option(
     "--channel", "channels", type=_FILE, multiple=True, help="A conda channel's repodata.json[.zst]. Repeatable."
 )
 @click.option(
-    "--at", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="Only what the channels had on that day (UTC)."
+    "--at",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DATE",
+    help="Use only packages that the channels had on this day (UTC).",
 )
-@click.option(
-    "--index", is_flag=True, help="Ask the package index of pip's and uv's configuration for newest releases."
-)
+@click.option("--index", is_flag=True, help="Ask the configured package index of pip and uv for the newest releases.")
 @click.option("-v", "--variant", "patterns", metavar="PATTERN", multiple=True, help="Only variants whose id matches.")
 @click.option("--evidence", is_flag=True, help="Show every statement behind each verdict, with file and line.")
-@click.option("--only", metavar="NAME", multiple=True, help="Show this dependency alone. Repeatable.")
+@click.option("--only", metavar="NAME", multiple=True, help="Show only this dependency. Repeatable.")
 @click.option(
     "--fail-on",
     type=click.Choice([*_FAILING, "contradiction", "never"]),
     multiple=True,
     default=("conflict",),
     show_default=True,
-    help="Exit 1 for this verdict and graver ones, or where upstream contradicts itself. Repeatable.",
+    help="Exit 1 for this verdict and worse ones, or for contradictions of upstream. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all rows and statements.")
 def command(
     recipe: str,
     source: Path | None,
@@ -77,34 +75,33 @@ def command(
     *,
     index: bool,
     evidence: bool,
-    as_json: bool,
-) -> int:
-    """Compare a recipe's dependencies with upstream's, and with what can be had.
+) -> Reported:
+    """Compare a recipe's dependencies with upstream's and with what channels offer.
 
-    Upstream's are those that it vendors, pins, requires and links; what can be had is read from channels. All inputs
-    must be of one upstream version. Nothing is run or rendered: git is asked for commits and tags, files are read.
-    Exit code 1: a dependency has a verdict that --fail-on names.
+    Upstream's dependencies are those that it vendors, pins, requires and links. All inputs must have the same upstream
+    version. Nothing is executed or rendered: commits and tags come from git, everything else from files. The exit code
+    is 1 if a dependency has a verdict that --fail-on names.
     """
     if at is not None and not channels:
-        raise click.UsageError("--at is about channels: give one with --channel")
-    settings = read_settings(os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
+        raise click.UsageError("--at needs a channel: give one with --channel")
+    indexes = read_indexes(settings(), os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
     end = None if at is None else (at.replace(tzinfo=dt.UTC) + dt.timedelta(days=1)).timestamp()
     inputs = DriftInputs(
-        source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=settings
+        source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=indexes
     )
     report = find_drift(recipe, inputs, environ=os.environ, patterns=patterns)
-    unknown = sorted(set(only) - {row.dependency for row in report.rows})
+    unknown = sorted(set(only) - {row.dependency for row in report.dependencies})
     if unknown:
         raise click.UsageError(f"no dependency called {', '.join(unknown)}; --json lists all")
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(drift_document(report)), indent=1))
-    else:
-        width = shutil.get_terminal_size().columns
-        click.echo(drift_text(report, width=width, evidence=evidence, only=only))
-    return int(_fails(report, fail_on))
+    width = shutil.get_terminal_size().columns
+    return Reported(
+        report,
+        lambda: drift_text(report, width=width, evidence=evidence, only=only, style=click.style),
+        int(_fails(report, fail_on)),
+    )
 
 
 def _fails(report: DriftReport, fail_on: tuple[str, ...]) -> bool:
-    verdicts = {each.verdict for row in report.rows for each in row.judgements if not each.optional}
+    verdicts = {each.verdict for row in report.dependencies for each in row.judgements if not each.optional}
     failing = {verdict for choice in fail_on for verdict in _FAILING.get(choice, ())}
     return not verdicts.isdisjoint(failing) or ("contradiction" in fail_on and bool(report.findings))

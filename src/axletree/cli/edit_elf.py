@@ -7,27 +7,35 @@ from typing import TYPE_CHECKING
 
 import click
 
-from axletree.app.edit_elf import rename_in_elf
+from axletree.app.edit_elf import RenamedElf, rename_in_elf
 from axletree.binary.elf.edit import ElfChange
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import Problem, UsageError
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from axletree.app.edit_elf import Renamed
-    from axletree.binary.elf.facts import ElfFacts
+    from axletree.app.edit_elf import ElfNames
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=RenamedElf)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--rpath", metavar="ENTRY:...", help="Search path, as DT_RPATH: for the file and what it loads.")
-@click.option("--runpath", metavar="ENTRY:...", help="Search path, as DT_RUNPATH: for what the file itself needs.")
-@click.option("--no-rpath", is_flag=True, help="No search path.")
+@click.option(
+    "--rpath", metavar="ENTRY:...", help="Search path, as DT_RPATH: applies to the file and to the libraries it loads."
+)
+@click.option(
+    "--runpath", metavar="ENTRY:...", help="Search path, as DT_RUNPATH: applies to the direct dependencies of the file."
+)
+@click.option("--no-rpath", is_flag=True, help="Remove the search path.")
 @click.option("--soname", metavar="NAME", help="SONAME.")
-@click.option("--replace-needed", multiple=True, metavar="OLD=NEW", help="Need NEW instead of OLD. Repeatable.")
-@click.option("--add-needed", multiple=True, metavar="NAME", help="Need NAME as well. Repeatable.")
-@click.option("--remove-needed", multiple=True, metavar="NAME", help="Don't need NAME any longer. Repeatable.")
+@click.option(
+    "--replace-needed", multiple=True, metavar="OLD=NEW", help="Replace the needed library OLD with NEW. Repeatable."
+)
+@click.option("--add-needed", multiple=True, metavar="NAME", help="Add NAME to the needed libraries. Repeatable.")
+@click.option(
+    "--remove-needed", multiple=True, metavar="NAME", help="Remove NAME from the needed libraries. Repeatable."
+)
 def command(
     file: Path,
     rpath: str | None,
@@ -38,11 +46,11 @@ def command(
     remove_needed: tuple[str, ...],
     *,
     no_rpath: bool,
-) -> int:
-    """Change search path, SONAME and needed libraries of an ELF file.
+) -> Reported:
+    """Change the search path, SONAME and needed libraries of an ELF file.
 
-    The file is changed in place where the new names fit, and grows by a segment where they don't. Nothing is written
-    before the result proves to be what was asked, and unchanged in all else. Prints what changed.
+    Changes the file in place if the new names fit, and otherwise adds a segment. Before writing, checks that the result
+    has the requested values and is otherwise unchanged. Prints the changes.
     """
     entries = "" if no_rpath else rpath if rpath is not None else runpath
     change = ElfChange(
@@ -57,14 +65,13 @@ def command(
     if problems:
         raise UsageError(*problems)
     done = rename_in_elf(file, change)
-    click.echo("\n".join([printable(str(file)), *_render(done)]))
-    return 0
+    return Reported(done, lambda: _lines(done))
 
 
 def _pair(text: str) -> tuple[str, str]:
     old, equals, new = text.partition("=")
     if not (old and equals and new):
-        raise UsageError(f"--replace-needed {text!r} is no pair of names", hint="write OLD=NEW")
+        raise UsageError(f"--replace-needed {text!r} is not a pair of names", hint="write OLD=NEW")
     return old, new
 
 
@@ -78,17 +85,18 @@ def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[s
     if "" in paths[:2]:
         yield Problem(message="the search path is empty", hint="--no-rpath removes it")
     if len(change.replace_needed) < len(set(pairs)):
-        yield Problem(message="--replace-needed gives one library two new names")
+        yield Problem(message="--replace-needed gives the same library two new names")
     others = {*change.replace_needed, *change.replace_needed.values(), *change.add_needed}
     for name in sorted(others & {*change.remove_needed}):
-        yield Problem(message=f"{name} is to be removed, and to be added or replaced")
+        yield Problem(message=f"{name} cannot be removed and added or replaced at the same time")
 
 
-def _render(done: Renamed | None) -> Iterator[str]:
-    if done is None:
-        yield "  nothing to change: it is as asked"
+def _lines(done: RenamedElf) -> Iterator[str]:
+    yield printable(str(done.file))
+    if not done.written:
+        yield "  nothing to change: the file already has these values"
         return
-    before, after = done
+    before, after = done.before, done.after
     if _path(before) != _path(after):
         yield printable(f"  search path: {_path(before)} -> {_path(after)}")
     if before.soname != after.soname:
@@ -96,7 +104,7 @@ def _render(done: Renamed | None) -> Iterator[str]:
     for now, names in (("no longer", _left(before.needed, after.needed)), ("now", _left(after.needed, before.needed))):
         if names:
             yield printable(f"  needs {now}: {', '.join(names)}")
-    old, new = (tuple(need.file for need in facts.versions_needed) for facts in done)
+    old, new = before.versions_of, after.versions_of
     if old != new:
         yield printable(f"  symbol versions: of {', '.join(_left(old, new))} -> of {', '.join(_left(new, old))}")
 
@@ -106,6 +114,6 @@ def _left(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in set(others))
 
 
-def _path(facts: ElfFacts) -> str:
+def _path(facts: ElfNames) -> str:
     tag = "DT_RUNPATH" if facts.runpath else "DT_RPATH"
     return f"{tag} {':'.join(facts.runpath or facts.rpath)}" if facts.runpath or facts.rpath else "none"

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
-import msgspec
 
 from axletree.app import environments
-from axletree.app.environments import Wanted
+from axletree.app.environments import EnvironmentRequest
+from axletree.cli.notes import say_aside
+from axletree.cli.opening import open_store, settings
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.findings import worst
 from axletree.environment.apply import ENV
+from axletree.environment.delta import Activation
 from axletree.environment.export import FORMATS
 from axletree.environment.shells import SHELLS, activation_text, undoing_text
-from axletree.store.layout import default_root
-from axletree.store.store import Store
-from axletree.view.environment import created_text, verified_document, verified_text
+from axletree.report.environment import VerifiedEnvironment
+from axletree.report.environments import CreatedEnvironment, Deactivation, ExportedEnvironment
+from axletree.view.environment import created_text, verified_lines
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
@@ -37,31 +40,31 @@ _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 def _choosing(command: Callable[..., object]) -> Callable[..., object]:
     """The options that say which environment of a recipe is meant."""
     for option in (
-        click.option("--environment", metavar="NAME", help="Environment of the recipe, where it has several."),
-        click.option("--stage", metavar="NAME", help="The environment of this stage."),
-        click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed where the recipe has one."),
+        click.option("--environment", metavar="NAME", help="Environment of the recipe, if it has several."),
+        click.option("--stage", metavar="NAME", help="Use the environment of this stage."),
+        click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed if the recipe has only one."),
     ):
         command = option(command)
     return command
 
 
 def _shell_option(command: Callable[..., object]) -> Callable[..., object]:
-    return click.option(
-        "--shell", type=click.Choice(SHELLS), help="Whose text is printed; default is that of your login shell."
-    )(command)
+    return click.option("--shell", type=click.Choice(SHELLS), help="Shell to print for; your login shell by default.")(
+        command
+    )
 
 
-@click.group(help="Make environments with the search order that a variant needs, activate them, and prove the order.")
+@click.group(help="Create environments with the search order that a variant needs, activate and verify them.")
 def command() -> None:
     """Make, activate, run, verify and export environments."""
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=CreatedEnvironment)
 @click.argument("recipe")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @_choosing
-@click.option("--toolkit", metavar="DIR", help="Root of the GPU toolkit, instead of the one that is found.")
-@click.option("--upgrade", is_flag=True, help="Choose conda packages anew instead of keeping the lock.")
+@click.option("--toolkit", metavar="DIR", help="Root of the GPU toolkit; detected by default.")
+@click.option("--upgrade", is_flag=True, help="Resolve conda packages again instead of keeping the lock.")
 def create(
     *,
     recipe: str,
@@ -71,44 +74,47 @@ def create(
     environment: str | None,
     toolkit: str | None,
     upgrade: bool,
-) -> None:
-    """Make an environment of a recipe's variant; what was there of it is made anew.
+) -> Reported:
+    """Create an environment for a recipe's variant, replacing an earlier one.
 
-    DIR is .axletree/env/NAME-VARIANT if it is not named.
+    DIR is .axletree/env/NAME-VARIANT by default.
     """
-    description = environments.create(
-        Wanted(recipe=recipe, variant=variant, stage=stage, environment=environment),
+    chosen = settings()
+    created = environments.create(
+        EnvironmentRequest(recipe=recipe, variant=variant, stage=stage, environment=environment),
         folder,
-        store=Store.open(default_root(os.environ)),
+        store=open_store(chosen),
+        settings=chosen,
         environ=environments.without_activation(os.environ),
         toolkit=toolkit,
         upgrade=upgrade,
-        say=lambda line: click.echo(printable(line), err=True),
+        say=say_aside,
     )
-    click.echo(created_text(description))
+    return Reported(created, lambda: created_text(created.description))
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=Activation)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
 @_shell_option
 def activate(
     *, place: str | None, variant: str | None, stage: str | None, environment: str | None, shell: str | None
-) -> None:
-    """Print what activates an environment: eval "$(axletree env activate ...)".
+) -> Reported:
+    """Print shell code that activates an environment: eval "$(axletree env activate ...)".
 
     In fish: axletree env activate ... --shell fish | source
     """
     environ = {name: value for name, value in os.environ.items() if name != ENV}
-    description = _find(place, variant, stage, environment, environ=environ)
-    _write(activation_text(description.activation, _shell(shell)))
+    activation = _find(place, variant, stage, environment, environ=environ).activation
+    return Reported(activation, lambda: os.fsencode(activation_text(activation, _shell(shell))))
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=Deactivation)
 @_shell_option
-def deactivate(*, shell: str | None) -> None:
-    """Print what undoes the last activation: eval "$(axletree env deactivate)"."""
-    _write(undoing_text(environments.deactivate(os.environ), _shell(shell)))
+def deactivate(*, shell: str | None) -> Reported:
+    """Print shell code that undoes the last activation: eval "$(axletree env deactivate)"."""
+    undone = environments.deactivate(os.environ)
+    return Reported(undone, lambda: os.fsencode(undoing_text(undone.changes, _shell(shell))))
 
 
 class _Behind(click.Command):
@@ -124,9 +130,7 @@ class _Behind(click.Command):
         except click.UsageError as error:
             if _BEHIND in ctx.meta:
                 raise
-            message = (
-                f"{error.format_message().rstrip('.')}; the command goes behind --: axletree env run DIR -- COMMAND"
-            )
+            message = f"{error.format_message().rstrip('.')}; put the command after --: axletree env run DIR -- COMMAND"
             raise click.UsageError(message, ctx) from error
 
 
@@ -142,12 +146,12 @@ def run(
     stage: str | None,
     environment: str | None,
 ) -> None:
-    """Run a command in an environment, and exit as it exits: env run [DIR|RECIPE] -- COMMAND."""
+    """Run a command in an environment, and exit with its exit code: env run [DIR|RECIPE] -- COMMAND."""
     argv: tuple[str, ...] = ctx.meta.get(_BEHIND, ())
     if not argv:
         raise UsageError("no command to run", hint="axletree env run DIR -- COMMAND")
     if not argv[0]:
-        click.echo("axletree: '': no name of a program", err=True)
+        click.echo("axletree: '': not a program name", err=True)
         sys.exit(_NOT_FOUND)
     description = _find(place, variant, stage, environment)
     variables = environments.variables(description, os.environ)
@@ -159,13 +163,12 @@ def run(
         sys.exit(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_RUNNABLE)
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=VerifiedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
-@click.option("--system", is_flag=True, help="Without any environment: as this shell is.")
-@click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Ask only this one. Repeatable.")
+@click.option("--system", is_flag=True, help="Check this shell without any environment.")
+@click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Check only this compiler. Repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Show every folder, header and library.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(
     *,
     place: str | None,
@@ -175,33 +178,32 @@ def verify(
     system: bool,
     compilers: tuple[str, ...],
     everything: bool,
-    as_json: bool,
-) -> int:
-    """Prove the order: compile, link and run a probe with each compiler, and see what is really taken.
+) -> Reported:
+    """Verify the search order: compile, link and run a probe with each compiler, and check what it uses.
 
-    Exit code 1: something else than the environment wants is taken, or a probe fails.
+    The exit code is 1 if a compiler uses something other than the environment's own, or if a probe fails.
     """
     if system and place is not None:
-        raise UsageError(f"--system is without any environment, and {place} is one")
+        raise UsageError(f"--system checks without an environment, so {place} cannot be given")
     description = None if system else _find(place, variant, stage, environment)
     report = environments.verify(
         description,
         os.environ,
         compilers=compilers,
-        note=lambda line: None if as_json else click.echo(line, err=True),
+        note=say_aside,
     )
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(verified_document(report)), indent=1))
-    else:
-        click.echo(verified_text(report, everything=everything))
-    return int(worst(report.findings) == "error")
+    return Reported(
+        report,
+        lambda: verified_lines(report, everything=everything, style=click.style),
+        int(worst(report.findings) == "error"),
+    )
 
 
-@command.command()
+@command.command(cls=ReportCommand, report=ExportedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
 @click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
-@click.option("--unlocked", is_flag=True, help="What the recipe requires, instead of the versions that are installed.")
+@click.option("--unlocked", is_flag=True, help="Print the recipe's requirements instead of the installed versions.")
 def export(
     *,
     place: str | None,
@@ -210,10 +212,11 @@ def export(
     environment: str | None,
     form: str,
     unlocked: bool,
-) -> None:
-    """Print the environment as a file of conda or pixi."""
+) -> Reported:
+    """Print the environment as a conda or pixi file."""
     description = _find(place, variant, stage, environment)
-    click.echo(environments.export(description, cast("Format", form), locked=not unlocked), nl=False)
+    exported = environments.export(description, cast("Format", form), locked=not unlocked)
+    return Reported(exported, lambda: os.fsencode(exported.text))
 
 
 def _find(
@@ -224,21 +227,14 @@ def _find(
     *,
     environ: dict[str, str] | None = None,
 ) -> Description:
-    wanted = Wanted(recipe=place or "", variant=variant, stage=stage, environment=environment)
+    wanted = EnvironmentRequest(recipe=place or "", variant=variant, stage=stage, environment=environment)
     if place is None and (variant or stage or environment):
-        raise UsageError("-v, --stage and --environment are of a recipe, and none is named")
+        raise UsageError("-v, --stage and --environment need a recipe")
     return environments.find(place, wanted, os.environ if environ is None else environ)
 
 
 def _shell(given: str | None) -> Shell:
     name = given or Path(os.environ.get("SHELL", "")).name
     if name not in SHELLS:
-        raise UsageError(f"which shell? {name or 'SHELL is not set'}", hint=f"--shell {', '.join(SHELLS)}")
+        raise UsageError(f"unknown shell: {name or 'SHELL is not set'}", hint=f"--shell {', '.join(SHELLS)}")
     return name
-
-
-def _write(text: str) -> None:
-    """Print bytes as they are: values need be no UTF-8."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(os.fsencode(text))
-    sys.stdout.buffer.flush()

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import click
-import msgspec
 
 from axletree.app.facts import take_facts
+from axletree.check.host.facts import HostFacts
+from axletree.cli.opening import settings
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.view.facts import facts_lines
 
 
-@click.command()
-def command() -> None:
-    """Print all facts of this host that builds depend on, as JSON.
+@click.command(cls=ReportCommand, report=HostFacts)
+def command() -> Reported:
+    """Print all facts of this host that builds depend on.
 
-    Each comes with its source, or with why it is not known. What can be tried is tried: compilers compile, links are
-    made, job servers hand out tokens; in temporary folders, which are removed. The home folder becomes ~; names of the
-    user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` judges such a file.
+    Each fact has its source, or the reason why it is unknown. Facts are tested where possible: compilers compile, links
+    are made and job servers hand out tokens, in temporary folders that are removed. The home folder becomes ~; names of
+    the user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` checks what
+    `axletree facts --json` wrote to a file.
     """
-    facts = take_facts(os.environ)
-    click.echo(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+    facts = take_facts(os.environ, settings())
+    return Reported(facts, lambda: facts_lines(facts, width=shutil.get_terminal_size((120, 24)).columns))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from axletree.app.lock import Surroundings
+from axletree.app.lock import LockContext
 from axletree.app.start import Started, Wanted, draft, write_recipe
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
-from axletree.host.indexes import Layer
-from axletree.store.layout import Layout, default_root
+from axletree.store.layout import StoreLayout
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
@@ -39,10 +39,15 @@ def start_options(command: _Command) -> _Command:
     return command
 
 
-def surroundings_here() -> Surroundings:
-    """What is needed of this machine."""
-    return Surroundings(
-        environ=os.environ, home=Path.home(), cwd=Path.cwd(), cache=Layout(default_root(os.environ)).cache
+def context(**options: Any) -> LockContext:
+    """What is needed of this machine; options are those of the command that are settings too."""
+    chosen = settings(**options)
+    return LockContext(
+        environ=os.environ,
+        home=Path.home(),
+        cwd=Path.cwd(),
+        settings=chosen,
+        cache=StoreLayout(Path(chosen.store)).cache,
     )
 
 
@@ -50,11 +55,6 @@ def wanted_of(target: str, torch: str | None, gpu: str | None, pythons: str | No
     """What the options ask for."""
     versions = tuple(version.strip() for version in (pythons or "").split(",") if version.strip())
     return Wanted(target=target, torch=torch, gpu=gpu, pythons=versions)
-
-
-def is_offline(*, flag: bool) -> bool:
-    """Whether the user forbids the network."""
-    return flag or os.environ.get("AXLETREE_OFFLINE") == "1"
 
 
 @click.command(cls=ReportCommand, report=Started)
@@ -78,10 +78,8 @@ def command(
     """
     started = draft(
         wanted_of(target, torch, gpu, pythons),
-        surroundings_here(),
+        context(offline=offline, find_links=find_links, index_url=index_url),
         place=lambda name: out or Path(f"{name}.toml"),
-        given=Layer(index_url=index_url, find_links=find_links),
-        offline=is_offline(flag=offline),
         note=say_aside,
     )
     write_recipe(started, Path(started.recipe))

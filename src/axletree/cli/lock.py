@@ -5,27 +5,31 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.lock import LockedFile, Surroundings, lock_recipe
-from axletree.core.units import format_bytes
-from axletree.host.indexes import Layer
-from axletree.store.layout import Layout, default_root
-from axletree.view.tables import plural, render_table
+from axletree.app.lock import LockContext, LockedFile, LockedRecipe, lock_recipe
+from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.core.units import format_bytes, plural
+from axletree.store.layout import StoreLayout
+from axletree.view.tables import render_table
 
-JSON_SCHEMA = 1
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from axletree.app.lock import LockedFile
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=LockedRecipe)
 @click.argument("recipe")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
-@click.option("--upgrade", is_flag=True, help="Take the newest versions that fit instead of keeping the locked ones.")
-@click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page that has wheels; may be repeated.")
-@click.option("--index-url", metavar="URL", help="Package index to ask instead of the configured one.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match.")
+@click.option("--upgrade", is_flag=True, help="Choose the newest matching versions instead of keeping the locked ones.")
+@click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels. Repeatable.")
+@click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one.")
 def command(
     *,
     recipe: str,
@@ -34,11 +38,15 @@ def command(
     upgrade: bool,
     find_links: tuple[str, ...],
     index_url: str | None,
-    as_json: bool,
-) -> None:
+) -> Reported:
     """Resolve a recipe's source and environments, and pin them by hash."""
-    surroundings = Surroundings(
-        environ=os.environ, home=Path.home(), cwd=Path.cwd(), cache=Layout(default_root(os.environ)).cache
+    chosen = settings(find_links=find_links, index_url=index_url)
+    surroundings = LockContext(
+        environ=os.environ,
+        home=Path.home(),
+        cwd=Path.cwd(),
+        settings=chosen,
+        cache=StoreLayout(Path(chosen.store)).cache,
     )
     files = lock_recipe(
         recipe,
@@ -46,17 +54,15 @@ def command(
         patterns=patterns,
         skip=skip,
         upgrade=upgrade,
-        given=Layer(index_url=index_url, find_links=find_links),
-        note=lambda text: click.echo(text, err=True),
+        note=say_aside,
     )
-    if as_json:
-        click.echo(msgspec.json.encode({"schema": JSON_SCHEMA, "files": files}))
-        return
-    click.echo(
-        render_table(["", "Lock", "Pins", "Download"], [_row(file) for file in files], width=_width(), right=[3])
-    )
+    return Reported(LockedRecipe(files=files), lambda: _lines(files))
+
+
+def _lines(files: Sequence[LockedFile]) -> Iterator[str]:
+    yield render_table(["", "Lock", "Pins", "Download"], [_row(file) for file in files], width=_width(), right=[3])
     written = sum(file.outcome == "written" for file in files)
-    click.echo(f"{plural(len(files), 'lock')}, {written} written")
+    yield f"{plural(len(files), 'lock')}, {written} written"
 
 
 def _row(file: LockedFile) -> list[str]:

@@ -19,51 +19,65 @@ from axletree import __version__
 from axletree.core.errors import AxletreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code."),
     "build": ("build", "Build, audit, index, install and test a recipe's variants."),
     "check": ("check", "Validate recipes and report all their errors at once."),
-    "clean": ("clean", "Show what builds and hipify left in a source tree, and remove it."),
+    "clean": ("clean", "Show or remove what builds and hipify left in a source tree."),
     "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
-    "dev": ("dev", "Make a source tree editable, and rebuild what changed: dev RECIPE, dev rebuild [DIR]."),
+    "dev": ("dev", "Make a source tree editable: what you edit and rebuild is what Python imports."),
     "diagnose": ("diagnose", "Find the root cause in logs, and say what to do."),
-    "doctor": ("doctor", "Examine this host: can it build and run a recipe's variants, and what is to be changed?"),
-    "drift": ("drift", "Compare a recipe's dependencies with upstream's, and with what can be had."),
-    "edit-elf": ("edit_elf", "Change search path, SONAME and needed libraries of an ELF file."),
-    "env": ("env", "Make environments with the search order that a variant needs, activate them, and prove the order."),
-    "facts": ("facts", "Print all facts of this host that builds depend on, as JSON."),
+    "doctor": ("doctor", "Check whether this host can build and run a recipe's variants, and what to change."),
+    "drift": ("drift", "Compare a recipe's dependencies with upstream's and with what channels offer."),
+    "edit-elf": ("edit_elf", "Change the search path, SONAME and needed libraries of an ELF file."),
+    "env": ("env", "Create environments with the search order that a variant needs, activate and verify them."),
+    "facts": ("facts", "Print all facts of this host that builds depend on."),
     "init": ("init", "Write a recipe for a project: of a package index, an archive, a folder or a git repository."),
     "ledger": (
         "ledger",
-        "Show what became of each variant of a recipe: done, failed, interrupted, stale, never built.",
+        "Show the state of each variant of a recipe: done, failed, interrupted, stale, never built.",
     ),
     "lock": ("lock", "Resolve a recipe's source and environments, and pin them by hash."),
     "matrix": ("matrix", "List a recipe's variants."),
-    "pack": ("pack", "Pack a folder, such as unpack makes it, into a wheel."),
-    "plan": ("plan", "Show the stages of a build: what is shared, cached, run again and why."),
+    "pack": ("pack", "Pack a folder created by unpack into a wheel."),
+    "plan": ("plan", "Show the stages of a build: what is shared, cached or run again, and why."),
+    "rebuild": ("rebuild", "Rebuild what changed in an editable source tree, the one that you are in or DIR."),
     "recipes": ("recipes", "List the recipes that ship with Axletree."),
-    "repair": ("repair", "Take missing libraries into wheels, leave what others bring, retag them."),
-    "retag": ("retag", "Give wheels other tags, another build tag or another local version."),
-    "rules": ("rules", "List the rules of audits, builds and the doctor; of those that are named, why and what to do."),
+    "repair": (
+        "repair",
+        "Copy missing libraries into wheels, except those that other distributions provide, and retag them.",
+    ),
+    "retag": ("retag", "Change the tags, build tag or local version of wheels."),
+    "rules": ("rules", "List the rules of audits, builds and the doctor; explain those you name."),
     "run-stage": ("run_stage", "Run one stage from its request in the store."),
     "schema": (
         "schema",
-        "Print the JSON schema of recipes, of their data files, of SDK manifests or of the event stream.",
+        "Print the JSON schema of recipes, data files, SDK manifests, events or reports.",
     ),
-    "sdk": ("sdk", "Make Python packages of an SDK's install tree, such as ROCm's."),
+    "sdk": ("sdk", "Build Python packages from an SDK's install tree, such as ROCm's."),
+    "settings": (
+        "settings",
+        "Show the settings, each with the file, variable or default that its value comes from.",
+    ),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
-    "sizes": ("sizes", "Say where the bytes are: by folder, ELF section and GPU architecture."),
-    "source": ("source", "Have a recipe's git repositories on disk: sync."),
+    "sizes": ("sizes", "Show what takes up space: by folder, ELF section and GPU architecture."),
+    "source": ("source", "Clone and update a recipe's git repositories: sync."),
     "split": ("split", "Split a wheel into several distributions that install together."),
-    "store": ("store", "Look after the store: verify, gc, du."),
-    "thin": ("thin", "Drop the code of GPUs that are not wanted from a wheel's libraries."),
-    "unpack": ("unpack", "Unpack wheels, checked against their RECORD."),
+    "store": ("store", "Maintain the store: verify, gc, du."),
+    "thin": ("thin", "Remove the code for unwanted GPUs from a wheel's libraries."),
+    "unpack": ("unpack", "Unpack wheels and check them against their RECORD."),
     "wheel": ("wheel", "Make wheels of a project: init, lock and build in one go."),
 }
 """Command -> module in ``axletree.cli``, one-line help."""
+MOVED: dict[tuple[str, ...], str] = {("dev", "rebuild"): "rebuild"}
+"""What was called otherwise in earlier versions -> its command."""
 
+_COLOR, _WORDS = "axletree.color", "axletree.words"
+_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
+_WITHOUT_NOTES = frozenset({"run-stage", "shell"})
+"""Commands that are somebody else's terminal, or that fork."""
 _READER_GONE = 128 + 13  # SIGPIPE
 _REFUSALS = frozenset(
     {errno.EACCES, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENAMETOOLONG, errno.ENOSPC, errno.EPERM, errno.EROFS}
@@ -76,6 +90,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command. Where the reader of its output is gone it ends with 141, as shells have it."""
+        ctx.meta[_WORDS] = tuple(ctx.args)
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # of which click would make exit code 1: the answer is no
@@ -105,6 +120,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; for an unknown one, name the nearest."""
         name = args[0]
+        if (new := MOVED.get(tuple(args[:2]))) is not None:
+            ctx.fail(f"{' '.join(args[:2])!r} is a command of its own now: axletree {' '.join([new, *args[2:]])}")
         if name not in COMMANDS and not name.startswith("-"):
             import difflib  # noqa: PLC0415 (only on this error path: start-up time)
 
@@ -116,23 +133,52 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", prog_name="axletree")
-def cli() -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and the result.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours on stdout and stderr; auto is on terminals.",
+)
+@click.pass_context
+def cli(ctx: click.Context, *, quiet: bool, color: str) -> None:
     """Take a native Python project from source to packages that are audited, indexed, installed and tested.
 
     Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks something.
     """
+    ctx.color = wants_color(color, os.environ)
+    if ctx.obj is not None:
+        ctx.obj[_COLOR] = ctx.color
+    if ctx.invoked_subcommand not in _WITHOUT_NOTES:
+        from axletree.cli.notes import speaking  # noqa: PLC0415 (--help says nothing: start-up time)
+
+        # A path is fit to be told; other words may be secret.
+        what = next((word for word in ctx.meta.get(_WORDS, ()) if os.path.exists(word)), "")  # noqa: PTH110
+        ctx.with_resource(speaking(ctx.invoked_subcommand or "", quiet=quiet, what=what))
+
+
+def wants_color(choice: str, environ: Mapping[str, str]) -> bool | None:
+    """Whether there are to be colours; ``None`` leaves it to what each stream is.
+
+    What is asked for by ``--color`` counts, then ``NO_COLOR`` (see no-color.org), then ``FORCE_COLOR`` and
+    ``CLICOLOR_FORCE``.
+    """
+    if choice != "auto":
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    return True if any(environ.get(name, "0") not in ("", "0") for name in _FORCING) else None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: run the command line and exit with the code that design names for the outcome."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cancelled is cancelled, whoever asks for it
+    chosen: dict[str, bool | None] = {}
     try:
-        code = cli.main(args=argv, prog_name="axletree", standalone_mode=False)
+        code = cli.main(args=argv, prog_name="axletree", standalone_mode=False, obj=chosen)
     except AxletreeError as error:
-        from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
-
-        click.secho("error: ", fg="red", nl=False, err=True)
-        click.echo(printable(str(error)), err=True)
+        _tell(str(error), chosen)
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
         click.echo("cancelled", err=True)
@@ -143,13 +189,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.errno not in _REFUSALS:
             raise
-        from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
-
         place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        click.secho("error: ", fg="red", nl=False, err=True)
-        click.echo(printable(f"{place}{error.strerror}"), err=True)
+        _tell(f"{place}{error.strerror}", chosen)
         sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell(error: str, chosen: Mapping[str, bool | None]) -> None:
+    from axletree.view.tables import printable  # noqa: PLC0415 (only on this error path: start-up time)
+
+    head = click.style("error:", fg="red", bold=True)
+    click.echo(f"{head} {printable(error)}", err=True, color=chosen.get(_COLOR))
 
 
 if __name__ == "__main__":

@@ -5,31 +5,38 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app import planning
 from axletree.app.link_guard import link_findings
-from axletree.app.publish import OUT
-from axletree.app.releases import RELEASE_VARIABLE, patterns_for_gpu
+from axletree.app.releases import patterns_for_gpu
 from axletree.app.sharing import compare_sharing
 from axletree.app.triton import triton_uses
-from axletree.store.layout import default_root
-from axletree.store.store import Store
-from axletree.view.plain import download_lines, finding_lines
-from axletree.view.plan import plan_json, plan_report, plan_text, triton_lines
+from axletree.cli.opening import open_store, settings
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.report.plan import PlanReport, plan_report
+from axletree.view.plain import download_lines, warning_lines
+from axletree.view.plan import plan_text, triton_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-@click.command(help="Show the stages of a build: what is shared, cached, run again and why.")
+@click.command(
+    cls=ReportCommand,
+    report=PlanReport,
+    help="Show the stages of a build: what is shared, cached or run again, and why.",
+)
 @click.argument("recipe")
 @click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Leave out variants that match.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
-@click.option("--no-share", multiple=True, metavar="AXIS", help="Build nothing once for several values of this axis.")
+@click.option("--no-share", multiple=True, metavar="AXIS", help="Share nothing between values of this axis.")
 @click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
-@click.option("--release", metavar="RELEASE", help="What packages are called, as for build: nightly=YYYYMMDD, rc=N ...")
-@click.option("--explain", is_flag=True, help="All reasons of each stage, and which variants share it.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--release", metavar="RELEASE", help="Version of the packages, as for build: nightly=YYYYMMDD, rc=N ...")
+@click.option("--explain", is_flag=True, help="Show all reasons of each stage, and the variants that share it.")
 def command(
     *,
     recipe: str,
@@ -40,16 +47,21 @@ def command(
     source: Path | None,
     release: str | None,
     explain: bool,
-    as_json: bool,
-) -> None:
+) -> Reported:
     """Print the plan of a recipe."""
-    store = Store.open(default_root(os.environ))
-    environ = dict(os.environ) | ({planning.SOURCE_VARIABLE: str(source)} if source is not None else {})
-    environ |= {RELEASE_VARIABLE: release} if release is not None else {}
+    given = settings()
+    store = open_store(given)
     patterns = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
-    prepared = planning.prepare(
-        recipe, store, patterns=patterns, skip=skip, no_share=no_share, out=OUT, environ=environ
+    request = planning.PlanRequest(
+        recipe=recipe,
+        out=Path(given.out),
+        patterns=patterns,
+        skip=skip,
+        no_share=no_share,
+        source=source,
+        release=release,
     )
+    prepared = planning.prepare(request, store, environ=os.environ)
     report = plan_report(
         prepared.plan.recipe,
         variants=prepared.plan.variants,
@@ -58,11 +70,11 @@ def command(
         sharing=compare_sharing(prepared, store),
         findings=link_findings(prepared),
         triton=triton_uses(prepared, store),
+        downloads=planning.downloads(prepared, store),
     )
-    if as_json:
-        click.echo(plan_json(report))
-        return
-    click.echo(plan_text(report, width=shutil.get_terminal_size((100, 24)).columns, explain=explain))
-    downloads = planning.downloads(prepared, store)
-    for line in (*download_lines(downloads), *triton_lines(report), *finding_lines(report.findings)):
-        click.echo(line)
+    return Reported(report, lambda: _lines(report, explain=explain))
+
+
+def _lines(report: PlanReport, *, explain: bool) -> Iterator[str]:
+    yield plan_text(report, width=shutil.get_terminal_size((100, 24)).columns, explain=explain)
+    yield from (*download_lines(report.downloads), *triton_lines(report), *warning_lines(report.findings, click.style))

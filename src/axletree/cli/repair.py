@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.repair import repair_wheel
+from axletree.app.repair import RepairedWheels, repair_wheel
+from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.errors import UsageError
-from axletree.core.units import format_bytes, parse_size
-from axletree.view.tables import plural, printable
+from axletree.core.units import format_bytes, parse_size, plural
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from axletree.app.repair import RepairedWheel
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=RepairedWheels)
 @click.argument(
     "wheels",
     nargs=-1,
@@ -33,40 +33,37 @@ if TYPE_CHECKING:
     "--out", type=click.Path(path_type=Path), default=Path("wheelhouse"), show_default=True, help="Folder for results."
 )
 @click.option(
-    "--policy", metavar="TAG", help="Platform tag to reach, such as manylinux_2_28; else the lowest possible."
+    "--policy", metavar="TAG", help="Platform tag to reach, such as manylinux_2_28; the lowest possible by default."
 )
 @click.option(
     "--library-path",
     multiple=True,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder to look for libraries in, before the system's. Repeatable.",
+    help="Folder to search for libraries, before the system's. Repeatable.",
 )
-@click.option(
-    "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library that may be taken in."
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each wheel, one a line.")
+@click.option("--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library to copy in.")
 def command(
     wheels: tuple[Path, ...],
     out: Path,
     policy: str | None,
     library_path: tuple[Path, ...],
     max_graft: str,
-    *,
-    as_json: bool,
-) -> int:
-    """Take missing libraries into wheels, leave what others bring, retag them.
+) -> Reported:
+    """Copy missing libraries into wheels, except those that other distributions provide, and retag them.
 
-    Libraries of torch, NVIDIA, ROCm and of drivers are never copied: they stay with the distribution that owns them.
-    Each library that is taken in gets a name with its digest; the bill of materials says where it came from.
+    Libraries of torch, NVIDIA, ROCm and drivers are never copied: they stay with the distribution that owns them. Each
+    copied library gets a name with its digest; the bill of materials records where it came from.
     """
     limit = _limit(max_graft)
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
-    for path in wheels:
-        result = repair_wheel(
+
+    def repair(path: Path) -> RepairedWheel:
+        return repair_wheel(
             path, out, policy=policy, library_path=library_path, max_graft=limit, epoch=epoch, threads=threads
         )
-        click.echo(msgspec.json.encode(result, enc_hook=str).decode() if as_json else "\n".join(_render(path, result)))
-    return 0
+
+    done, error = until_error(wheels, repair)
+    return Reported(RepairedWheels(wheels=done), lambda: (line for each in done for line in _lines(each)), error=error)
 
 
 def _limit(text: str) -> int:
@@ -76,11 +73,11 @@ def _limit(text: str) -> int:
         raise UsageError(f"--max-graft: {error}") from error
 
 
-def _render(path: Path, result: RepairedWheel) -> Iterator[str]:
-    yield click.style(path.name, bold=True)
+def _lines(result: RepairedWheel) -> Iterator[str]:
+    yield click.style(result.wheel, bold=True)
     for library in result.grafts:
         source = f" ({library.package} {library.version})" if library.package else ""
-        yield f"  took in {library.origin}{source}, {format_bytes(library.size)}, as {printable(library.path)}"
+        yield f"  copied {library.origin}{source}, {format_bytes(library.size)}, to {printable(library.path)}"
     for left in result.left:
         note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
         yield f"  left {printable(left.soname)} to {left.owner}{note}"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
+from axletree.core.errors import AxletreeError
 from axletree.report.envelope import encode_report
+
+Input = TypeVar("Input")
+Outcome = TypeVar("Outcome")
 
 _WANTED = "axletree.json"
 
@@ -18,9 +22,12 @@ class Reported(msgspec.Struct, frozen=True):
 
     result: msgspec.Struct
     """The report: of the type that the command declares."""
-    text: Callable[[], str | Iterable[str]]
-    """Makes the text, or its lines, out of the report; called only where text is wanted."""
+    text: Callable[[], str | bytes | Iterable[str]]
+    """Makes the text, or its lines, out of the report; called only where text is wanted. Bytes are written as they
+    are."""
     exit_code: int = 0
+    error: BaseException | None = None
+    """What cut the work short: raised once the report of what was done before is printed."""
 
 
 class ReportCommand(click.Command):
@@ -54,14 +61,49 @@ class ReportCommand(click.Command):
             click.echo(encode_report(command_name(ctx), reported.result))
         else:
             text = reported.text()
-            for line in [text] if isinstance(text, str) else text:
-                click.echo(line)
+            if isinstance(text, bytes):
+                click.echo(text, nl=False)
+            else:
+                for line in [text] if isinstance(text, str) else text:  # names need be no UTF-8: odd bytes as numbers
+                    click.echo(line.encode("utf-8", "backslashreplace").decode())
+        if reported.error is not None:
+            raise reported.error
         return reported.exit_code
 
 
 def wants_json() -> bool:
     """Whether the running command was called with ``--json``; for those that say something while they work."""
     return bool(click.get_current_context().meta.get(_WANTED))
+
+
+def until_error(
+    inputs: Iterable[Input], work: Callable[[Input], Outcome]
+) -> tuple[tuple[Outcome, ...], AxletreeError | None]:
+    """Work on one input after the other up to the first that fails: what is done by then is reported all the same."""
+    done: list[Outcome] = []
+    for each in inputs:
+        try:
+            done.append(work(each))
+        except AxletreeError as error:
+            return tuple(done), error
+    return tuple(done), None
+
+
+def all_commands(group: click.Group, words: Sequence[str] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Every command below a group, with the name that :func:`command_name` has for it; groups are left out."""
+    ctx = click.Context(group)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        path = (*words, name)
+        if isinstance(command, click.Group):
+            yield from all_commands(command, path)
+        elif command is not None:
+            yield " ".join(path), command
+
+
+def report_types(group: click.Group) -> dict[str, type[msgspec.Struct]]:
+    """Command -> type of its report, of all commands below a group that have one."""
+    return {name: each.report for name, each in all_commands(group) if isinstance(each, ReportCommand)}
 
 
 def command_name(ctx: click.Context) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.retag import retag
+from axletree.app.retag import RetaggedWheels, retag
+from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.errors import UsageError
 from axletree.package.wheel.retag import Wishes
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-@click.command()
+
+@click.command(cls=ReportCommand, report=RetaggedWheels)
 @click.argument(
     "wheels",
     nargs=-1,
@@ -24,9 +30,11 @@ from axletree.package.wheel.retag import Wishes
 @click.option("--python", metavar="TAGS", help="Python tags: cp311, or a set such as py2.py3.")
 @click.option("--abi", metavar="TAGS", help="ABI tags: abi3, cp311, none.")
 @click.option("--platform", metavar="TAGS", help="Platform tags: manylinux_2_28_x86_64.")
-@click.option("--build", metavar="TAG", help="Build tag, which begins with a digit; '' removes it.")
+@click.option("--build", metavar="TAG", help="Build tag, which starts with a digit; '' removes it.")
 @click.option("--local", metavar="LABEL", help="Local label of the version, such as cu130; '' removes it.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the new wheels; else beside the old ones.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder for the new wheels; next to the old ones by default."
+)
 def command(
     wheels: tuple[Path, ...],
     python: str | None,
@@ -35,19 +43,23 @@ def command(
     build: str | None,
     local: str | None,
     out: Path | None,
-) -> int:
-    """Give wheels other tags, another build tag or another local version.
+) -> Reported:
+    """Change the tags, build tag or local version of wheels.
 
-    TAGS replace what is there; with + before them they are added, with - removed (--abi=-none). The content is copied
-    as it is, compressed. The old wheels stay; the paths of the new ones are printed.
+    TAGS replace the existing ones; a leading + adds tags, a leading - removes them (--abi=-none). The content is copied
+    without recompressing it. The old wheels are kept; prints the paths of the new ones.
     """
     wishes = Wishes(python=python, abi=abi, platform=platform, build=build, local=local)
     if wishes == Wishes():
         raise UsageError("nothing to change", hint="give at least one of --python --abi --platform --build --local")
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
-    for path in wheels:
-        done = retag(path, wishes, out=out, epoch=epoch, threads=threads)
-        click.echo(done.wheel.path)
+    done, error = until_error(wheels, lambda path: retag(path, wishes, out=out, epoch=epoch, threads=threads))
+    report = RetaggedWheels(wheels=done)
+    return Reported(report, lambda: _lines(report), error=error)
+
+
+def _lines(report: RetaggedWheels) -> Iterator[str]:
+    for done in report.wheels:
+        yield str(done.wheel)
         if done.unsigned:
-            click.echo("  note: the old wheel's signature is left out; it does not hold for this one", err=True)
-    return 0
+            say_aside("  note: the old wheel's signature is left out, as it is not valid for this one")

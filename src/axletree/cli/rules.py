@@ -7,41 +7,37 @@ import textwrap
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.rules import find_rules
+from axletree.app.rules import ListedRules, find_rules
+from axletree.cli.reporting import ReportCommand, Reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from axletree.app.rules import Listed
 
-SCHEMA = 1
 
-
-@click.command()
+@click.command(cls=ReportCommand, report=ListedRules)
 @click.argument("names", nargs=-1, metavar="[RULE]...")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-def command(*, names: tuple[str, ...], as_json: bool) -> None:
-    """List the rules of audits, builds and the doctor; of those that are named, why and what to do.
+def command(*, names: tuple[str, ...]) -> Reported:
+    """List the rules of audits, builds and the doctor; explain those you name.
 
-    RULE is an id such as cuda/error-804, or what rules are about, such as cuda. The kinds of failure that `axletree
-    diagnose` knows are listed by their stage, such as link, or all by log.
+    RULE is an id such as cuda/error-804, or a subject such as cuda. The kinds of failure that `axletree diagnose` knows
+    are listed by their stage, such as link, or all together by log.
     """
     found = find_rules(names)
-    if as_json:
-        documents = [listed for _, rules in found for listed in rules]
-        click.echo(msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, "rules": documents}), indent=1))
-        return
+    return Reported(found, lambda: _lines(found, names))
+
+
+def _lines(found: ListedRules, names: tuple[str, ...]) -> Iterator[str]:
     width = min(shutil.get_terminal_size().columns, 100)
-    for number, (title, rules) in enumerate(found):
-        click.echo(("\n" if number else "") + click.style(title.replace("`", ""), bold=True))
-        longest = max(len(listed.rule) for listed in rules)
-        for listed in rules:
-            click.echo(f"  {listed.rule:{longest}}  {listed.severity:7}  {listed.title}")
+    for number, group in enumerate(found.groups):
+        yield ("\n" if number else "") + click.style(group.title.replace("`", ""), bold=True)
+        longest = max(len(listed.rule) for listed in group.rules)
+        for listed in group.rules:
+            yield f"  {listed.rule:{longest}}  {listed.severity:7}  {listed.title}"
             if listed.rule in names:
-                for line in _explained(listed, width):
-                    click.echo(f"      {line}".rstrip())
+                yield from (f"      {line}".rstrip() for line in _explained(listed, width))
 
 
 def _explained(listed: Listed, width: int) -> Iterator[str]:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import click
+import msgspec
 
-from axletree.app.run_stage import print_event, run_requested
+from axletree.app.run_stage import StageRun, print_event, run_requested
 from axletree.app.shell import find_request
+from axletree.cli.opening import open_store, settings
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.events import Event, StageFinished
 from axletree.core.trees import is_digest
 from axletree.core.values import Key
-from axletree.store.layout import default_root
-from axletree.store.store import Store
+from axletree.recipe.settings import Settings
 from axletree.view.jsonl import encode
 
 
 @click.command(
-    help="Run one stage from its request in the store.\n\nDrivers give its key; its id stands for the latest."
+    cls=ReportCommand,
+    report=StageRun,
+    help="Run one stage from its request in the store.\n\nThe key selects a request; a stage id, its latest one. "
+    "With --json, the stage's events come first, one a line; the report is the last line.",
 )
 @click.argument("key", metavar="KEY|STAGE")
-@click.option("--json", "as_json", is_flag=True, help="Print the stage's events, one JSON object a line.")
-def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flags by name)
+@click.option("--settings-from-stdin", "handed", is_flag=True, hidden=True)
+def command(*, key: str, handed: bool) -> Reported:
     """Run a stage; exit 0 when it is done, 1 when it failed."""
+    as_json = wants_json()
 
     def emit(event: Event) -> None:
         if as_json:
@@ -31,5 +38,16 @@ def command(key: str, as_json: bool) -> None:  # noqa: FBT001 (click passes flag
         elif isinstance(event, StageFinished):
             click.echo(f"{event.stage}: {event.status}{f': {event.message}' if event.message else ''}")
 
-    wanted = Key(key) if is_digest(key) else find_request(Store.open(default_root(os.environ)), key).key
-    sys.exit(run_requested(wanted, emit=emit, environ=dict(os.environ)))
+    chosen = _handed() if handed else settings()
+    store = open_store(chosen)
+    request = store.get_request(Key(key)) if is_digest(key) else find_request(store, key)
+    code = run_requested(request.key, store, emit=emit, settings=chosen, environ=dict(os.environ))
+    return Reported(StageRun(stage=request.stage, key=request.key, exit_code=code), lambda: (), code)
+
+
+def _handed() -> Settings:
+    """The settings of the build that this stage belongs to; its programs get no input."""
+    chosen = msgspec.json.decode(sys.stdin.buffer.read(), type=Settings)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    return chosen

@@ -12,7 +12,7 @@ from axletree.cli.sdk_upload import upload_command
 
 @click.group(name="sdk")
 def command() -> None:
-    """Make Python packages of an SDK's install tree, such as ROCm's."""
+    """Build Python packages from an SDK's install tree, such as ROCm's."""
 
 
 command.add_command(build_command)

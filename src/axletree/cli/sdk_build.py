@@ -18,6 +18,7 @@ from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_selector import sdist_root
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.cli.sdk_explain import input_options
 from axletree.report.sdk import SdkReport, Selector
@@ -36,26 +37,37 @@ _WIDEST = 120
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the wheels."
 )
-@click.option("--version", metavar="VERSION", help="Of all packages, in place of the manifest's.")
-@click.option("--target", "targets", metavar="GPU", multiple=True, help="Take only artifacts of this GPU. Repeatable.")
-@click.option("--family", "families", metavar="NAME", multiple=True, help="A family to make a package for. Repeatable.")
+@click.option("--version", metavar="VERSION", help="Version of all packages, instead of the manifest's.")
+@click.option("--target", "targets", metavar="GPU", multiple=True, help="Use only artifacts for this GPU. Repeatable.")
+@click.option(
+    "--family", "families", metavar="NAME", multiple=True, help="GPU family to build a package for. Repeatable."
+)
 @click.option(
     "--selector",
     type=click.Choice(get_args(Selector)),
     default="wheel",
     show_default=True,
-    help="The same for everybody; built where it is installed (sdist); or both, in two indexes.",
+    help=(
+        "Form of the selector: the same for all hosts (wheel); built on the installing host (sdist); or both, in two "
+        "indexes."
+    ),
 )
-@click.option("--platform-tag", metavar="TAG", help="Of the wheels; else what their files allow.")
 @click.option(
-    "--level", type=click.IntRange(0, 9), default=LEVEL, show_default=True, help="0 stores, 9 gives the least bytes."
+    "--platform-tag", metavar="TAG", help="Platform tag of the wheels; by default, the lowest that their files allow."
+)
+@click.option(
+    "--level",
+    type=click.IntRange(0, 9),
+    default=LEVEL,
+    show_default=True,
+    help="Compression level: 0 stores, 9 is smallest.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(1, 64),
     default=lambda: min(64, len(os.sched_getaffinity(0))),
     show_default="all cores",
-    help="Compress with so many threads. Does not change the wheels.",
+    help="Number of compression threads. Does not change the wheels.",
 )
 def build_command(
     manifest: str,
@@ -73,13 +85,14 @@ def build_command(
 ) -> Reported:
     """Build the Python packages of an SDK: for run time, for GPUs, for development, and the selector.
 
-    MANIFEST is a file, or the name of one that ships with Axletree, such as rocm. Every file goes to one package, every
-    library finds what it needs, or nothing is written. SOURCE_DATE_EPOCH is the date of the members.
+    MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. Nothing is written unless
+    every file belongs to one package and every library finds what it needs. SOURCE_DATE_EPOCH sets the date of the
+    members.
     """
     described = load_manifest(manifest, folder=Path.cwd())
     read = read_sdk_input(
         described,
-        environ=os.environ,
+        store=Path(settings().store),
         artifacts=artifacts,
         debs=debs,
         prefix=prefix,

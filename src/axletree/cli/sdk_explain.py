@@ -13,11 +13,13 @@ import click
 from axletree.app.sdk_explain import Explained, explain, ownership_report
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_versions import check_version_order
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
+from axletree.core.units import plural
 from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
 from axletree.report.sdk import OwnershipReport, SdkVersions, VersionOrder
 from axletree.view.sdk_ownership import answer_text, ownership_text
-from axletree.view.tables import plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,14 +53,16 @@ def explain_command(
     debs: Path | None,
     prefix: Path | None,
 ) -> Reported:
-    """Say which package owns what of an SDK, and why.
+    """Show which package owns each file of an SDK, and why.
 
-    MANIFEST is a file, or the name of one that ships with Axletree, such as rocm. FILE is a path below the prefix, or a
-    glob of such. The exit code is 1 where something has no owner, or more than one.
+    MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. FILE is a path below the
+    prefix, or a glob. The exit code is 1 if a file has no owner, or more than one.
     """
     described = load_manifest(manifest, folder=Path.cwd())
     threads = len(os.sched_getaffinity(0))
-    read = read_sdk_input(described, environ=os.environ, artifacts=artifacts, debs=debs, prefix=prefix, threads=threads)
+    read = read_sdk_input(
+        described, store=Path(settings().store), artifacts=artifacts, debs=debs, prefix=prefix, threads=threads
+    )
     found = explain(read.entries, described, files)
     report = ownership_report(found, described, read.notes)
     return Reported(report, lambda: _ownership_lines(found, described, read.notes), int(found.faulty))
@@ -75,19 +79,23 @@ def _ownership_lines(found: Explained, manifest: Manifest, notes: Sequence[str])
     if len(found.files) > _ANSWERS:
         yield f"and {len(found.files) - _ANSWERS} more; --json has all"
     for text, near in found.missing.items():
-        yield printable(f"{text}\n  is not there" + (f"; did you mean {near}?" if near else ""))
+        yield printable(f"{text}\n  does not exist" + (f"; did you mean {near}?" if near else ""))
 
 
 @click.command(name="version", cls=ReportCommand, report=SdkVersions)
 @click.option("--base", required=True, metavar="X.Y.Z", help="Base version.")
-@click.option("--release-type", type=click.Choice(get_args(ReleaseType)), help="What the packages are built for.")
-@click.option("--custom-version-suffix", metavar="SUFFIX", help="A suffix of your own instead.")
-@click.option("--date", metavar="YYYYMMDD", help="Of nightlies, and of dev builds as deb and rpm; default is today.")
-@click.option("--git-sha", default="", metavar="SHA", help="Commit; of dev builds.")
+@click.option(
+    "--release-type", type=click.Choice(get_args(ReleaseType)), help="Kind of release that the packages are built for."
+)
+@click.option("--custom-version-suffix", metavar="SUFFIX", help="Custom version suffix instead of a release type.")
+@click.option(
+    "--date", metavar="YYYYMMDD", help="Date of nightlies, and of dev builds as deb and rpm; today by default."
+)
+@click.option("--git-sha", default="", metavar="SHA", help="Commit of dev builds.")
 @click.option("--prerelease-version", default="", metavar="N", help="Number of the prerelease.")
-@click.option("--base-date", default="", metavar="YYYYMMDD", help="Of nightly-bkc: the nightly that it is based on.")
-@click.option("--name", default="rocm", show_default=True, help="The SDK: what the printed names begin with.")
-@click.option("--framework", metavar="VERSION", help="Print the version of a framework built against it, too.")
+@click.option("--base-date", default="", metavar="YYYYMMDD", help="Date of the nightly that a nightly-bkc is based on.")
+@click.option("--name", default="rocm", show_default=True, help="Name of the SDK, with which the printed names start.")
+@click.option("--framework", metavar="VERSION", help="Also print the version of a framework built against it.")
 def version_command(
     *,
     base: str,
@@ -102,8 +110,8 @@ def version_command(
 ) -> Reported:
     """Print the versions of an SDK's packages: as wheel, deb and rpm.
 
-    Each line is NAME=VERSION, as build systems read it: rocm_package_version, rocm_deb_package_version and
-    rocm_rpm_package_version. Today is that of SOURCE_DATE_EPOCH where it is set.
+    Each line has the form NAME=VERSION, as build systems read it: rocm_package_version, rocm_deb_package_version and
+    rocm_rpm_package_version. SOURCE_DATE_EPOCH, if set, determines today's date.
     """
     if (release_type is None) == (custom_version_suffix is None):
         raise click.UsageError("give either --release-type or --custom-version-suffix")
@@ -130,10 +138,10 @@ def version_command(
 @click.command(name="check-versions", cls=ReportCommand, report=VersionOrder)
 @click.argument("given", nargs=-1, required=True, metavar="DIR|VERSION...")
 def check_versions_command(given: tuple[str, ...]) -> Reported:
-    """Find versions of frameworks of which pip takes the older for the newer.
+    """Find framework versions that pip orders the wrong way around.
 
-    Compared are the wheels of each distribution in folders, or versions, by what their local labels say of the SDK:
-    2.12.0+rocm10.1.0 is older than 2.12.0+rocm7.15.0 for pip. The exit code is 1 where there are such.
+    Compares the wheels of each distribution in folders, or versions, by the SDK version in their local labels: pip
+    considers 2.12.0+rocm10.1.0 older than 2.12.0+rocm7.15.0. The exit code is 1 if there are such versions.
     """
     order = check_version_order(given, folder=Path.cwd())
     return Reported(order, lambda: _order_lines(order), int(bool(order.faults)))
@@ -145,7 +153,7 @@ def _order_lines(order: VersionOrder) -> Iterator[str]:
         yield printable(f"{name}{fault.newer} is not newer than {fault.older} for pip")
         yield printable(f"  {fault.why}")
     if order.faults:
-        yield "Write a '.' before the number (+rocm.10.1.0) from the next public version on, for all builds of it."
+        yield "From the next public version on, write a '.' before the number (+rocm.10.1.0) in all builds."
     else:
         yield f"{plural(order.compared, 'version')} in order."
 

@@ -14,6 +14,7 @@ from axletree.app.sdk_fetch import PLATFORMS, FetchRequest, fetch
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_lay_out import lay_out_sdk, read_stage_input
 from axletree.cli.notes import say_aside
+from axletree.cli.opening import settings
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.cli.sdk_explain import input_options
 from axletree.core.errors import UsageError
@@ -33,30 +34,37 @@ _WIDEST = 120
     "--stage",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="A build's folder, from which --descriptor names stage folders.",
+    help="Folder of a build, with the stage folders that --descriptor lists.",
 )
 @click.option(
     "--descriptor",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="TheRock's TOML file that says which files of stage folders are which component.",
+    help="TheRock's TOML file that assigns files of stage folders to components.",
 )
-@click.option("--artifact", metavar="NAME", help="Of --stage; else as the descriptor is called, artifact-NAME.toml.")
+@click.option(
+    "--artifact",
+    metavar="NAME",
+    help="Artifact name for --stage; by default, NAME from the descriptor's file name artifact-NAME.toml.",
+)
 @click.option(
     "--target",
     "targets",
     metavar="TARGET",
     multiple=True,
-    help="GPU or family that --stage was built for; of --artifacts what counts beside those for all GPUs, repeatable.",
+    help=(
+        "GPU or family: the one that --stage was built for, or those to use from --artifacts in addition to the "
+        "artifacts for all GPUs. Repeatable."
+    ),
 )
 @click.option(
     "--dist-target",
     "dist_targets",
     metavar="TARGET",
     multiple=True,
-    help="GPU that the SDK has code for: written for TheRock's builder. Repeatable.",
+    help="GPU that the SDK has code for, recorded for TheRock's builder. Repeatable.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder to make.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder to create.")
 @click.option("--archives", is_flag=True, help="Write .tar.zst with checksums instead of folders.")
 def lay_out_command(
     manifest: str,
@@ -74,19 +82,19 @@ def lay_out_command(
 ) -> Reported:
     """Lay an SDK out as TheRock's artifacts: folders of hard links, or archives.
 
-    MANIFEST is a file, or the name of one that ships with Axletree, such as rocm.
+    MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm.
     """
     described = load_manifest(manifest, folder=Path.cwd())
     threads = len(os.sched_getaffinity(0))
     read: SdkInput
     if stage is None:
         if descriptor is not None or artifact is not None:
-            raise UsageError("--descriptor and --artifact are of --stage, and none is given")
+            raise UsageError("--descriptor and --artifact need --stage")
         if targets and artifacts is None:
-            raise UsageError("--target is of --stage and --artifacts, and neither is given")
+            raise UsageError("--target needs --stage or --artifacts")
         read = read_sdk_input(
             described,
-            environ=os.environ,
+            store=Path(settings().store),
             artifacts=artifacts,
             debs=debs,
             prefix=prefix,
@@ -94,11 +102,11 @@ def lay_out_command(
             threads=threads,
         )
     elif (artifacts or debs or prefix) is not None:
-        raise UsageError("--stage is an input of its own, and another one is given")
+        raise UsageError("--stage cannot be combined with another input")
     elif descriptor is None:
-        raise UsageError("which files of --stage are which component?", hint="--descriptor FILE")
+        raise UsageError("--stage needs --descriptor, which assigns files to components", hint="--descriptor FILE")
     elif len(targets) > 1:
-        raise UsageError("--stage was built for one --target, and several are given")
+        raise UsageError("--stage takes only one --target")
     else:
         read = read_stage_input(stage, descriptor, artifact=artifact, target=next(iter(targets), None))
     epoch = source_date_epoch(os.environ)
@@ -107,17 +115,19 @@ def lay_out_command(
 
 
 @click.command(name="fetch", cls=ReportCommand, report=Fetched)
-@click.option("--from", "store", required=True, metavar="STORE", help="Folder or address with folders RUN-PLATFORM.")
-@click.option("--run-id", required=True, metavar="ID", help="Of the run; 'latest' is the highest that has the group.")
-@click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Such as gfx94X-dcgpu.")
-@click.option("--target", "targets", metavar="TARGET", multiple=True, help="Further GPU or family. Repeatable.")
+@click.option(
+    "--from", "store", required=True, metavar="STORE", help="Folder or address with the folders RUN-PLATFORM."
+)
+@click.option("--run-id", required=True, metavar="ID", help="Run id; 'latest' is the highest one with the group.")
+@click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Artifact group, such as gfx94X-dcgpu.")
+@click.option("--target", "targets", metavar="TARGET", multiple=True, help="Additional GPU or family. Repeatable.")
 @click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Where archives go.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder for the archives.")
 def fetch_command(store: str, run_id: str, group: str, targets: tuple[str, ...], platform: str, out: Path) -> Reported:
     """Fetch the artifacts of a run: those of a group, and those for all GPUs.
 
-    Each is verified by the checksum beside it. What was cut goes on where it stopped, what is there is not fetched
-    again. Credentials are taken from the address or from .netrc, and not shown.
+    Each archive is verified with the checksum next to it. Interrupted downloads are resumed, and existing archives are
+    not fetched again. Credentials come from the address or from .netrc, and are not shown.
     """
     request = FetchRequest(store=store, run_id=run_id, group=group, targets=targets, platform=platform)
     done = fetch(request, out, note=say_aside)

@@ -24,15 +24,17 @@ _WIDEST = 120
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     required=True,
     metavar="DIST",
-    help="Index root that sdk build wrote.",
+    help="Index root written by sdk build.",
 )
-@click.option("--to", "store", required=True, metavar="STORE", help="Folder with folders RUN-PLATFORM.")
-@click.option("--run-id", required=True, metavar="ID", help="Of the run that built them.")
+@click.option("--to", "store", required=True, metavar="STORE", help="Folder that contains the folders RUN-PLATFORM.")
+@click.option("--run-id", required=True, metavar="ID", help="Id of the run that built the packages.")
 @click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True)
-@click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Such as gfx94X-dcgpu.")
-@click.option("--per-family", is_flag=True, help="An index for each GPU family, which links what is for all GPUs.")
-@click.option("--url", metavar="ADDRESS", help="Under which STORE is served; for the instructions.")
-@click.option("--dry-run", is_flag=True, help="Check everything and say what would be done.")
+@click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Artifact group, such as gfx94X-dcgpu.")
+@click.option(
+    "--per-family", is_flag=True, help="Write an index for each GPU family; it also links packages for all GPUs."
+)
+@click.option("--url", metavar="ADDRESS", help="Address that serves STORE, for the instructions.")
+@click.option("--dry-run", is_flag=True, help="Check everything and show what would be done.")
 def upload_command(
     source: Path,
     store: str,
@@ -44,10 +46,10 @@ def upload_command(
     url: str | None,
     dry_run: bool,
 ) -> Reported:
-    """Put the packages of an SDK into STORE/RUN-PLATFORM/python/GROUP, with an index and how to install them.
+    """Copy the packages of an SDK to STORE/RUN-PLATFORM/python/GROUP, with an index and install instructions.
 
-    Every package is read back, every one that another requires must be there, and all of it appears or nothing. What is
-    there already stays; a file of the same name with other content is an error.
+    Every package is read back, and every package that another requires must exist; everything appears at once or not at
+    all. Existing files are kept; a file with the same name and different content is an error.
     """
     request = UploadRequest(
         source=source,

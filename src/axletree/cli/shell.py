@@ -9,9 +9,8 @@ import sys
 import click
 
 from axletree.app.shell import find_place
+from axletree.cli.opening import open_store
 from axletree.core.errors import UsageError
-from axletree.store.layout import default_root
-from axletree.store.store import Store
 
 
 @click.command(
@@ -23,7 +22,7 @@ from axletree.store.store import Store
 def command(stage: str, argv: tuple[str, ...]) -> None:
     """Open a shell, or run a command, where a failed stage left off; exit as it exits."""
     argv = argv[1:] if argv[:1] == ("--",) else argv
-    place = find_place(Store.open(default_root(os.environ)), stage)
+    place = find_place(open_store(), stage)
     environ = {**place.environ, "TERM": os.environ.get("TERM", "dumb"), "PS1": f"({place.stage}) \\w $ "}
     if not argv:
         click.echo(f"{place.folder}\nlog: {place.log}\nleave with `exit`", err=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.sizes import measure_path
-from axletree.core.units import format_bytes
+from axletree.app.sizes import Sizes, measure_path
+from axletree.cli.reporting import ReportCommand, Reported, until_error
+from axletree.core.units import format_bytes, plural
 from axletree.package.gpu.arch import gpu_of, parse_code
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,23 +22,24 @@ _ROWS = 12
 _WIDTH = 120
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=Sizes)
 @click.argument(
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="WHEEL|FOLDER|FILE..."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each input, one a line, with all rows.")
-def command(paths: tuple[Path, ...], *, as_json: bool) -> int:
-    """Say where the bytes are: by folder, ELF section and GPU architecture.
+def command(paths: tuple[Path, ...]) -> Reported:
+    """Show what takes up space: by folder, ELF section and GPU architecture.
 
-    Names what no loader reads, and what stripping or thinning would save.
+    Also shows parts that the loader never reads, and what stripping or thinning would save.
     """
-    for index, path in enumerate(paths):
-        report = measure_path(path)
-        if as_json:
-            click.echo(msgspec.json.encode(report))
-        else:
-            click.echo("\n".join(([""] if index else []) + list(_render(report))))
-    return 0
+    inputs, error = until_error(paths, measure_path)
+    return Reported(Sizes(inputs=inputs), lambda: _lines(inputs), error=error)
+
+
+def _lines(inputs: Sequence[SizeReport]) -> Iterator[str]:
+    for index, report in enumerate(inputs):
+        if index:
+            yield ""
+        yield from _render(report)
 
 
 def _render(report: SizeReport) -> Iterator[str]:

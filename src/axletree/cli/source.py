@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from axletree.app.source_sync import sync_sources
+from axletree.app.source_sync import SyncedSources, sync_sources
+from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import render_problem
+from axletree.core.units import plural
 from axletree.recipe.addresses import COMMIT
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,32 +25,27 @@ if TYPE_CHECKING:
 
 @click.group(name="source")
 def command() -> None:
-    """Have a recipe's git repositories on disk: sync."""
+    """Clone and update a recipe's git repositories: sync."""
 
 
-@command.command(name="sync")
+@command.command(name="sync", cls=ReportCommand, report=SyncedSources)
 @click.argument("recipe")
 @click.option("--ref", metavar="REF", help="Tag, branch or commit of the main repository, instead of the recipe's.")
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="Folder that holds the checkouts; default is this one.",
+    help="Folder for the checkouts; the current one by default.",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Only this repository. Repeatable.")
-@click.option("--dry-run", is_flag=True, help="Ask the repositories, change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry_run: bool, as_json: bool) -> int:
-    """Clone or update a recipe's repositories, with their submodules, at exactly the commits that it asks for.
+@click.option("--dry-run", is_flag=True, help="Query the repositories without changing anything.")
+def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry_run: bool) -> Reported:
+    """Clone or update a recipe's repositories and their submodules at exactly the commits that it requests.
 
-    The recipe's git source or its first checkout is the main one; pins of others are read from the commit of it that
-    was asked for. Nothing of yours is lost: a repository with changed files, commits that no remote has, or files in
-    the way is left alone and named. Exit code 1: one was refused or failed.
+    The recipe's git source or its first checkout is the main repository; pins of the others are read from its requested
+    commit. None of your work is lost: a repository with changed files, unpushed commits or files in the way is left
+    unchanged and reported. The exit code is 1 if a repository was refused or failed.
     """
-
-    def say(name: str) -> None:
-        click.echo(f"{name} ...", err=True)
-
     reports = tuple(
         sync_sources(
             recipe,
@@ -58,11 +54,11 @@ def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry
             ref=ref,
             only=only,
             dry_run=dry_run,
-            started=None if as_json else say,
+            started=None if wants_json() else lambda name: say_aside(f"{name} ..."),
         )
     )
-    click.echo(_json(reports, into) if as_json else _text(reports))
-    return 0 if all(report.good for report in reports) else 1
+    exit_code = 0 if all(report.good for report in reports) else 1
+    return Reported(SyncedSources(into=into, repositories=reports), lambda: _text(reports), exit_code)
 
 
 def _text(reports: Sequence[RepositoryReport]) -> str:
@@ -102,8 +98,3 @@ def _shown_ref(report: RepositoryReport) -> str:
     if report.pin is not None:
         return f"pin {report.pin.rpartition('/')[2]}"
     return _short(report.ref) if COMMIT.fullmatch(report.ref or "") else report.ref or "?"
-
-
-def _json(reports: Sequence[RepositoryReport], into: Path) -> str:
-    content = {"schema": 1, "into": str(into), "repositories": reports}
-    return json.dumps(msgspec.to_builtins(content), indent=1)  # file names that are no UTF-8 are in problems

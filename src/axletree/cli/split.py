@@ -7,27 +7,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.split import load_split_rules, split_wheel
+from axletree.app.split import SplitOutcome, load_split_rules, split_wheel
 from axletree.cli.notes import say_aside
-from axletree.core.errors import HostError, Problem
-from axletree.core.units import format_bytes
-from axletree.host.files import replace_file
-from axletree.view.tables import plural, printable
+from axletree.cli.reporting import ReportCommand, Reported
+from axletree.core.units import format_bytes, plural
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.app.split import Format, SplitOutcome
+    from axletree.app.split import Format
 
 _NOTES = 10
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=SplitOutcome)
 @click.argument("wheel", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--rules", metavar="FILE|NAME", help="Rules to split by; else those that ship for the wheel's project.")
+@click.option(
+    "--rules", metavar="FILE|NAME", help="Rules to split by; by default, the rules shipped for the wheel's project."
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the parts."
 )
@@ -38,25 +38,25 @@ _NOTES = 10
     type=click.Choice(["wheel", "conda"]),
     default=["wheel"],
     show_default=True,
-    help="What to make. Repeatable.",
+    help="Format of the parts. Repeatable.",
 )
-@click.option("--report", type=click.Path(path_type=Path), help="Write each file, its package and rule, as JSON.")
-@click.option("--no-verify", is_flag=True, help="Don't read the parts back. Proves nothing, and costs a third.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go where.")
+@click.option(
+    "--no-verify", is_flag=True, help="Do not read the parts back: saves a third of the time, but proves nothing."
+)
+@click.option("--dry-run", is_flag=True, help="Only show where each file would go.")
 def command(
     wheel: Path,
     rules: str | None,
     out: Path,
     formats: tuple[Format, ...],
-    report: Path | None,
     *,
     no_verify: bool,
     dry_run: bool,
-) -> int:
+) -> Reported:
     """Split a wheel into several distributions that install together.
 
-    Each file goes to exactly one package, or is dropped for a reason that the rules name. Nothing appears in the output
-    folder before every part was read back and finds its libraries.
+    Each file goes to exactly one package, or is dropped for a reason that the rules give. Nothing appears in the output
+    folder until every part was read back and finds its libraries.
     """
     outcome = split_wheel(
         wheel,
@@ -68,19 +68,13 @@ def command(
         epoch=source_date_epoch(os.environ),
         note=say_aside,
     )
-    if report is not None:
-        try:
-            replace_file(report, msgspec.json.encode(outcome.report) + b"\n")
-        except OSError as error:
-            raise HostError(Problem(file=str(report), message=f"can't be written: {error.strerror}")) from error
-    click.echo("\n".join(_render(outcome, out)))
-    return 0
+    return Reported(outcome, lambda: _render(outcome))
 
 
-def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
-    report = outcome.report
+def _render(outcome: SplitOutcome) -> Iterator[str]:
+    report = outcome.split
     yield click.style(report.wheel, bold=True)
-    sizes = {path.name: format_bytes(path.stat().st_size) for path in outcome.files}
+    sizes = {each.path.name: format_bytes(each.size) for each in outcome.written}
     width = max(len(package.name) for package in report.packages)
     for package in report.packages:
         written = f", a wheel of {sizes[package.filename]}" if package.filename in sizes else ""
@@ -100,9 +94,9 @@ def _render(outcome: SplitOutcome, out: Path) -> Iterator[str]:
     for rule in report.rules:
         if not rule.files:
             first, *more = rule.takes.split(", ")
-            yield printable(f"  took nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
-    if outcome.files:
-        yield f"  wrote {plural(len(outcome.files), 'package')} of version {report.version} to {out}"
+            yield printable(f"  matched nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
+    if outcome.written:
+        yield f"  wrote {plural(len(outcome.written), 'package')} of version {report.version} to {outcome.out}"
     yield from (f"  install them with: {command}" for command in outcome.install)
     if report.conda:
-        yield f"  conda channel: {(out.absolute() / 'conda').as_uri()}"
+        yield f"  conda channel: {(outcome.out.absolute() / 'conda').as_uri()}"

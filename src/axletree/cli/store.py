@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 import click
 
-from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, measure_store, sweep_store, verify_store
+from axletree import store as stores
+from axletree.app.storekeeping import GRACE_HOURS, KEEP_DAYS, sweep_store
+from axletree.cli.opening import open_store
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes
-from axletree.core.values import canonical_json
-
-if TYPE_CHECKING:
-    from axletree.store import DuReport, GcReport, VerifyReport
+from axletree.store import DuReport, GcReport, VerifyReport
 
 _SHOWN = 10
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the report as one line of JSON.")
 
 
 @click.group(name="store")
 def command() -> None:
-    """Look after the store: verify, gc, du."""
+    """Maintain the store: verify, gc, du."""
 
 
-@command.command(name="verify")
-@json_option
-def verify_command(*, as_json: bool) -> int:
-    """Read everything in the store again; exit 1 when something was damaged.
+@command.command(name="verify", cls=ReportCommand, report=VerifyReport)
+def verify_command() -> Reported:
+    """Read everything in the store again; exit 1 if something was damaged.
 
-    Damaged content goes into quarantine, and results that lack something are removed: the next build makes them again.
+    Damaged content is quarantined, and incomplete results are removed: the next build creates them again.
     """
-    report = verify_store(os.environ)
-    click.echo(canonical_json(report).decode() if as_json else _verify_text(report))
-    return 0 if report.sound else 1
+    report = stores.verify(open_store())
+    return Reported(report, lambda: _verify_text(report), 0 if report.sound else 1)
 
 
-@command.command(name="gc")
+@command.command(name="gc", cls=ReportCommand, report=GcReport)
 @click.option(
     "--keep",
     "keep_days",
@@ -44,7 +37,7 @@ def verify_command(*, as_json: bool) -> int:
     type=click.FloatRange(min=0),
     default=KEEP_DAYS,
     show_default=True,
-    help="Keep results that were used in the last DAYS.",
+    help="Keep results used in the last DAYS.",
 )
 @click.option(
     "--grace",
@@ -53,29 +46,27 @@ def verify_command(*, as_json: bool) -> int:
     type=click.FloatRange(min=0),
     default=GRACE_HOURS,
     show_default=True,
-    help="Keep whatever was written or used in the last HOURS.",
+    help="Keep everything written or used in the last HOURS.",
 )
 @click.option(
     "--root",
     "roots",
     multiple=True,
     metavar="RECIPE",
-    help="Keep what this recipe's last run needed, whenever that was; may be repeated.",
+    help="Keep what this recipe's last run needed, however old. Repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@json_option
-def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Remove what was not used lately. What running builds use stays."""
-    report = sweep_store(os.environ, keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
-    click.echo(canonical_json(report).decode() if as_json else _gc_text(report))
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool) -> Reported:
+    """Remove results that were not used recently, except those that running builds use."""
+    report = sweep_store(open_store(), keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
+    return Reported(report, lambda: _gc_text(report))
 
 
-@command.command(name="du")
-@json_option
-def du_command(*, as_json: bool) -> None:
-    """Show what takes the room, and the largest results."""
-    report = measure_store(os.environ)
-    click.echo(canonical_json(report).decode() if as_json else _du_text(report))
+@command.command(name="du", cls=ReportCommand, report=DuReport)
+def du_command() -> Reported:
+    """Show what takes up space, and the largest results."""
+    report = stores.du(open_store())
+    return Reported(report, lambda: _du_text(report))
 
 
 def _verify_text(report: VerifyReport) -> str:
@@ -84,9 +75,9 @@ def _verify_text(report: VerifyReport) -> str:
     lines += [f"stray file, now in quarantine: {name}" for name in report.strays]
     lines += [f"incomplete result, removed: {name}" for name in report.incomplete]
     if report.leftovers:
-        lines.append(f"removed {len(report.leftovers)} scratch folders of processes that are gone")
+        lines.append(f"removed {len(report.leftovers)} scratch folders of dead processes")
     lines.append(
-        "the store is sound" if report.sound else "the store was damaged; the next build makes again what it needs"
+        "the store is sound" if report.sound else "the store was damaged; the next build rebuilds what it needs"
     )
     return "\n".join(lines)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from axletree.app.epoch import source_date_epoch
-from axletree.app.thin import ThinRequest, thin
+from axletree.app.thin import ThinReport, ThinRequest, thin
 from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes
 from axletree.view.tables import printable, render_table
@@ -20,24 +20,25 @@ from axletree.view.tables import printable, render_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.app.thin import LibrarySaving, ThinReport, ThinResult
+    from axletree.app.thin import LibrarySaving, ThinResult
 
 _WIDTH = 120
 _CUDA = re.compile(r"\d{2}\.\d")
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=ThinReport)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="WHEEL|LIBRARY")
-@click.option("--arch", "archs", multiple=True, help="GPU that it must run on: 90, gfx90a:xnack-. Repeatable.")
-@click.option("--arch-each", "each", is_flag=True, help="One result for each GPU that it was compiled for.")
-@click.option("--keep-ptx", is_flag=True, help="Keep PTX where a binary runs, too: later GPUs can compile it.")
-@click.option("--allow-missing", is_flag=True, help="Accept kernels that hold nothing for the GPU in the input either.")
-@click.option("--cuda", metavar="VERSION", help="CUDA version that drivers must support; else what the wheel tells.")
+@click.option("--arch", "archs", multiple=True, help="GPU that the result must run on: 90, gfx90a:xnack-. Repeatable.")
+@click.option("--arch-each", "each", is_flag=True, help="Write one result for each GPU that the input has code for.")
+@click.option("--keep-ptx", is_flag=True, help="Keep PTX even if a binary runs: later GPUs can compile it.")
+@click.option("--allow-missing", is_flag=True, help="Accept kernels that already lack code for this GPU.")
+@click.option(
+    "--cuda", metavar="VERSION", help="CUDA version that drivers must support; read from the wheel by default."
+)
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Folder for the results."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be saved, by library and architecture.")
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON object.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be saved, by library and architecture.")
 def command(
     file: Path,
     archs: tuple[str, ...],
@@ -48,24 +49,22 @@ def command(
     keep_ptx: bool,
     allow_missing: bool,
     dry_run: bool,
-    as_json: bool,
-) -> int:
-    """Drop the code of GPUs that are not wanted from a wheel's libraries.
+) -> Reported:
+    """Remove the code for unwanted GPUs from a wheel's libraries.
 
-    Each fat binary keeps the entries that the wanted GPU's driver may pick; one that would become empty is an error.
-    A wheel becomes a variant (PEP 825): it says in its name and in variant.json which GPU it is for, and the folder
-    gets the index file that installers choose by. Several --arch make one wheel for all of these GPUs.
+    Each fat binary keeps the entries that the driver of a requested GPU may choose; one that would become empty is an
+    error. A wheel becomes a variant (PEP 825): its name and variant.json identify the GPU, and the folder gets the
+    index file that installers choose by. Several --arch options make one wheel for all of these GPUs.
     """
     if each == bool(archs):
         raise UsageError("give either --arch, for one result, or --arch-each", hint="such as --arch 90")
     if cuda is not None and not _CUDA.fullmatch(cuda):
-        raise UsageError(f"--cuda: {cuda!r} is no version", hint="write it as 13.0")
+        raise UsageError(f"--cuda: {cuda!r} is not a version", hint="write it as 13.0")
     request = ThinRequest(archs=archs, each=each, keep_ptx=keep_ptx, allow_missing=allow_missing, cuda=cuda)
     threads = len(os.sched_getaffinity(0))
     place, epoch = None if dry_run else out, source_date_epoch(os.environ)
     report = thin(file, request, out=place, epoch=epoch, threads=threads, note=say_aside)
-    click.echo(msgspec.json.encode(report) if as_json else "\n".join(_render(report, detailed=dry_run)))
-    return 0
+    return Reported(report, lambda: _render(report, detailed=dry_run))
 
 
 def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:
@@ -76,7 +75,7 @@ def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:
             yield from (f"  {printable(reason)}" for reason in result.refused)
             continue
         yield from _result(result, report, detailed=detailed)
-    yield from (click.style(f"stays as it is: {printable(text)}", fg="yellow") for text in report.unread)
+    yield from (click.style(f"left unchanged: {printable(text)}", fg="yellow") for text in report.unread)
     if report.index:
         yield report.index
     yield _closing(report)
@@ -86,13 +85,13 @@ def _closing(report: ThinReport) -> str:
     """What dropping means for sizes."""
     libraries = [library for result in report.results for library in result.libraries if library.dropped]
     if libraries and all(library.saved for library in libraries):
-        return "What is dropped takes no room any more, neither in a download nor once installed."
+        return "Dropped code no longer takes space, neither in the download nor once installed."
     wheel = report.input.endswith(".whl")
     zeros = (
         "the download shrinks, the installed size does not." if wheel else "the file compresses better, its size stays."
     )
-    where = " where nothing else is said" if any(library.saved for library in libraries) else ""
-    return f"What is dropped becomes zeros{where}: {zeros}"
+    where = " unless noted otherwise" if any(library.saved for library in libraries) else ""
+    return f"Dropped code becomes zeros{where}: {zeros}"
 
 
 def _result(result: ThinResult, report: ThinReport, *, detailed: bool) -> Iterator[str]:
@@ -126,4 +125,4 @@ def _archs(library: LibrarySaving) -> Iterator[str]:
     headers = ("architecture", "entries", "bytes", "kept", "dropped")
     yield render_table(headers, rows, width=_WIDTH, right=(1, 2, 3, 4), indent="    ")
     other = format_bytes(library.size - library.code)
-    yield f"    {other} in its other sections stay as they are, whatever GPU code may be in them"
+    yield f"    {other} in its other sections are left unchanged, whatever GPU code may be in them"

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from axletree.app.unpack import unpack
-from axletree.core.units import format_bytes
-from axletree.view.tables import printable
+from axletree.app.unpack import UnpackedWheels, unpack
+from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand, Reported, until_error
+from axletree.core.units import format_bytes, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=UnpackedWheels)
 @click.argument(
     "wheels",
     nargs=-1,
@@ -23,20 +28,23 @@ from axletree.view.tables import printable
     "--out",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Folder to unpack into; else the present one.",
+    help="Folder to unpack into; the current one by default.",
 )
-def command(wheels: tuple[Path, ...], out: Path) -> int:
-    """Unpack wheels, checked against their RECORD.
+def command(wheels: tuple[Path, ...], out: Path) -> Reported:
+    """Unpack wheels and check them against their RECORD.
 
-    Each goes into a new folder NAME-VERSION, whose path is printed. A wheel that is damaged, or that does not hold what
-    its RECORD says, leaves nothing behind.
+    Each wheel goes into a new folder NAME-VERSION, whose path is printed. A wheel that is damaged, or that does not
+    match its RECORD, leaves nothing behind.
     """
-    for path in wheels:
-        done = unpack(path, out=out)
-        click.echo(done.folder)
-        click.echo(f"  {done.files} files, {format_bytes(done.size)}", err=True)
+    done, error = until_error(wheels, lambda path: unpack(path, out=out))
+    report = UnpackedWheels(wheels=done)
+    return Reported(report, lambda: _lines(report), error=error)
+
+
+def _lines(report: UnpackedWheels) -> Iterator[str]:
+    for done in report.wheels:
+        yield str(done.folder)
+        say_aside(f"  {plural(done.files, 'file')}, {format_bytes(done.size)}")
         if done.unchecked:
             count = len(done.unchecked)
-            name = printable(done.unchecked[0])
-            click.echo(f"  note: RECORD has no SHA-256 for {count} of them, such as {name}", err=True)
-    return 0
+            say_aside(f"  note: RECORD has no SHA-256 for {count} of them, such as {done.unchecked[0]}")

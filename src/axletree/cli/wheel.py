@@ -6,19 +6,18 @@ from pathlib import Path
 
 import click
 
+from axletree.app.build import BuildReport
 from axletree.app.lock import lock_recipe
-from axletree.app.publish import OUT
 from axletree.app.start import draft, write_recipe
 from axletree.cli import build
-from axletree.cli.init import is_offline, start_options, surroundings_here, wanted_of
+from axletree.cli.init import context, start_options, wanted_of
 from axletree.cli.notes import say_aside
-from axletree.host.indexes import Layer
+from axletree.cli.reporting import ReportCommand
 
 
-@click.command()
+@click.command(cls=ReportCommand, report=BuildReport)
 @start_options
-@click.option("--out", type=click.Path(path_type=Path), default=OUT, show_default=True, help="Output folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print the build's events, one JSON object a line.")
+@click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -30,35 +29,31 @@ def command(
     offline: bool,
     find_links: tuple[str, ...],
     index_url: str | None,
-    out: Path,
-    as_json: bool,
-) -> None:
+    out: Path | None,
+) -> object:
     """Make wheels of a project: init, lock and build in one go.
 
     The recipe stays in the output folder; with it, `axletree build` goes on where this stops. TARGET is what
-    `axletree init` takes, exit codes are those of `axletree build`.
+    `axletree init` takes; exit codes and the output of --json are those of `axletree build`.
     """
-    given = Layer(index_url=index_url, find_links=find_links)
-    surroundings = surroundings_here()
+    surroundings = context(out=out, offline=offline, find_links=find_links, index_url=index_url)
+    folder = Path(surroundings.settings.out)
     started = draft(
         wanted_of(target, torch, gpu, pythons),
         surroundings,
-        place=lambda name: out / f"{name}.toml",
-        given=given,
-        offline=is_offline(flag=offline),
+        place=lambda name: folder / f"{name}.toml",
         note=say_aside,
     )
     write_recipe(started, Path(started.recipe), again=True)
     say_aside(f"recipe: {started.recipe}")
     for sentence in started.unknown:
         say_aside(f"not known: {sentence}")
-    lock_recipe(started.recipe, surroundings, given=given, note=say_aside)
-    ctx.invoke(
+    lock_recipe(started.recipe, surroundings, note=say_aside)
+    return ctx.invoke(
         build.command,
         recipe=started.recipe,
-        out=out,
+        out=folder,
         offline=offline,
         find_links=find_links,
         index_url=index_url,
-        as_json=as_json,
     )

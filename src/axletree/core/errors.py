@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.core.units import and_more
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from axletree.core.findings import Finding
 
 
@@ -30,6 +34,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """The line of the file that is meant."""
     hint: str | None = None
     """What to do about it."""
+
+
+def some_problems(problems: Sequence[Problem], most: int = 20, *, what: str = "") -> tuple[Problem, ...]:
+    """The first of many problems of one input, and one that says how many more there are."""
+    more = len(problems) - most
+    return (*problems[:most], *([Problem(message=and_more(more, what))] if more > 0 else []))
 
 
 def render_problem(problem: Problem) -> str:

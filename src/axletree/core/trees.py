@@ -129,13 +129,13 @@ def _entry_problem(entry: Entry) -> str | None:
     match entry.kind:
         case "file":
             if entry.blob is None or not is_digest(entry.blob) or entry.size < 0 or entry.target is not None:
-                return f"a file of a tree needs a digest and a size, and no link target: {entry.path}"
+                return f"a file in a tree must have a digest and a size, and no link target: {entry.path}"
         case "link":
             if entry.target is None or not is_safe_link(entry.target) or _has_content(entry):
-                return f"a link of a tree needs a relative target, and no content: {entry.path} -> {entry.target!r}"
+                return f"a link in a tree must have a relative target, and no content: {entry.path} -> {entry.target!r}"
         case "directory":
             if entry.target is not None or _has_content(entry):
-                return f"an empty folder of a tree has neither content nor a target: {entry.path}"
+                return f"an empty folder in a tree cannot have content or a target: {entry.path}"
     return None
 
 
@@ -151,10 +151,10 @@ def _problems(ordered: tuple[Entry, ...]) -> Iterator[str]:
         if problem is not None:
             yield problem
         if entry.path == previous:
-            yield f"path twice in a tree: {entry.path}"
+            yield f"duplicate path in a tree: {entry.path}"
         previous = entry.path
     for path in paths_above_others(entry.path for entry in ordered):
-        yield f"both a file and a folder in a tree: {path}"
+        yield f"path is both a file and a folder in a tree: {path}"
 
 
 def make_tree(entries: Iterable[Entry]) -> Tree:

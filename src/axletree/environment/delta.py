@@ -29,7 +29,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     """What parts the entries of a list."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class SearchFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder that tools look into."""
 
     path: str
@@ -39,11 +39,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Where tools look, the first first: three lists, because what is right for one is not for another."""
 
-    include: tuple[Entry, ...] = ()
+    include: tuple[SearchFolder, ...] = ()
     """Headers, by the compiler."""
-    link: tuple[Entry, ...] = ()
+    link: tuple[SearchFolder, ...] = ()
     """Libraries, by the linker."""
-    run: tuple[Entry, ...] = ()
+    run: tuple[SearchFolder, ...] = ()
     """Libraries, by the loader."""
 
 
@@ -63,7 +63,7 @@ def checked(activation: Activation) -> Activation:
     """
     problems = [problem for delta in activation.deltas if (problem := _problem(delta)) is not None]
     if "\0" in activation.folder:
-        problems.append("the folder's name holds a NUL")
+        problems.append("the folder's name contains a NUL")
     if problems:
         raise IntegrityError(*(Problem(file=activation.folder, message=problem) for problem in problems))
     return activation
@@ -71,11 +71,11 @@ def checked(activation: Activation) -> Activation:
 
 def _problem(delta: Delta) -> str | None:
     if NAME.fullmatch(delta.variable) is None:
-        return f"{delta.variable!r} is no name of an environment variable"
+        return f"{delta.variable!r} is not a valid environment variable name"
     if RESERVED.fullmatch(delta.variable):
-        return f"{delta.variable} is where an activation remembers what was; call it something else"
+        return f"{delta.variable} is reserved for activation; choose another name"
     if "\0" in delta.value:
-        return f"the value of {delta.variable} holds a NUL"
+        return f"the value of {delta.variable} contains a NUL"
     return None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.formats import format_problem
 from axletree.environment.delta import Activation, Delta, Order, checked
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ PREFIX = "prefix"
 Provider = Literal["venv", "conda", "system"]
 
 
-class Package(msgspec.Struct, frozen=True, kw_only=True):
+class InstalledPackage(msgspec.Struct, frozen=True, kw_only=True):
     """What was installed."""
 
     name: str
@@ -46,7 +47,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     channels: tuple[str, ...] = ()
     toolkit: str | None = None
     """Root of the GPU toolkit that is used."""
-    packages: tuple[Package, ...] = ()
+    packages: tuple[InstalledPackage, ...] = ()
     order: Order
     deltas: tuple[Delta, ...]
     notes: tuple[str, ...] = ()
@@ -62,20 +63,26 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         return checked(Activation(folder=self.folder, deltas=self.deltas))
 
 
+class _Envelope(msgspec.Struct):
+    schema: int = 1
+
+
 def decode_description(data: bytes, folder: PurePath) -> Description:
     """Read a description.
 
     Raises:
         IntegrityError: it is none of this version, or of another folder.
     """
-    file = str(folder / FILE)
+    file, hint = str(folder / FILE), "make it again: axletree env create"
     try:
+        problem = format_problem(msgspec.json.decode(data, type=_Envelope).schema, 1, file=file, remake=hint)
+        if problem is not None:
+            raise IntegrityError(problem)
         description = msgspec.json.decode(data, type=Description)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        hint = "make it again: axletree env create"
-        raise IntegrityError(Problem(file=file, message=f"is no environment: {error}", hint=hint)) from error
+        raise IntegrityError(Problem(file=file, message=f"is not an environment: {error}", hint=hint)) from error
     if description.folder != str(folder):
-        message = f"was made at {description.folder}, and paths in it say so"
-        hint = f"make it again here: axletree env create {description.recipe} -v {description.variant} {folder}"
+        message = f"was created at {description.folder}, and contains paths to that folder"
+        hint = f"create it again here: axletree env create {description.recipe} -v {description.variant} {folder}"
         raise IntegrityError(Problem(file=str(folder), message=message, hint=hint))
     return description

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from axletree.environment.delta import Delta
-    from axletree.environment.description import Description, Package
+    from axletree.environment.description import Description, InstalledPackage
 
 Format = Literal["environment.yml", "pixi.toml"]
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "y", "n", "on", "off", "null"})
@@ -40,7 +40,7 @@ def _head(description: Description) -> Iterator[str]:
     yield f"# Environment {description.name} of {description.recipe}, variant {description.variant}."
     paths = [delta for delta in description.deltas if delta.operation in {"prepend", "append"}]
     if paths:
-        yield "# Its search orders are not a part of this; with Axletree they are: axletree env activate"
+        yield "# This leaves out its search orders; activate it with Axletree to get them: axletree env activate"
 
 
 def _variables(description: Description) -> dict[str, str]:
@@ -134,7 +134,7 @@ def _pixi_toml(description: Description, *, platform: str, locked: bool) -> Iter
         yield from (f"{name} = {_text(value)}" for name, value in variables.items() if value)  # none may be empty
 
 
-def _pixi_conda(package: Package) -> str:
+def _pixi_conda(package: InstalledPackage) -> str:
     return f"{_key(package.name)} = {_table({'version': f'=={package.version}', 'build': package.build})}"
 
 
@@ -142,7 +142,7 @@ def _pixi_spec(text: str) -> str:
     """A match spec as a line of ``[dependencies]``: https://pixi.sh/latest/reference/pixi_manifest/ and its schema."""
     spec = parse_match_spec(text)
     if spec is None:
-        return f"# no name and version, so it can't be said here: {_text(text)}"
+        return f"# not listed, as it has no name and version: {_text(text)}"
     fields = {"version": spec.version, "build": spec.build, "channel": spec.channel}
     fields |= {name.replace("_", "-"): value for name, value in spec.more.items()}
     return f"{_key(spec.name)} = {_table({name: value for name, value in fields.items() if value is not None})}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.environment.delta import Delta, Entry, Order
+from axletree.environment.delta import Delta, Order, SearchFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,12 +74,12 @@ def order_of(layers: Sequence[Layer]) -> Order:
     )
 
 
-def _entries(layers: Sequence[Layer], way: Literal["include", "link", "run"]) -> tuple[Entry, ...]:
-    found: dict[str, Entry] = {}
+def _entries(layers: Sequence[Layer], way: Literal["include", "link", "run"]) -> tuple[SearchFolder, ...]:
+    found: dict[str, SearchFolder] = {}
     for layer in layers:
         for path in getattr(layer, way):
             if path not in SYSTEM:
-                found.setdefault(path, Entry(path=path, origin=layer.origin))
+                found.setdefault(path, SearchFolder(path=path, origin=layer.origin))
     return tuple(found.values())
 
 
@@ -93,7 +93,7 @@ def _deltas(layers: Sequence[Layer], order: Order) -> Iterator[Delta]:
     for layer in reversed(layers):
         yield from _prepended("PATH", layer.bin, layer.origin)
     for way, variable in _VARIABLES.items():
-        entries: tuple[Entry, ...] = getattr(order, way)
+        entries: tuple[SearchFolder, ...] = getattr(order, way)
         for origin in reversed(list(dict.fromkeys(entry.origin for entry in entries))):
             yield from _prepended(variable, [entry.path for entry in entries if entry.origin == origin], origin)
     for entry in reversed(order.link):

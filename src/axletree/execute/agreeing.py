@@ -124,7 +124,7 @@ def ask_backend(context: Context, builder: ProjectBuilder, config: Mapping[str, 
         path = builder.prepare("wheel", folder, dict(config))
         info = None if path is None else parse_metadata(_text(folder / path / "METADATA").encode())
     except (BuildBackendException, AxletreeError) as error:
-        context.log.say(f"the build backend can't say beforehand what it builds: {error}")
+        context.log.say(f"the build backend cannot report its metadata before the build: {error}")
         return
     if info is not None:
         _refuse(

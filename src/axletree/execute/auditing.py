@@ -8,6 +8,7 @@ from axletree.core.errors import StageError
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import canonical_json
 from axletree.execute.context import Outcome
+from axletree.view.findings import finding_lines
 
 if TYPE_CHECKING:
     from axletree.check.audit import AuditReport
@@ -21,7 +22,8 @@ def judged(context: Context, report: AuditReport) -> Outcome:
         StageError: it has errors; its findings come with it.
     """
     for finding in report.findings:
-        context.log.say(f"{finding.severity}: {finding.where}: {finding.message} [{finding.rule}]")
+        for line in finding_lines(finding, brief=True):
+            context.log.say(line)
     if report.failed:
         errors = [finding for finding in report.findings if finding.severity == "error"]
         raise StageError(

@@ -107,7 +107,7 @@ def check_requirements(
         raise StageError(
             *(
                 Problem(
-                    message=f"the build backend requires {requirement}, and the environment does not have it",
+                    message=f"the build backend requires {requirement}, which the environment does not have",
                     hint="add it to the environment's requires and run `axletree lock RECIPE`",
                 )
                 for requirement in missing

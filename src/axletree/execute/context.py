@@ -11,6 +11,7 @@ import msgspec
 from axletree.core.findings import Finding
 from axletree.core.values import Digest
 from axletree.plan.actions.spec import Facts, Parameters
+from axletree.recipe.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +64,8 @@ class Context:
     log: Log
     progress: Progress
     environ: dict[str, str] = field(default_factory=dict)
-    """The user's environment. For settings only: what reaches children is composed by the action."""
+    """The user's environment, for what other programs are configured by: what reaches children is composed."""
+    settings: Settings = field(default_factory=Settings)
     notes: Notes = field(default_factory=Notes)
 
     @property

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Engine, cause_lines
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.core.findings import Finding
-from axletree.host.kinds import read_kinds
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def engine() -> Engine:
         HostError: the data files are missing or can't be read.
         IntegrityError: one is not in its form.
     """
-    return Engine(read_kinds(), providers=read_providers())
+    return Engine(read_shipped(FAILURE_KINDS), providers=read_shipped(LIBRARY_PROVIDERS))
 
 
 def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -58,7 +59,7 @@ def read_failure(log: Path) -> Failure:
     try:
         with log.open("rb") as stream:
             # It is a log, whatever a program printed into it.
-            diagnosis = engine().diagnose(chunk.replace(b"\0", b"") for chunk in read_chunks(stream))
+            diagnosis = engine().diagnose((chunk.replace(b"\0", b"") for chunk in read_chunks(stream)), log.name)
     except BinaryLogError:
         return Failure()
     known = [finding for finding in diagnosis.findings if finding.specific > _REPEATS]
@@ -66,16 +67,10 @@ def read_failure(log: Path) -> Failure:
     warnings = [finding for finding in known if finding.severity == "warning"]
     return Failure(
         cause=cause_lines(diagnosis),
-        findings=tuple(_finding(log, diagnosed) for diagnosed in (*errors[:1], *warnings[:_WARNINGS])),
+        findings=tuple(map(_finding, (*errors[:1], *warnings[:_WARNINGS]))),
     )
 
 
-def _finding(log: Path, diagnosed: Diagnosed) -> Finding:
-    return Finding(
-        rule=diagnosed.rule,
-        severity=diagnosed.severity,
-        where=f"{log.name}:{diagnosed.line}",
-        message=f"{diagnosed.title}. {diagnosed.cause}",
-        fix=diagnosed.fix or None,
-        evidence=tuple(f"{line.line}: {line.text}" for line in diagnosed.evidence),
-    )
+def _finding(diagnosed: Diagnosed) -> Finding:
+    """What of a diagnosis goes into events and records."""
+    return Finding(**{name: getattr(diagnosed, name) for name in Finding.__struct_fields__})

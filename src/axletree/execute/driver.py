@@ -37,7 +37,7 @@ _GOOD = frozenset({"done", "cached"})
 _COUNTED = {"done": "ran", "cached": "cached", "failed": "failed", "cancelled": "blocked"}
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class BuildRun(msgspec.Struct, frozen=True, kw_only=True):
     """All that a run needs to know, decided before it starts."""
 
     plan: Plan
@@ -78,11 +78,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TICK_SECONDS = 0.25
-_KILLED_TWICE = "it ran alone this time and with one job, after it had been killed before"
+_KILLED_TWICE = "it already ran alone with one job, after it had been killed before"
 
 
 def execute(
-    job: Job,
+    job: BuildRun,
     store: Store,
     executor: Executor,
     *,
@@ -101,7 +101,7 @@ def execute(
 class _Driver:
     """One run. All state changes happen in the event loop's thread, through the scheduler."""
 
-    def __init__(self, job: Job, store: Store, executor: Executor, emit: Callable[[Event], None]) -> None:
+    def __init__(self, job: BuildRun, store: Store, executor: Executor, emit: Callable[[Event], None]) -> None:
         self.job = job
         self.store = store
         self.executor = executor
@@ -261,7 +261,7 @@ class _Driver:
     def _start_again(self, stage_id: StageId) -> None:
         """Have a stage that was killed run once more: alone and with one job it may get by with the memory there is."""
         self.again.add(stage_id)
-        message = "killed, most likely for its memory: it runs again, alone and with one job"
+        message = "killed, most likely for lack of memory: it runs again, alone and with one job"
         self.emit(StageProgress(time=time.time(), stage=stage_id, message=message))
         self._signal(Killed(stage_id))
 
@@ -273,7 +273,7 @@ class _Driver:
         record = self.store.get_record(resolved.key, self.job.specs[self.job.plan.stages[stage_id].action].facts)
         if record is None:
             return msgspec.structs.replace(
-                finished, status="failed", message="its result is not in the store, though its process said so"
+                finished, status="failed", message="its process reported a result that is not in the store"
             )
         self._remember(stage_id, record)
         self.resolved[stage_id] = msgspec.structs.replace(resolved, record=record)

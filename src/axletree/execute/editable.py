@@ -22,8 +22,9 @@ from packaging.utils import canonicalize_name
 from axletree.buildsystem.cmake.cache import CACHE_FILE
 from axletree.buildsystem.code import is_header
 from axletree.buildsystem.editable import Changes, Count, Way, count_steps, redirect_target
-from axletree.buildsystem.ninja import Step, read_ninja_log
+from axletree.buildsystem.ninja import NinjaStep, read_ninja_log
 from axletree.core.errors import StageError
+from axletree.disk import remove_tree
 from axletree.execute.backend import check_requirements, open_builder
 from axletree.execute.context import ActionContext
 from axletree.execute.drivers.cmake import configure_command
@@ -37,7 +38,6 @@ from axletree.host.venvs import editable_command
 from axletree.plan.actions.build import BuildParameters
 from axletree.plan.actions.compile import CompileParameters, cmake_options
 from axletree.plan.actions.project import ProjectParameters
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,7 +71,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     """Folder that is ours, beside the build folder."""
 
 
-class Need(msgspec.Struct, frozen=True, kw_only=True):
+class Outdated(msgspec.Struct, frozen=True, kw_only=True):
     """What is known to be out of date; what the build tools notice by themselves is not in here."""
 
     afresh: bool = False
@@ -116,7 +116,7 @@ def is_current(project: Project) -> bool:
     return code == 0 and any("no work to do" in line for line in said)
 
 
-def bring_up_to_date(project: Project, need: Need) -> Count:
+def bring_up_to_date(project: Project, need: Outdated) -> Count:
     """Configure, compile and install what has to be.
 
     Raises:
@@ -187,7 +187,7 @@ def lacks_path_file(project: Project) -> bool:
     return project.venv is not None and not any(project.venv.glob(f"lib/python*/site-packages/{_PATHS}"))
 
 
-def _by_setup_py(project: Project, need: Need) -> None:
+def _by_setup_py(project: Project, need: Outdated) -> None:
     """A setup.py that configures CMake with what it makes of the environment, then does what is left to do."""
     cache = project.build / CACHE_FILE
     if need.configure:
@@ -202,7 +202,7 @@ def _by_setup_py(project: Project, need: Need) -> None:
         _install(project, {"editable_mode": "compat"})
 
 
-def _by_setuptools(project: Project, need: Need) -> None:
+def _by_setuptools(project: Project, need: Outdated) -> None:
     """Extensions of setuptools: compiled into the tree; objects stay in the folder build."""
     _check_requirements(project)
     setup = ["setup.py"] if (project.source / "setup.py").exists() else ["-c", _SETUP]
@@ -216,7 +216,7 @@ def _by_setuptools(project: Project, need: Need) -> None:
         _install(project, {"editable_mode": "compat", **_config(project)})
 
 
-def _by_scikit_build(project: Project, need: Need) -> None:
+def _by_scikit_build(project: Project, need: Outdated) -> None:
     """The backend configures and installs; from then on CMake builds in its folder and installs to the same place."""
     cache = project.build / CACHE_FILE
     target = _redirected(project)
@@ -246,7 +246,7 @@ def _install_by_scikit_build(project: Project) -> None:
     _in_effect(project)
 
 
-def _by_cmake(project: Project, need: Need) -> None:
+def _by_cmake(project: Project, need: Outdated) -> None:
     """CMake alone: installed beside the build folder, and a path file leads to the extension modules among that."""
     parameters = project.context.parameters
     cache, target = project.build / CACHE_FILE, project.scratch / "install"
@@ -268,7 +268,7 @@ def _by_cmake(project: Project, need: Need) -> None:
             replace_file(site / _PATHS, "".join(f"{folder}\n" for folder in folders).encode())
 
 
-def _by_backend(project: Project, _need: Need) -> None:
+def _by_backend(project: Project, _need: Outdated) -> None:
     """Any other backend: it alone knows what is up to date, so it is asked each time."""
     _check_requirements(project)
     _install(project, _config(project))
@@ -292,7 +292,7 @@ def _in_effect(project: Project) -> None:
     (project.scratch / CONFIGURING).unlink(missing_ok=True)
 
 
-def _compile(project: Project, need: Need, *words: str) -> None:
+def _compile(project: Project, need: Outdated, *words: str) -> None:
     project.context.progress("compiling")
     # In the user's own tree nothing is removed but by the build tool. What a killed compiler half wrote, make takes for
     # finished; ninja's log says what is.
@@ -303,8 +303,8 @@ def _compile(project: Project, need: Need, *words: str) -> None:
 
 def _install(project: Project, config: Mapping[str, str], watch: Callable[[str], None] | None = None) -> None:
     if project.venv is None:
-        raise StageError("an editable install needs an environment", hint="name one by `environment` in the stage")
-    project.context.progress("making the editable install")
+        raise StageError("an editable install needs an environment", hint="set `environment` in the stage")
+    project.context.progress("creating the editable install")
 
     def both(line: str) -> None:
         if watch is not None:
@@ -337,9 +337,9 @@ def _run(project: Project, words: list[str], *, what: str, watch: Callable[[str]
     )
 
 
-def _steps(project: Project) -> dict[str, Step]:
+def _steps(project: Project) -> dict[str, NinjaStep]:
     """What ninja's logs of the build folder say; where there are none, the objects in it."""
-    found: dict[str, Step] = {}
+    found: dict[str, NinjaStep] = {}
     for log in sorted(project.build.rglob(_NINJA_LOG)) if project.build.is_dir() else ():
         where = log.parent.relative_to(project.build).as_posix()
         text = log.read_text(encoding="utf-8", errors="replace")
@@ -347,10 +347,10 @@ def _steps(project: Project) -> dict[str, Step]:
     return found or _objects(project)
 
 
-def _objects(project: Project) -> dict[str, Step]:
+def _objects(project: Project) -> dict[str, NinjaStep]:
     found = project.build.rglob("*.o") if project.build.is_dir() else ()
     paths = {path.relative_to(project.build).as_posix(): path.stat().st_mtime_ns for path in found}
-    return {path: Step(path=path, milliseconds=0, command=path, start=stamp) for path, stamp in paths.items()}
+    return {path: NinjaStep(path=path, milliseconds=0, command=path, start=stamp) for path, stamp in paths.items()}
 
 
 def _redirected(project: Project) -> Path | None:

@@ -16,11 +16,13 @@ import msgspec
 from axletree.core.errors import StageError
 from axletree.core.events import Event, MemorySampled, StageFinished, StageProgress
 from axletree.execute.process import redact, secrets_of
+from axletree.report.envelope import is_report
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from axletree.core.records import StageRequest
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _GRACE_SECONDS = 1.0
@@ -41,17 +43,18 @@ class Executor(Protocol):
 class LocalExecutor:
     """Runs each stage as a child ``axletree run-stage`` of this machine."""
 
-    def __init__(self, store: Store, environ: Mapping[str, str]) -> None:
-        """Use ``store`` for requests and results; ``environ`` is what the stage's own process gets."""
+    def __init__(self, store: Store, environ: Mapping[str, str], settings: Settings) -> None:
+        """Use ``store`` for requests and results; ``environ`` and ``settings`` are for the stage's own process."""
         self._store = store
-        self._environ = {**environ, "AXLETREE_STORE": str(store.root), "AXLETREE_PARENT": str(os.getpid())}
+        self._environ = {**environ, "AXLETREE_PARENT": str(os.getpid())}
+        self._settings = msgspec.structs.replace(settings, store=str(store.root))
 
     async def run(self, request: StageRequest, emit: Callable[[Event], None]) -> StageFinished:
         """Run a stage to its end; see :class:`Executor`."""
         self._store.put_request(request)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "axletree", "run-stage", "--json", request.key),
-            stdin=asyncio.subprocess.DEVNULL,
+            *(sys.executable, "-P", "-m", "axletree", "run-stage", "--json", "--settings-from-stdin", request.key),
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=self._environ,
@@ -59,9 +62,18 @@ class LocalExecutor:
             limit=_LINE_LIMIT,
         )
         try:
+            await self._hand_over(process)
             return await self._follow(process, request, emit)
         finally:
             await _end(process)
+
+    async def _hand_over(self, process: asyncio.subprocess.Process) -> None:
+        """Tell the settings, which may hold credentials: everybody on the machine may read arguments."""
+        assert process.stdin is not None  # noqa: S101 (asked for above)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it ended, and its output says why
+            process.stdin.write(msgspec.json.encode(self._settings))
+            await process.stdin.drain()
+        process.stdin.close()
 
     async def _follow(
         self, process: asyncio.subprocess.Process, request: StageRequest, emit: Callable[[Event], None]
@@ -73,6 +85,8 @@ class LocalExecutor:
         finished: StageFinished | None = None
         async for line in _lines(process.stdout):
             event = _event(line)
+            if event is None and is_report(line):
+                continue  # it says no more than the events and the exit code
             if event is None:
                 noise.append(line[:_NOISE_WIDTH].rstrip() + b"\n")
             elif isinstance(event, StageFinished):
@@ -80,7 +94,7 @@ class LocalExecutor:
             else:
                 emit(_named(event, request))
         code = await process.wait()
-        said = redact(b"".join(noise) + await complaints, secrets_of(self._environ))
+        said = redact(b"".join(noise) + await complaints, secrets_of(self._environ, self._settings.addresses))
         return finished or _vanished(request, code, said.decode(errors="replace").strip())
 
 
@@ -115,7 +129,7 @@ def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
     """What to say of a stage whose process ended without a word: killed, most likely for its memory."""
     killed = (-code if code < 0 else code - 128) == signal.SIGKILL
     if killed:
-        message = "the stage was killed from outside; most often the system ran out of memory"
+        message = "the stage was killed from outside; most likely the system ran out of memory"
     else:
         message = f"the stage's process ended with code {code} and no result"
     return StageFinished(

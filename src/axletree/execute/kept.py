@@ -45,14 +45,12 @@ def check_variables(env: Mapping[str, str], era: Era, driver: str, *, say: Calla
         return
     found = forwarding.forward(env, cast("forwarding.Era", driver))
     for name, hint in found.ignored.items():
-        say(f"{name} has no effect on a PyTorch that is built by {driver}: {hint}")
-    message = f"cannot be set to build PyTorch by {driver}"
+        say(f"{name} has no effect when {driver} builds PyTorch: {hint}")
+    message = f"cannot be set when {driver} builds PyTorch"
     problems = [Problem(message=message, key=name, hint=hint) for name, hint in found.refused.items()]
     parts = {"BUILD_LIBTORCH_WHL": era.libtorch_wheel, "BUILD_PYTHON_ONLY": era.libtorchless}
     problems += [
-        Problem(
-            message="is unknown to this PyTorch", key=name, hint="it builds as a whole: take one stage for all of it"
-        )
+        Problem(message="is unknown to this PyTorch", key=name, hint="it can only be built as a whole: use one stage")
         for name, known in parts.items()
         if not known and is_true(env.get(name) or "")
     ]

@@ -27,7 +27,7 @@ _NINJA_LOG = ".ninja_log"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class Salvage(msgspec.Struct, frozen=True, kw_only=True):
     """What was done to a folder after a kill."""
 
     removed: int
@@ -38,7 +38,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """The words for a log."""
-        return f"{self.removed:,} files that it wrote were removed, since they may be half written; {self.kept:,} stay"
+        return f"removed {self.removed:,} files that may be incomplete; kept {self.kept:,}"
 
 
 def begin(mark: Path) -> None:
@@ -61,7 +61,7 @@ def has_ninja(folder: Path) -> bool:
     return any(_NINJA_LOG in names for _, _, names in os.walk(folder))
 
 
-def remove_written(folder: Path, mark: Path, *, ours: Callable[[Path], bool]) -> Left:
+def remove_written(folder: Path, mark: Path, *, ours: Callable[[Path], bool]) -> Salvage:
     """Remove what was written into a folder since a build began, but for files that are known to be whole.
 
     Args:
@@ -86,7 +86,7 @@ def remove_written(folder: Path, mark: Path, *, ours: Callable[[Path], bool]) ->
                 objects += name.endswith(".o")
             else:
                 kept += 1
-    return Left(removed=removed, objects=objects, kept=kept)
+    return Salvage(removed=removed, objects=objects, kept=kept)
 
 
 def _boot() -> str:

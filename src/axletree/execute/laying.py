@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.trees import Entry, Tree
+from axletree.disk import remove_tree
 from axletree.host.files import PART, replace_file
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

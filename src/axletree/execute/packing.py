@@ -17,7 +17,8 @@ from axletree.core.stated import Stated
 from axletree.core.trees import Entry
 from axletree.execute.agreeing import refuse, wanted_of
 from axletree.host.archive import map_file
-from axletree.host.policies import read_policies
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import MANYLINUX_POLICIES
 from axletree.package.partition import Claim, partition
 from axletree.package.sbom.read import FOLDER as SBOMS
 from axletree.package.sbom.read import read_bundled
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from axletree.execute.context import ActionContext, Context
     from axletree.package.sbom.write import Component
     from axletree.plan.actions.pack import WheelParameters
-    from axletree.plan.actions.packages import Part
+    from axletree.plan.actions.packages import TreePart
     from axletree.store.store import Store
 
 
@@ -51,7 +52,7 @@ _INSTALLED = re.compile(r"(?:.*/)?site-packages/[^/]+\.dist-info/METADATA")
 _CPYTHON = re.compile(r"\d\.\d+t?")
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class PackageContent(msgspec.Struct, frozen=True, kw_only=True):
     """A package's part of a tree."""
 
     entries: dict[str, Entry]
@@ -62,7 +63,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata folder that the tree brings, if it brings one."""
 
 
-def content_of(context: Context, part: Part) -> Content:
+def content_of(context: Context, part: TreePart) -> PackageContent:
     """Divide the stage's tree among the packages that share it, and give this one its part; empty without a tree.
 
     Args:
@@ -74,18 +75,18 @@ def content_of(context: Context, part: Part) -> Content:
         StageError: nothing is left for the package.
     """
     if "tree" not in context.request.inputs:
-        return Content(entries={}, paths=(), brought=None)
+        return PackageContent(entries={}, paths=(), brought=None)
     entries = {entry.path: entry for entry in context.tree("tree").entries if entry.kind != "directory"}
     brought = _dist_info(entries)
     claims = {owner: Claim(files=taken.files, exclude=taken.exclude) for owner, taken in part.siblings.items()}
     content = [path for path in entries if brought is None or not path.startswith(f"{brought}/")]
     paths = partition(content, claims)[part.package]
     if not paths:
-        raise StageError(f"package {part.package} has no files", hint="its files patterns match nothing in the tree")
-    return Content(entries=entries, paths=paths, brought=brought)
+        raise StageError(f"package {part.package} has no files", hint="its `files` patterns match nothing in the tree")
+    return PackageContent(entries=entries, paths=paths, brought=brought)
 
 
-def as_distribution(content: Content, *, name: str, version: str, prefix: str) -> dict[str, str]:
+def as_distribution(content: PackageContent, *, name: str, version: str, prefix: str) -> dict[str, str]:
     """Path in the tree -> path in the wheel, for a package's files and what else is in the metadata folder."""
     folder = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
     targets = {path: f"{folder}{path}" for path in content.paths}
@@ -95,7 +96,7 @@ def as_distribution(content: Content, *, name: str, version: str, prefix: str) -
     return targets
 
 
-def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags:
+def tags_of(context: Context, content: PackageContent, targets: dict[str, str]) -> Tags:
     """The tags that a wheel of these files has.
 
     Raises:
@@ -109,7 +110,7 @@ def tags_of(context: Context, content: Content, targets: dict[str, str]) -> Tags
         _check_python(context, original, path)
     return compute_tags(
         elf_facts(context.store, content.entries, targets),
-        read_policies(),
+        read_shipped(MANYLINUX_POLICIES),
         original=original,
         python=context.ingredients.axes.get("python"),
     )
@@ -119,8 +120,8 @@ def _check_python(context: Context, tags: tuple[str, ...], path: str) -> None:
     python = context.ingredients.axes.get("python")
     if python is None or not _CPYTHON.fullmatch(python) or takes(python, tags):
         return
-    message = f"the variant is for Python {python}, but what was built is for {', '.join(tags)} ({path})"
-    hint = "build it with an environment of that Python, or take the wheel that is for it"
+    message = f"the variant is for Python {python}, but the build is for {', '.join(tags)} ({path})"
+    hint = "build it in an environment with that Python, or use a wheel for it"
     raise ExpectationError(message, hint=hint)
 
 
@@ -139,7 +140,7 @@ def elf_facts(store: Store, entries: dict[str, Entry], targets: dict[str, str]) 
 
 def metadata_of(
     context: ActionContext[WheelParameters],
-    content: Content,
+    content: PackageContent,
     *,
     version: str,
     conda: Callable[[str], bool] | None = None,
@@ -177,7 +178,7 @@ def metadata_of(
     name = built.name if called_so or _same_name(built.name, package.name) else package.name
     metadata = with_version(with_field(built, "Name", name), version)
     if (metadata.name, Version(built.version)) != (built.name, Version(metadata.version)):
-        context.log.say(f"built as {built.name} {built.version}, packed as {metadata.name} {metadata.version}")
+        context.log.say(f"built as {built.name} {built.version}, packaged as {metadata.name} {metadata.version}")
     if package.requires_python is not None:
         metadata = with_field(metadata, "Requires-Python", package.requires_python)
     for requirement in package.requires:
@@ -186,7 +187,7 @@ def metadata_of(
 
 
 def check_inside(
-    context: ActionContext[WheelParameters], content: Content, *, version: str, conda: Callable[[str], bool]
+    context: ActionContext[WheelParameters], content: PackageContent, *, version: str, conda: Callable[[str], bool]
 ) -> None:
     """Refuse files that are another version of the distribution that conda calls as their package; see `metadata_of`.
 
@@ -212,7 +213,7 @@ def _same_name(one: str, other: str) -> bool:
 
 
 def with_bill(
-    context: Context, content: Content, targets: dict[str, str], metadata: Metadata
+    context: Context, content: PackageContent, targets: dict[str, str], metadata: Metadata
 ) -> tuple[dict[str, str], tuple[Member, ...]]:
     """Put the bills of the libraries that a tree took in where PEP 770 has a distribution's bill.
 
@@ -266,15 +267,15 @@ def blob_chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:
     return read
 
 
-def _read(store: Store, content: Content, path: str) -> bytes:
+def _read(store: Store, content: PackageContent, path: str) -> bytes:
     entry = content.entries.get(path)
     if entry is None or entry.blob is None:
-        raise IntegrityError(Problem(file=path, message="the tree brings metadata, but no such file"))
+        raise IntegrityError(Problem(file=path, message="the tree has metadata, but not this file"))
     return store.read_blob(entry.blob)
 
 
 def _dist_info(paths: Iterable[str]) -> str | None:
     folders = {path.partition("/")[0] for path in paths if path.partition("/")[0].endswith(".dist-info")}
     if len(folders) > 1:
-        raise StageError(f"the tree holds several distributions: {', '.join(sorted(folders))}")
+        raise StageError(f"the tree contains several distributions: {', '.join(sorted(folders))}")
     return next(iter(folders), None)

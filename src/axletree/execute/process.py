@@ -37,10 +37,10 @@ _LOGIN = re.compile(r"://([^/\s:@]*+)(:?+)([^/\s@]*+)@")
 _URL_LOGIN = re.compile(rb"(://)[^/\s@]+@")
 
 
-def secrets_of(environ: Mapping[str, str]) -> tuple[bytes, ...]:
-    """Values of an environment that must not be shown, longest first."""
+def secrets_of(environ: Mapping[str, str], addresses: Iterable[str] = ()) -> tuple[bytes, ...]:
+    """Values of an environment, and logins of addresses, that must not be shown, longest first."""
     found = {line.strip() for name, value in environ.items() if looks_secret(name) for line in value.splitlines()}
-    for value in environ.values():
+    for value in (*environ.values(), *addresses):
         for name, colon, password in _LOGIN.findall(value):
             found |= {password, unquote(password)} if colon else {name}
     values = {value for value in found if len(value) >= _SHORTEST_SECRET}
@@ -210,9 +210,9 @@ def check_program(
     code = run_program(argv, cwd=cwd, env=env, log=log, progress=progress, watch=watch)
     number = -code if code < 0 else code - 128  # a shell says 128 + n of what it ran
     if number == signal.SIGKILL:
-        hint = "most often the system ran out of memory; `resources.memory-per-job` lowers how many jobs run at once"
+        hint = "most likely the system ran out of memory; set `resources.memory-per-job` to run fewer jobs at once"
         raise StageError(f"{what} was killed (SIGKILL)", hint=hint)
     if code < 0:
-        raise StageError(f"{what} was ended by {signal.Signals(number).name}")
+        raise StageError(f"{what} was terminated by {signal.Signals(number).name}")
     if code != 0:
         raise StageError(f"{what} failed with exit code {code}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from axletree.core.units import some_of
+
 # Wording: cmNinjaTargetGenerator, cmNinjaNormalTargetGenerator, cmLocalNinjaGenerator of CMake.
 _OBJECT = re.compile(r"^Building (?P<language>\S+) object (?P<path>\S+)$")
 _SOURCE_OF_OBJECT = re.compile(r"\.(o|obj|gch|pch)$")
@@ -37,8 +39,8 @@ def _described(step: str) -> str | None:
     if (match := _LINK.match(step)) is not None:
         return f"linking {_name(match['path'].split(';')[0].strip())}"
     if (match := _GENERATE.match(step)) is not None:
-        first, *rest = [path for path in match["paths"].split(", ") if path]
-        return f"generating {_name(first)}" + (f" and {len(rest)} more" if rest else "")
+        names = [_name(path) for path in match["paths"].split(", ") if path]
+        return f"generating {some_of(names, 1)}"
     return "installing" if _INSTALL.match(step) else None
 
 

@@ -19,11 +19,12 @@ import psutil
 from axletree.core.errors import AxletreeError, ExpectationError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
+from axletree.disk import remove_tree
 from axletree.execute.context import ActionContext, ActionFunction, Outcome
 from axletree.execute.diagnosing import Failure, read_failure
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob, lost_blobs
-from axletree.store.disk import mount_point, remove_tree
+from axletree.store.errors import mount_point
 from axletree.store.layout import STORE_VARIABLE
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from axletree.core.records import CacheCounts, StageRequest
     from axletree.core.values import Digest, Key
     from axletree.plan.actions.spec import ActionSpec
+    from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
 _SAMPLE_SECONDS = 0.25
@@ -65,6 +67,7 @@ def run_stage(
     *,
     isolation: Mapping[str, bool],
     emit: Callable[[Event], None],
+    settings: Settings,
     environ: Mapping[str, str],
 ) -> bool:
     """Run a stage and publish its record; tell the outcome with a :class:`StageFinished` event.
@@ -82,9 +85,9 @@ def run_stage(
         log_path = log_file(store, request.key)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         with log_path.open("wb") as stream:
-            log = Log(stream, secrets=secrets_of(environ))
+            log = Log(stream, secrets=secrets_of(environ, settings.addresses))
             run = partial(_attempt, store, request, spec, action, isolation=dict(isolation))
-            return run(log=log, log_path=log_path, emit=emit, environ=environ)
+            return run(log=log, log_path=log_path, emit=emit, settings=settings, environ=environ)
 
 
 def _attempt(
@@ -97,6 +100,7 @@ def _attempt(
     log: Log,
     log_path: Path,
     emit: Callable[[Event], None],
+    settings: Settings,
     environ: Mapping[str, str],
 ) -> bool:
     work = work_folder(store, request.key)
@@ -117,6 +121,7 @@ def _attempt(
             log=log,
             progress=progress,
             environ=dict(environ),
+            settings=settings,
         )
         with _sampled_memory(request, emit) as peak:
             outcome = action(context)
@@ -230,7 +235,7 @@ def _explained(store: Store, error: Exception, cause: Sequence[str]) -> Exceptio
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
     said = any(os.strerror(errno.ENOSPC) in line for line in cause)
     if full or (said and _is_full(store.root)):
-        hint = f"set {STORE_VARIABLE} to a larger disk or run `axletree store gc`"
+        hint = f"set {STORE_VARIABLE} to a folder on a larger disk, or run `axletree store gc`"
         return StoreError(f"no space left on {mount_point(store.root)}", hint=hint)
     return error
 

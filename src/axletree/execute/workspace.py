@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from axletree.core.values import key_of
-from axletree.execute.environ import MAPS
+from axletree.disk import remove_tree
 from axletree.execute.killed import begin, has_ninja, remove_written, was_stopped
 from axletree.execute.laying import holds, laid_out, lay_out, listing_of, remove_leftovers
 from axletree.execute.preparing import PREPARED
+from axletree.execute.variables import MAPS
 from axletree.host.files import replace_file
 from axletree.recipe.target import input_variable
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,7 +84,7 @@ def open_workplace(context: Context, *, settings: Any = None, alone: bool = Fals
     if owner and not alone:
         with _taken(context, owner, trees, lambda root: _is_fit(context, root, wanted, trees["source"])) as place:
             if place is not None:
-                context.log.say("going on in the kept workspace of the stage before")
+                context.log.say("continuing in the kept workspace of the previous stage")
                 yield place
                 return
     name = context.request.local.workspace
@@ -120,7 +121,9 @@ def _taken(
             yield _workplace(root, trees, state=root / "state")
         except Exception:
             if mended:  # perhaps it relied on what was removed: better all anew than the same error for ever
-                context.log.say("it failed where files of a killed attempt were removed: the next one starts afresh")
+                context.log.say(
+                    "it failed after files of a killed attempt were removed: the next attempt starts from scratch"
+                )
                 (root / _SETTINGS).unlink(missing_ok=True)
             raise
         finally:  # not reached by an attempt that is killed
@@ -174,7 +177,7 @@ def _is_usable(context: Context, root: Path, settings: str) -> bool:
         return False
     mark = root / _RUNNING
     if mark.exists() and was_stopped(mark):
-        context.log.say("the machine stopped while the last attempt was at work: nothing in the kept folder is trusted")
+        context.log.say("the machine stopped during the last attempt: the kept folder is not used")
         return False
     return True
 
@@ -191,7 +194,7 @@ def _mend(context: Context, root: Path) -> bool:
     if not mark.exists():
         return False
     if has_ninja(root):
-        context.log.say("the last attempt was killed: going on where its ninja was")
+        context.log.say("the last attempt was killed: continuing where ninja stopped")
         mark.unlink()
         return False
     folders = [folder for folder in root.iterdir() if listing_of(folder).is_file()]

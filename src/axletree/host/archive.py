@@ -17,11 +17,11 @@ from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.directory import read_directory
 from axletree.binary.zip.members import SMALL, iter_member, read_member
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
 from axletree.core.values import Digest
 from axletree.host.files import appearing
 from axletree.package.wheel.names import WheelName, render_wheel_name
-from axletree.package.wheel.record import Content, check_record, content_of, encode_hash, parse_record
+from axletree.package.wheel.record import ReadContent, check_record, content_of, encode_hash, parse_record
 from axletree.package.wheel.writer import WrittenWheel, write_wheel, write_zip
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ class ZipFile(msgspec.Struct, frozen=True, kw_only=True):
 _FILES: weakref.WeakKeyDictionary[mmap.mmap, int] = weakref.WeakKeyDictionary()
 """What is mapped -> a descriptor of its file, so that parts of it can be copied without touching its pages."""
 
-_MOST_PROBLEMS = 20
 _PER_MEMBER = 20_000
 """Bytes of content that a member costs as much as, beside them."""
 _BUFFER = 1 << 18
@@ -88,7 +87,7 @@ def map_file(path: Path) -> memoryview:
             _FILES[mapped] = descriptor = os.dup(file.fileno())
             weakref.finalize(mapped, os.close, descriptor)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
     # Not closed here: the traceback of an error may still hold views. The mapping goes with the last of them.
     return memoryview(mapped)
 
@@ -143,7 +142,7 @@ class _Output:
         while offset < end:
             sent = os.sendfile(self._descriptor, source, offset, min(end - offset, step))
             if not sent:
-                raise OSError(errno.EIO, "the file that is copied from became shorter")
+                raise OSError(errno.EIO, "the source file became shorter while it was copied")
             if self._sha256 is not None:
                 self._sha256.update(whole[offset : offset + sent])
                 forget(whole, offset, offset + sent)
@@ -224,7 +223,7 @@ def write_zip_file(
         contents = read_contents(view, read_directory(view, archive=path.name), archive=path.name, threads=threads)
         sizes = {name: (encode_hash(bytes.fromhex(found.sha256)), found.size) for name, found in contents.items()}
         if sizes != {line.path: (line.hash, line.size) for line in written}:
-            raise IntegrityError(Problem(file=path.name, message="what was written does not read back as it was meant"))
+            raise IntegrityError(Problem(file=path.name, message="the written archive does not read back as intended"))
     return ZipFile(path=path, size=path.stat().st_size)
 
 
@@ -235,7 +234,7 @@ def read_contents(
     archive: str,
     threads: int = 1,
     hashed: Container[str] | None = None,
-) -> dict[str, Content]:
+) -> dict[str, ReadContent]:
     """Inflate every member and compare its CRC: its path -> what was read. Folders are left out.
 
     Args:
@@ -249,7 +248,7 @@ def read_contents(
         IntegrityError: a member is damaged.
     """
 
-    def read(group: list[ZipEntry]) -> list[tuple[str, Content]]:
+    def read(group: list[ZipEntry]) -> list[tuple[str, ReadContent]]:
         return [
             (entry.name, _content(view, entry, archive, hashed=hashed is None or entry.name in hashed))
             for entry in group
@@ -276,14 +275,14 @@ def share_out(entries: Sequence[ZipEntry], parts: int) -> list[list[ZipEntry]]:
     return [[entry for entry in entries if owner[entry.name] == part] for part in range(parts)]
 
 
-def _content(view: memoryview, entry: ZipEntry, archive: str, *, hashed: bool) -> Content:
+def _content(view: memoryview, entry: ZipEntry, archive: str, *, hashed: bool) -> ReadContent:
     if entry.size <= SMALL:
         return content_of(read_member(view, entry, archive=archive, limit=SMALL))
     digest = hashlib.sha256()
     for chunk in iter_member(view, entry, archive=archive):
         if hashed:
             digest.update(chunk)
-    return Content(sha256=digest.hexdigest() if hashed else "", size=entry.size)
+    return ReadContent(sha256=digest.hexdigest() if hashed else "", size=entry.size)
 
 
 def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> None:
@@ -298,16 +297,16 @@ def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> N
     record = next((entry for entry in entries if entry.name == own), None)
     if record is None or entries[-1] is not record:
         raise IntegrityError(
-            Problem(file=filename, message="what was written does not read back: no RECORD at its end")
+            Problem(file=filename, message="the written archive does not read back: no RECORD at its end")
         )
     lines = parse_record(read_member(view, record, archive=filename, limit=record.size), file=own)
     contents = read_contents(view, entries, archive=filename, threads=threads, hashed=written.copied)
     issues = check_record(lines, contents, dist_info=own.rpartition("/")[0])
     problems = [
-        Problem(file=filename, key=issue.path, message=f"what was written does not read back: {issue.detail}")
-        for issue in issues[:_MOST_PROBLEMS]
+        Problem(file=filename, key=issue.path, message=f"the written archive does not read back: {issue.detail}")
+        for issue in issues
     ]
     if lines != written.record or view.nbytes != written.size:
-        problems.append(Problem(file=filename, message="what was written does not read back as it was meant"))
+        problems.append(Problem(file=filename, message="the written archive does not read back as intended"))
     if problems:
-        raise IntegrityError(*problems)
+        raise IntegrityError(*some_problems(problems))

@@ -60,7 +60,7 @@ def sync_lock(folder: Path) -> Iterator[tuple[int, ...]]:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"can't be used as a folder: {error.strerror}")) from error
+        raise HostError(Problem(file=str(folder), message=f"cannot be used as a folder: {error.strerror}")) from error
     try:
         end = time.monotonic() + _PATIENCE
         while True:
@@ -69,9 +69,9 @@ def sync_lock(folder: Path) -> Iterator[tuple[int, ...]]:
                 break
             except BlockingIOError as error:
                 if time.monotonic() > end:
-                    hint = "wait for it; after a killed one, for the git processes that it left"
+                    hint = "wait for it to end; if it was killed, wait for the git processes it started"
                     raise HostError(
-                        Problem(file=str(folder), message="another sync is at work here", hint=hint)
+                        Problem(file=str(folder), message="another sync is running here", hint=hint)
                     ) from error
                 time.sleep(0.1)
         yield (descriptor,)
@@ -112,7 +112,7 @@ def sync_checkout(
     if not os.path.lexists(dest):
         return _clone(dest, url=url, ref=ref, submodules=submodules, environ=environ, held=held, dry_run=dry_run)
     if not os.path.lexists(dest / ".git"):
-        message = "is in the way: it is no git repository"
+        message = "is in the way: it is not a git repository"
         raise UsageError(
             Problem(file=str(dest), message=message, hint="move it elsewhere, or sync --into another folder")
         )
@@ -142,13 +142,13 @@ def _clone(
     git = open_worktree(beside, url=url, environ=environ, held=held)
     _remove_leftovers(beside / ".git")
     git.run("init", "--quiet")
-    if git.attempt("remote", "set-url", "origin", url).returncode != 0:
+    if git.attempt("remote", "set-url", "origin", url).code != 0:
         git.run("remote", "add", "origin", url)
     try:
         commit, _ = _fetch(git, url, ref, remote="origin")
         _check_out(git, commit, url, submodules=submodules, force=True)
     except HostError as error:
-        hint = f"run it again: what came whole is kept in {beside} and not fetched again"
+        hint = f"run it again: complete downloads are kept in {beside} and not fetched again"
         raise HostError(*error.problems, hint=hint) from error
     count = _mark(git)
     beside.rename(dest)
@@ -166,17 +166,17 @@ def _remote(git: Worktree, url: str) -> str:
         UsageError: none does, or the folder is no repository of its own.
     """
     place = str(git.folder)
-    top = git.attempt("rev-parse", "--show-toplevel").stdout.rstrip("\n")
+    top = git.attempt("rev-parse", "--show-toplevel").text.rstrip("\n")
     if not top or Path(top) != git.folder.resolve():
         raise UsageError(Problem(file=place, message="is in the way: git finds no repository in it"))
-    listing = git.attempt("config", "-z", "--get-regexp", r"^remote\..*\.url$").stdout
+    listing = git.attempt("config", "-z", "--get-regexp", r"^remote\..*\.url$").text
     found = dict(entry.split("\n", 1) for entry in listing.split("\0") if "\n" in entry)
     for key, address in found.items():
         if same_repository(address, url):
             return key.removeprefix("remote.").removesuffix(".url")
     theirs = ", ".join(redact(address) for address in found.values()) or "none"
     hint = f"`git -C {place} remote add upstream {redact(url)}` if it is a fork, else sync --into another folder"
-    message = f"is a clone of another repository: no remote of it is {redact(url)} (remotes: {theirs})"
+    message = f"is a clone of another repository: none of its remotes is {redact(url)} (remotes: {theirs})"
     raise UsageError(Problem(file=place, message=message, hint=hint))
 
 
@@ -214,7 +214,7 @@ def _finish_killed(git: Worktree, url: str, *, submodules: bool) -> str | None:
 
 def _update(git: Worktree, *, url: str, ref: str, remote: str, submodules: bool, finished: str | None) -> Synced:
     before = git.commit_of("HEAD")
-    branch = git.attempt("symbolic-ref", "--quiet", "--short", "HEAD").stdout.strip()
+    branch = git.attempt("symbolic-ref", "--quiet", "--short", "HEAD").text.strip()
     commit, notes = _fetch(git, url, ref, remote=remote)
     if submodules:
         _fetch_submodules(git, commit, url)
@@ -224,14 +224,14 @@ def _update(git: Worktree, *, url: str, ref: str, remote: str, submodules: bool,
     if finished is not None:
         notes = [f"finished {finished[:12]}, which was interrupted", *notes]
     left = links(git, before).keys() - links(git, commit).keys() if before is not None and submodules else ()
-    notes += [f"no submodule any more, left as it is: {path}" for path in populated(git, set(left))]
+    notes += [f"no longer a submodule, left unchanged: {path}" for path in populated(git, set(left))]
     complete = before == commit and (not submodules or _complete(git))
     if not complete:
         _mark(git)
         git.run("update-ref", WANTED, commit)
         _check_out(git, commit, url, submodules=submodules, force=False)
         if branch and before != commit:
-            notes.append(f"left branch {branch}, which stays where it is")
+            notes.append(f"left branch {branch}, which is unchanged")
     elif submodules:
         _sync_addresses(git, commit, url)
     count = _mark(git)
@@ -274,7 +274,7 @@ def _fetch(git: Worktree, url: str, ref: str, *, remote: str) -> tuple[str, list
     git.run(*fetch, "--prune", "--", url, f"+refs/heads/*:refs/remotes/{remote}/*")
     notes = []
     if name.startswith("refs/tags/"):
-        old = git.attempt("rev-parse", "--quiet", "--verify", name).stdout.strip()
+        old = git.attempt("rev-parse", "--quiet", "--verify", name).text.strip()
         before = git.commit_of(name)
         if old and before is not None and before != commit:
             git.run("update-ref", f"{_MOVED}/{name.removeprefix('refs/tags/')}/{old}", old)
@@ -313,7 +313,7 @@ def _check_out(git: Worktree, commit: str, url: str, *, submodules: bool, force:
     _sync_addresses(git, commit, url)
     git.run("submodule", "--quiet", "update", "--init", "--recursive", "--checkout", *options)
     if not _complete(git):
-        raise HostError(Problem(file=str(git.folder), message="its submodules are not at the commits that it names"))
+        raise HostError(Problem(file=str(git.folder), message="its submodules are not at the recorded commits"))
 
 
 def _sync_addresses(git: Worktree, commit: str, url: str) -> None:
@@ -323,7 +323,7 @@ def _sync_addresses(git: Worktree, commit: str, url: str) -> None:
     """
     wanted = submodules_of(git, commit, url=url)
     git.run("submodule", "--quiet", "sync", "--recursive")
-    listing = git.attempt("config", "-z", "--get-regexp", r"^submodule\..*\.url$").stdout
+    listing = git.attempt("config", "-z", "--get-regexp", r"^submodule\..*\.url$").text
     there = dict(entry.split("\n", 1) for entry in listing.split("\0") if "\n" in entry)
     for path, module in wanted.items():
         key = f"submodule.{module.name}.url"

@@ -81,7 +81,7 @@ def find_ignored(git: Worktree, top: Path) -> Iterator[Item]:
         if path.is_dir() and not path.is_symlink():
             theirs = next((inner for inner in path.rglob("*") if inner.name in _USERS), None)
             if theirs is not None:
-                yield _measured(top, path, f"holds {theirs.relative_to(path)}, which is yours", fate="keep")
+                yield _measured(top, path, f"contains {theirs.relative_to(path)}, which is yours", fate="keep")
                 continue
         yield _measured(top, path, "ignored by git")
 
@@ -121,7 +121,7 @@ def find_hipified(git: Worktree, top: Path, copies: Sequence[Path]) -> Iterator[
         if path.is_file() and not path.is_symlink() and _is_in(copies, top, path):
             yield _measured(top, path, "edited by hipify", fate="restore")
         else:
-            yield Item(path=_shown(top, path), fate="keep", why="changed, and not by hipify alone")
+            yield Item(path=_shown(top, path), fate="keep", why="changed, not only by hipify")
 
 
 def _is_in(copies: Sequence[Path], top: Path, path: Path) -> bool:

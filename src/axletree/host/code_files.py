@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from axletree.binary.formats import MAGICS
 from axletree.host.folders import list_files
-from axletree.host.sources import FileSource
+from axletree.host.sources import DiskSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TEXTS = (".py", ".pyi", ".pyc", ".h", ".hpp", ".cuh", ".cpp", ".cu", ".inl", ".txt", ".md", ".json", ".yaml", ".cmake")
 
 
-def find_code(folder: Path, paths: Iterable[str] | None = None) -> Iterator[tuple[str, FileSource]]:
+def find_code(folder: Path, paths: Iterable[str] | None = None) -> Iterator[tuple[str, DiskSource]]:
     """Each file that begins as machine code: path from the folder, content. Sorted; symbolic links are passed over.
 
     The content can be read until the next file is asked for, as :func:`axletree.package.wheel.tree.scan_tree` does it.
@@ -33,6 +33,6 @@ def find_code(folder: Path, paths: Iterable[str] | None = None) -> Iterator[tupl
     for path in list_files(folder) if paths is None else paths:
         if path.endswith(_TEXTS):
             continue
-        with FileSource(f"{root}/{path}") as source:
+        with DiskSource(f"{root}/{path}") as source:
             if source.read(0, 4).startswith(MAGICS):
                 yield path, source

@@ -43,8 +43,8 @@ def read_conda_code(path: Path, *, filename: str | None = None) -> tuple[CondaFa
             facts = scan_conda(map_file(path), filename=filename or path.name, code=reader)
     except OSError as error:
         where = tempfile.gettempdir()
-        message = f"a library of {filename or path.name} can't be written there: {error.strerror}"
-        raise HostError(Problem(file=where, message=message), hint="name a folder with more room in TMPDIR") from error
+        message = f"cannot write a library of {filename or path.name} there: {error.strerror}"
+        raise HostError(Problem(file=where, message=message), hint="set TMPDIR to a folder with more space") from error
     return facts, TreeScan(elfs=tuple(reader.elfs), damaged_elfs=tuple(reader.damaged))
 
 
@@ -65,7 +65,7 @@ class _Reader:
     def end(self, path: str) -> None:
         self._file.flush()
         if self._size > LARGEST:
-            self.damaged.append((path, f"has {self._size} bytes: files of more than {LARGEST} are not read"))
+            self.damaged.append((path, f"has {self._size} bytes, more than the limit of {LARGEST}"))
         else:
             self._read(path)
         self._size = 0

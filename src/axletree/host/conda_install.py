@@ -6,13 +6,14 @@ In a process of its own: a damaged package can take the whole interpreter down, 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.errors import StageError
+from axletree.core.units import some_of
+from axletree.host.run import finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -113,21 +114,18 @@ def solve_and_install(
         "virtual": dict(virtual or {}),
     }
     command = [sys.executable, "-P", "-c", _INSTALL]
-    done = subprocess.run(
-        command, input=json.dumps(asked).encode(), env=dict(environ), capture_output=True, check=False
-    )
-    say(done.stderr)
-    if done.returncode:
-        lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        raise StageError("rattler: " + "\n".join(lines[-_LAST_LINES:] or ["it ended without a word"]))
+    done = finish(command, text=json.dumps(asked), environ=environ)
+    say(done.err)
+    if done.code:
+        raise StageError(f"rattler failed with {done.ending(_LAST_LINES)}")
     if prefix is not None:
         _refuse_clobbers(prefix)
-    return msgspec.json.decode(done.stdout, type=tuple[Solved, ...])
+    return msgspec.json.decode(done.out, type=tuple[Solved, ...])
 
 
 def _refuse_clobbers(prefix: Path) -> None:
     lost = sorted(path.relative_to(prefix / CLOBBERED) for path in (prefix / CLOBBERED).rglob("*") if path.is_file())
     if lost:
-        shown = ", ".join(map(str, lost[:5]))
+        shown = some_of([*map(str, lost)], 5)
         message = f"{len(lost)} files are in two packages, so one of each was set aside: {shown}"
         raise StageError(message, hint="each file must belong to one package")

@@ -13,6 +13,7 @@ import msgspec
 from axletree.buildsystem.code import is_code
 from axletree.buildsystem.editable import PROJECT_FILES, Way
 from axletree.core.errors import HostError, Problem
+from axletree.core.formats import format_problem
 from axletree.core.records import StageRequest
 from axletree.core.values import Digest, digest_of
 from axletree.host.files import replace_file
@@ -70,6 +71,10 @@ class DevState(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
 
 
+class _Envelope(msgspec.Struct):
+    schema: int = 1
+
+
 def read_state(tree: Path) -> DevState | None:
     """What was noted of a tree; ``None`` where nothing was.
 
@@ -77,13 +82,17 @@ def read_state(tree: Path) -> DevState | None:
         HostError: it can't be read.
     """
     path = tree / FOLDER / _STATE
+    hint = f"remove {path} and run `axletree dev RECIPE` again"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=DevState)
+        data = path.read_bytes()
+        problem = format_problem(msgspec.json.decode(data, type=_Envelope).schema, 1, file=str(path), remake=hint)
+        if problem is None:
+            return msgspec.json.decode(data, type=DevState)
+        raise HostError(problem)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        hint = f"remove {path} and run `axletree dev RECIPE` again"
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error}", hint=hint)) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error}", hint=hint)) from error
 
 
 def write_state(tree: Path, state: DevState) -> None:
@@ -103,12 +112,12 @@ def tree_lock(tree: Path) -> Iterator[Path]:
         folder.mkdir(exist_ok=True)
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(folder), message=f"cannot be written: {error.strerror}")) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise HostError(Problem(file=str(tree), message="another `axletree dev` is at work here")) from error
+            raise HostError(Problem(file=str(tree), message="another `axletree dev` is running here")) from error
         yield folder
     finally:
         os.close(descriptor)
@@ -188,9 +197,9 @@ def hide_from_git(tree: Path, environ: Mapping[str, str]) -> None:
         return
     git = open_worktree(tree, url=tree.as_uri(), environ=environ)
     asked = git.attempt("rev-parse", "--show-prefix", "--git-path", "info/exclude")
-    if asked.returncode != 0:
+    if asked.code != 0:
         return
-    prefix, path = asked.stdout.split("\n")[:2]
+    prefix, path = asked.text.split("\n")[:2]
     exclude = tree / path
     line = f"/{prefix}{FOLDER}/"
     text = exclude.read_text(encoding="utf-8", errors="surrogateescape") if exclude.exists() else ""

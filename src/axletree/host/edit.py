@@ -7,7 +7,6 @@ system can.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -20,6 +19,7 @@ from axletree.binary.elf.edit import plan_edit
 from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.disk import clone
 from axletree.host.archive import map_file
 from axletree.host.files import part_file
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.edit import ElfChange
 
-_FICLONE = 0x40049409
 _ZEROS = bytes(1 << 16)
 
 
@@ -73,13 +72,13 @@ def apply_edits(path: Path, edits: Iterable[Edit]) -> None:
         target = path.resolve(strict=True)
         status = target.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise HostError(Problem(file=str(path), message="is no regular file"))
+            raise HostError(Problem(file=str(path), message="is not a regular file"))
         _check_moves(path, ordered, status.st_size)
         unordered = _moves_what_is_gone(ordered, status.st_size)
         if unordered or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
             _replace(target, ordered)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be changed: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be changed: {error.strerror}")) from error
 
 
 def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:
@@ -121,9 +120,7 @@ def _overwrite(target: Path, edits: Sequence[Edit], size: int) -> bool:
 def _replace(target: Path, edits: Sequence[Edit]) -> None:
     with part_file(target) as temporary:
         with target.open("rb") as original, temporary.open("r+b", buffering=0) as copy:
-            try:
-                fcntl.ioctl(copy, _FICLONE, original.fileno())
-            except OSError:
+            if not clone(original.fileno(), copy.fileno()):
                 shutil.copyfileobj(original, copy, CHUNK)
             _write(copy.fileno(), original.fileno(), edits, target)
             _copy_status(target, temporary)

@@ -46,9 +46,11 @@ class DigestError(IntegrityError):
         """As one says it of a file that a lock pins; what else pins one says it in its own words."""
         self.digests = f"    expected sha256 {expected}\n    got sha256      {actual} ({size} bytes)"
         super().__init__(
-            f"{shown} is not the file that was locked\n{self.digests}",
-            hint="somebody replaced the file, or the lock is of another one; "
-            "compare, then: axletree lock RECIPE --upgrade",
+            f"{shown} is not the locked file\n{self.digests}",
+            hint=(
+                "the file was replaced, or the lock is for another file; compare them, then run: axletree lock RECIPE "
+                "--upgrade"
+            ),
         )
 
 
@@ -102,8 +104,8 @@ def download(
     local = local_path(url)
     if local is None and offline:
         raise HostError(
-            f"offline, and not on this machine: {shown} ({_show_size(size)})",
-            hint="run once without --offline, or name a folder that has it with AXLETREE_FIND_LINKS",
+            f"not on this machine, and --offline is set: {shown} ({_show_size(size)})",
+            hint="run once without --offline, or set AXLETREE_FIND_LINKS to a folder that has it",
         )
     partial = partial_folder / f"{sha256}.partial"
     try:
@@ -148,7 +150,7 @@ def _fill(url: str, partial: Path, *, size: int | None, progress: Progress | Non
         except _StaleError:
             partial.unlink(missing_ok=True)
             failures += 1
-            reason: Exception = HTTPError("the server does not resume properly")
+            reason: Exception = HTTPError("the server does not resume downloads correctly")
         except (HTTPError, _CutError) as error:
             after = partial.stat().st_size if partial.exists() else 0
             failures = 1 if after > before else failures + 1
@@ -183,7 +185,7 @@ def _receive(url: str, partial: Path, *, have: int, size: int | None, progress: 
     finally:
         answer.close()
     if total is not None and done < total:
-        raise _CutError(f"the connection ended after {done} of {total} bytes")
+        raise _CutError(f"the connection closed after {done} of {total} bytes")
 
 
 def _start_of(answer: urllib3.BaseHTTPResponse, url: str, *, have: int, size: int | None) -> int:
@@ -204,7 +206,7 @@ def _start_of(answer: urllib3.BaseHTTPResponse, url: str, *, have: int, size: in
     hints = {
         401: "set the credentials in the address or in ~/.netrc",
         403: "set the credentials in the address or in ~/.netrc",
-        404: "the file is gone from there; name another index, or make the lock anew: axletree lock RECIPE --upgrade",
+        404: "the file is no longer there; use another index, or update the lock: axletree lock RECIPE --upgrade",
     }
     raise StatusError(redact(url), answer.status, hint=hints.get(answer.status))
 
@@ -216,7 +218,7 @@ def _chunks(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
 
 def _too_long(partial: Path, url: str, size: int) -> IntegrityError:
     partial.unlink(missing_ok=True)
-    return IntegrityError(f"{redact(url)} has more than the {size} bytes that it should have")
+    return IntegrityError(f"{redact(url)} has more than the expected {size} bytes")
 
 
 def _copy(source: Path, partial: Path, *, size: int | None, progress: Progress | None) -> None:
@@ -274,8 +276,8 @@ def _disk_error(error: OSError, dest: Path, size: int | None) -> HostError:
         folder = dest.parent if dest.parent.exists() else dest.parent.parent
         free = shutil.disk_usage(folder).free if folder.exists() else 0
         return HostError(
-            f"no room on the disk for {dest.name}: needs {_show_size(size)}, {_show_size(free)} free at {place}",
-            hint="make room, or point AXLETREE_STORE to another disk",
+            f"no space on the disk for {dest.name}: needs {_show_size(size)}, has {_show_size(free)} free at {place}",
+            hint="free some space, or set AXLETREE_STORE to a folder on another disk",
         )
     return HostError(f"cannot write {place}: {error.strerror or error}")
 
@@ -334,7 +336,7 @@ def _measure_remote(url: str, keep: Path, note: Callable[[str], None]) -> tuple[
             raise HostError(f"status {answer.status} for {redact(final)}")
         length = answer.headers.get("Content-Length") or ""
         shown = _show_size(int(length) if length.isdigit() else None)
-        note(f"downloading {redact(url)} ({shown}): its index does not say all of digest and size")
+        note(f"downloading {redact(url)} ({shown}): its index lists no digest or no size")
         with part_file(keep / "measured") as fresh:
             with fresh.open("wb") as stream:
                 for chunk in _chunks(answer):

@@ -12,13 +12,13 @@ import fcntl
 import os
 import re
 import secrets
-import shutil
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, Problem
+from axletree.disk import remove_tree, sync_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,9 +70,9 @@ def appearing(path: Path, *, sync: bool = True) -> Iterator[Path]:
             yield temporary
             temporary.replace(path)
         if sync:
-            sync_folder(path.parent)
+            sync_path(path.parent)
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be written: {error.strerror}")) from error
 
 
 @contextmanager
@@ -145,19 +145,6 @@ def is_same(path: Path, descriptor: int) -> bool:
         return False
 
 
-def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk.
-
-    Raises:
-        OSError: as the system says.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _claim(path: Path) -> tuple[Path, int]:
     """Make a temporary file and lock it; another one, where a cleaner took the first between the two."""
     stem = os.fsencode(path.name)[:_LONGEST].decode(errors="ignore")
@@ -208,12 +195,6 @@ def _folder_of(owner: Path) -> Path:
 
 def _remove_tree(folder: Path) -> bool:
     """Remove a folder, also where parts of it are read-only; whether nothing of it is left."""
-    with suppress(FileNotFoundError):
-        try:
-            shutil.rmtree(folder)
-        except OSError:
-            for parent, _, _ in os.walk(folder):
-                with suppress(OSError):
-                    os.chmod(parent, 0o700)  # noqa: PTH101 (a text)
-            shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        remove_tree(folder)
     return not os.path.lexists(folder)

@@ -87,13 +87,16 @@ def _lock(lock: _Lock, note: Note) -> None:
         except BlockingIOError:
             holder = os.pread(lock.descriptor, 200, 0).decode(errors="replace").strip()
             who = f" ({holder})" if holder else ""
-            note(f"waiting for another axletree that writes into {lock.path.parent}{who}")
+            note(f"waiting for another axletree process that writes to {lock.path.parent}{who}")
             fcntl.flock(lock.descriptor, fcntl.LOCK_EX)
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
-        message = "can't be locked: its file system has no locks, and two writers would overwrite each other's pages"
-        hint = "write to a folder on a disk of this machine and copy that, or mount this one with locks"
+        message = (
+            "cannot be locked: its file system does not support locks, and two writers would overwrite each other's "
+            "pages"
+        )
+        hint = "write to a local folder and copy it, or mount this one with lock support"
         raise HostError(Problem(file=str(lock.path.parent), message=message, hint=hint)) from error
 
 

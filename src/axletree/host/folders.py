@@ -50,7 +50,7 @@ def list_files(folder: Path) -> tuple[str, ...]:
                     elif entry.is_file(follow_symlinks=False):
                         found.append(below + entry.name)
         except OSError as error:
-            raise HostError(Problem(file=f"{root}/{below}", message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=f"{root}/{below}", message=f"cannot be read: {error.strerror}")) from error
     return tuple(sorted(found))
 
 
@@ -74,21 +74,21 @@ def list_folder(folder: Path) -> tuple[FolderFile, ...]:
                     path, place = f"{prefix}{item.name}", Path(item.path)
                     if not is_safe_path(path):
                         shown = repr(path)[1:-1]
-                        problems.append(Problem(file=shown, message="has a name that no wheel can hold"))
+                        problems.append(Problem(file=shown, message="has a name that is not allowed in a wheel"))
                     elif item.is_dir(follow_symlinks=False):
                         waiting.append((place, f"{path}/"))
                     elif item.is_symlink() and not _is_inside(place, root):
-                        message = "is a link to a folder, out of the folder or to nothing; wheels hold no links"
-                        problems.append(Problem(file=str(place), message=message, hint="put a copy in its place"))
+                        message = "is a link to a folder, out of the folder or to nothing; wheels cannot contain links"
+                        problems.append(Problem(file=str(place), message=message, hint="replace it with a copy"))
                     else:
                         status = item.stat()
                         if not stat.S_ISREG(status.st_mode):
-                            problems.append(Problem(file=str(place), message="is no regular file"))
+                            problems.append(Problem(file=str(place), message="is not a regular file"))
                         executable = bool(status.st_mode & stat.S_IXUSR)
                         files.append(FolderFile(path=path, place=place, size=status.st_size, executable=executable))
     except OSError as error:
         where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     if problems:
         raise IntegrityError(*sorted(problems, key=lambda problem: problem.file or ""))
     return tuple(sorted(files, key=lambda file: file.path))
@@ -108,7 +108,7 @@ def read_chunks(file: FolderFile, size: int) -> Callable[[], Iterator[bytes]]:
                 while chunk := stream.read(min(size, file.size + 1)):
                     yield chunk
         except OSError as error:
-            raise HostError(Problem(file=str(file.place), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(file.place), message=f"cannot be read: {error.strerror}")) from error
 
     return read
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -18,10 +17,11 @@ from urllib.parse import urlsplit
 import filelock
 import msgspec
 
-from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.core.trees import is_safe_path
 from axletree.core.values import digest_of
 from axletree.host.files import part_folder
+from axletree.host.git import finish_git, git_environ, git_failure
 from axletree.host.gitoutput import GITLINK, module_address, modules_listing, parse_modules, parse_tree, tree_listing
 from axletree.host.indexes import redact
 from axletree.recipe.addresses import COMMIT, GIT_PROTOCOLS
@@ -29,8 +29,6 @@ from axletree.recipe.addresses import COMMIT, GIT_PROTOCOLS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-_MISLEADING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE"})
-"""Variables that would point git at another repository, as they do inside a hook."""
 _DEPTH_LIMIT = 16
 
 
@@ -52,27 +50,16 @@ class _Git(msgspec.Struct, frozen=True, kw_only=True):
 
     def run(self, *arguments: str, index: Path | None = None, network: bool = False) -> str:
         """Run git on the bare repository and return what it prints."""
-        variables = self.environ | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        variables = self.environ
         if not network:
-            variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+            variables = variables | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         if index is not None:
-            variables["GIT_INDEX_FILE"] = str(index)
-        settings = ["protocol.allow=never", *(f"protocol.{name}.allow=always" for name in self.protocols)]
-        settings += ["gc.auto=0", "maintenance.auto=false"]
-        options = [part for setting in settings for part in ("-c", setting)]
-        command = ["git", f"--git-dir={self.folder}", *options, *arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=self.folder)
-        except FileNotFoundError as error:
-            raise HostError("git is not installed", hint="install git, or use a source of another kind") from error
-        if done.returncode != 0:
-            raise self._failure(arguments[0], done.stderr)
-        return done.stdout
-
-    def _failure(self, what: str, stderr: str) -> HostError:
-        lines = [line for line in stderr.strip().splitlines() if line.strip()][-6:]
-        text = "\n    ".join(line.replace(self.url, redact(self.url)) for line in lines)
-        return HostError(Problem(message=f"git {what} failed for {redact(self.url)}: {text or 'it printed nothing'}"))
+            variables = variables | {"GIT_INDEX_FILE": str(index)}
+        command = (f"--git-dir={self.folder}", *arguments)
+        done = finish_git(command, folder=self.folder, environ=variables, protocols=self.protocols)
+        if done.code != 0:
+            raise git_failure(arguments[0], done, place=redact(self.url))
+        return done.text
 
 
 def fetch_git(
@@ -142,10 +129,9 @@ def _open(
     """The bare repository of an address, made where there is none yet; ``protocols`` are those of its parent."""
     scheme = urlsplit(url).scheme
     if scheme not in protocols:
-        raise UsageError(f"git address with a protocol that is not allowed: {redact(url)}", hint="use https://")
-    variables = {name: value for name, value in environ.items() if name not in _MISLEADING}
+        raise UsageError(f"git address uses a protocol that is not allowed: {redact(url)}", hint="use https://")
     folder = cache / f"{digest_of(redact(url).encode())[:24]}.git"
-    git = _Git(url=url, folder=folder, environ=variables, protocols=GIT_PROTOCOLS[scheme])
+    git = _Git(url=url, folder=folder, environ=git_environ(environ), protocols=GIT_PROTOCOLS[scheme])
     if not (folder / "HEAD").is_file():
         folder.mkdir(parents=True, exist_ok=True)
         git.run("init", "--bare", "--quiet", "--template=", ".")
@@ -162,7 +148,7 @@ def _obtain(git: _Git, ref: str, *, offline: bool) -> GitCommit:
         return known
     if offline:
         hint = "run once without --offline"
-        raise HostError(f"offline, and not in the cache: {ref} of {redact(git.url)}", hint=hint)
+        raise HostError(f"not in the cache, and --offline is set: {ref} of {redact(git.url)}", hint=hint)
     # Two processes would write over each other's FETCH_HEAD.
     with filelock.FileLock(f"{git.folder}.lock"):
         found = _fetch(git, ref)
@@ -212,12 +198,14 @@ def _submodules(git: _Git, commit: str, dest: Path, *, cache: Path, offline: boo
     if not links:
         return
     if depth >= _DEPTH_LIMIT:
-        raise IntegrityError(f"submodules nested more than {_DEPTH_LIMIT} deep in {redact(git.url)}")
+        raise IntegrityError(f"submodules are nested more than {_DEPTH_LIMIT} deep in {redact(git.url)}")
     urls = _submodule_urls(git, commit)
     for path, target in links.items():
         folder = dest / path
         if not is_safe_path(path) or path not in urls or not folder.resolve().is_relative_to(dest.resolve()):
-            raise IntegrityError(f"{redact(git.url)} has a submodule without an address or outside it: {path!r}")
+            raise IntegrityError(
+                f"{redact(git.url)} has a submodule without an address, or outside the repository: {path!r}"
+            )
         inner = _open(urls[path], cache=cache, environ=git.environ, protocols=git.protocols)
         found = _obtain(inner, target, offline=offline)
         if folder.is_dir():

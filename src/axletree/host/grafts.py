@@ -13,7 +13,7 @@ from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.core.errors import IntegrityError
 from axletree.host.archive import map_file
 from axletree.host.libraries import find_library, package_of, search_folders
-from axletree.package.libraries.graft import Candidate
+from axletree.package.libraries.graft import GraftCandidate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,9 +29,9 @@ _LICENCES = Path("/usr/share/doc")
 
 def library_finder(folders: Sequence[Path]) -> Find:
     """What looks for a library in folders, and remembers what it found."""
-    known: dict[tuple[str, int, int, str], Candidate | None] = {}
+    known: dict[tuple[str, int, int, str], GraftCandidate | None] = {}
 
-    def find(soname: str, like: ElfFacts) -> Candidate | None:
+    def find(soname: str, like: ElfFacts) -> GraftCandidate | None:
         key = (soname, like.machine, like.bits, like.order)
         if key not in known:
             found = find_library(soname, folders, like=like)
@@ -77,9 +77,9 @@ def licence_of(package: str) -> bytes | None:
         return None
 
 
-def _candidate(soname: str, found: FoundLibrary) -> Candidate:
+def _candidate(soname: str, found: FoundLibrary) -> GraftCandidate:
     package = package_of(found.path)
-    return Candidate(
+    return GraftCandidate(
         soname=soname,
         facts=found.facts,
         size=found.size,
@@ -99,5 +99,5 @@ def _digest(path: Path) -> str:
 def _own_facts() -> ElfFacts:
     view = map_file(Path(sys.executable).resolve())
     if not is_elf(bytes(view[:4])):
-        raise IntegrityError(f"{sys.executable} is no ELF file: libraries can be taken in on Linux only")
+        raise IntegrityError(f"{sys.executable} is not an ELF file: libraries can be copied in only on Linux")
     return read_elf(view, name=sys.executable)

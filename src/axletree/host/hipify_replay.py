@@ -5,7 +5,6 @@ Its tables have thousands of names, and each release has its own; so the tree's 
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import msgspec
 
 from axletree.buildsystem.pytorch.hipified import COMPILERS, SCRIPT
 from axletree.host.obstacles import changed_files
+from axletree.host.run import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def hipified_copies(git: Worktree, trees: Sequence[Worktree]) -> Iterator[tuple[
     """
     changed = {tree.folder: changed_files(tree) for tree in trees}
     others = git.run("ls-files", "--others", "-z")
-    if not (others or any(changed.values())) or git.attempt("cat-file", "-e", f"HEAD:{SCRIPT}").returncode != 0:
+    if not (others or any(changed.values())) or git.attempt("cat-file", "-e", f"HEAD:{SCRIPT}").code != 0:
         yield ()
         return
     with tempfile.TemporaryDirectory(prefix="axletree-hipify-") as name:
@@ -54,7 +54,7 @@ def hipified_copies(git: Worktree, trees: Sequence[Worktree]) -> Iterator[tuple[
             info.write_text(compiler)
             command = [sys.executable, SCRIPT]
             environ = {**git.environ, "HIP_PATH": str(info.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-            if subprocess.run(command, cwd=copy, env=environ, capture_output=True, check=False).returncode == 0:
+            if finish(command, cwd=copy, environ=environ).code == 0:
                 copies.append(copy)
         yield tuple(copies)
 

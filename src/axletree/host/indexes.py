@@ -2,8 +2,8 @@
 
 uv does not read pip's configuration, and a private mirror or a folder of wheels is most often set up there. So both
 are read here, once, into one value that every download and every resolution uses. Order, the first that says something
-wins for the index, and goes first in the lists: command line, ``AXLETREE_*``, ``PIP_*``, ``UV_*``, pip's configuration
-files, and at last uv's own default, which is asked for only where nothing else named an index.
+wins for the index, and goes first in the lists: Axletree's settings, ``PIP_*``, pip's configuration files, ``UV_*``,
+and at last uv's own default, which is asked for only where nothing else named an index.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import configparser
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +19,12 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 import msgspec
 
 from axletree.core.errors import HostError, Problem
+from axletree.host.run import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from axletree.recipe.settings import Settings
 
 
 class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,16 +126,19 @@ def parse_pip_config(texts: Iterable[tuple[str, str]]) -> Layer:
     )
 
 
-def environment_layers(environ: Mapping[str, str]) -> tuple[Layer, Layer, Layer]:
-    """What ``AXLETREE_*``, ``PIP_*`` and ``UV_*`` variables say, in this order."""
-    own, pip = (
-        Layer(
-            index_url=environ.get(f"{prefix}_INDEX_URL") or None,
-            extra_index_urls=_words(environ.get(f"{prefix}_EXTRA_INDEX_URL")),
-            find_links=_words(environ.get(f"{prefix}_FIND_LINKS")),
-            no_index=(environ.get(f"{prefix}_NO_INDEX") or "").lower() in _TRUE,
-        )
-        for prefix in ("AXLETREE", "PIP")
+def settings_layers(settings: Settings) -> tuple[Layer, Layer]:
+    """What Axletree's settings say: indexes, and whether those of other configurations count."""
+    own = Layer(index_url=settings.index_url, extra_index_urls=settings.extra_index_url, find_links=settings.find_links)
+    return own, Layer(no_index=settings.no_index)
+
+
+def environment_layers(environ: Mapping[str, str]) -> tuple[Layer, Layer]:
+    """What ``PIP_*`` and ``UV_*`` variables say, in this order."""
+    pip = Layer(
+        index_url=environ.get("PIP_INDEX_URL") or None,
+        extra_index_urls=_words(environ.get("PIP_EXTRA_INDEX_URL")),
+        find_links=_words(environ.get("PIP_FIND_LINKS")),
+        no_index=(environ.get("PIP_NO_INDEX") or "").lower() in _TRUE,
     )
     named = tuple(entry.partition("=")[2] or entry for entry in _words(environ.get("UV_INDEX")))
     uv = Layer(
@@ -142,7 +147,7 @@ def environment_layers(environ: Mapping[str, str]) -> tuple[Layer, Layer, Layer]
         find_links=_words((environ.get("UV_FIND_LINKS") or "").replace(",", " ")),
         no_index=(environ.get("UV_NO_INDEX") or "").lower() in _TRUE,
     )
-    return own, pip, uv
+    return pip, uv
 
 
 def merge_layers(
@@ -169,11 +174,11 @@ def merge_layers(
         index = last.index_url
         extra += last.extra_index_urls
         links += last.find_links
-    indexes = list(dict.fromkeys(_index(url, home=home, cwd=cwd) for url in ([index] if index else []) + extra))
+    indexes = list(dict.fromkeys(index_address(url, home=home, cwd=cwd) for url in ([index] if index else []) + extra))
     return IndexSettings(
         index_url=indexes[0] if index else None,
         extra_index_urls=tuple(indexes[1:] if index else indexes),
-        find_links=tuple(dict.fromkeys(_location(link, home=home, cwd=cwd) for link in links)),
+        find_links=tuple(dict.fromkeys(location(link, home=home, cwd=cwd) for link in links)),
     )
 
 
@@ -191,17 +196,17 @@ def parse_emitted(text: str) -> Layer:
     )
 
 
-def read_settings(
-    environ: Mapping[str, str], *, home: Path, cwd: Path, prefix: Path | None = None, given: Layer | None = None
+def read_indexes(
+    settings: Settings, environ: Mapping[str, str], *, home: Path, cwd: Path, prefix: Path | None = None
 ) -> IndexSettings:
-    """The user's index settings on this machine.
+    """The user's package indexes on this machine.
 
     Args:
+        settings: Axletree's own.
         environ: environment variables.
         home: the user's home folder.
         cwd: what relative locations are relative to.
         prefix: of the virtual environment whose ``pip.conf`` counts; default is that of this interpreter.
-        given: what the command line says.
 
     Raises:
         HostError: a configuration file cannot be read or parsed, or uv does not start.
@@ -215,8 +220,8 @@ def read_settings(
         except (OSError, UnicodeDecodeError) as error:
             message = f"cannot read this pip configuration file: {error}"
             raise HostError(Problem(message=message, file=str(path))) from error
-    own, pip, uv = environment_layers(environ)
-    layers = (given or Layer(), own, _below(pip, parse_pip_config(texts)), uv)
+    pip, uv = environment_layers(environ)
+    layers = (*settings_layers(settings), _below(pip, parse_pip_config(texts)), uv)
     return merge_layers(layers, home=home, cwd=cwd, default=lambda: _ask_uv(environ, cwd=cwd))
 
 
@@ -231,7 +236,7 @@ def uv_program() -> str:
 
         return uv.find_uv_bin()
     except (ImportError, FileNotFoundError) as error:
-        raise HostError(f"uv is not installed: {error}", hint="install axletree anew, or `pip install uv`") from error
+        raise HostError(f"uv is not installed: {error}", hint="reinstall axletree, or run `pip install uv`") from error
 
 
 def _below(variables: Layer, files: Layer) -> Layer:
@@ -246,42 +251,27 @@ def _below(variables: Layer, files: Layer) -> Layer:
 
 def _ask_uv(environ: Mapping[str, str], *, cwd: Path) -> Layer:
     command = [uv_program(), "pip", "compile", "-", "--emit-index-url", "--emit-find-links", "--offline", "--no-header"]
-    try:
-        done = subprocess.run(
-            command,
-            input="",
-            capture_output=True,
-            text=True,
-            check=False,
-            env=dict(environ),
-            cwd=cwd,
-            timeout=_UV_SECONDS,
-        )
-    except subprocess.TimeoutExpired as error:
-        message = f"uv does not tell its package index: no answer in {_UV_SECONDS} s"
-        raise HostError(message, hint="set AXLETREE_INDEX_URL") from error
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        raise HostError(f"uv does not tell its package index: {last[0]}", hint="set AXLETREE_INDEX_URL")
-    return parse_emitted(done.stdout)
+    what, hint = "asking uv for its package index", "set AXLETREE_INDEX_URL"
+    return parse_emitted(run(command, what=what, environ=environ, cwd=cwd, seconds=_UV_SECONDS, hint=hint))
 
 
 def _words(value: str | None) -> tuple[str, ...]:
     return tuple((value or "").split())
 
 
-def _location(text: str, *, home: Path, cwd: Path) -> str:
+def absolute_path(text: str, *, home: Path, cwd: Path) -> str:
+    """A path as people write it, ``~/wheels`` or ``../wheels``, from the root."""
+    return os.path.normpath(home / text[2:] if text == "~" or text.startswith("~/") else cwd / text)
+
+
+def location(text: str, *, home: Path, cwd: Path) -> str:
     """A folder or page: absolute path, or address."""
     path = local_path(text)
-    if path is None:
-        return text
-    if text == "~" or text.startswith("~/"):
-        path = home / text[2:]
-    return os.path.normpath(cwd / path)
+    return text if path is None else absolute_path(str(path), home=home, cwd=cwd)
 
 
-def _index(text: str, *, home: Path, cwd: Path) -> str:
+def index_address(text: str, *, home: Path, cwd: Path) -> str:
     """An index: address without a slash at its end; ``file://`` for folders."""
     if local_path(text) is None:
         return text.rstrip("/")
-    return file_url(Path(_location(text, home=home, cwd=cwd)))
+    return file_url(Path(location(text, home=home, cwd=cwd)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from axletree.core.errors import HostError, UsageError
 from axletree.core.records import Interpreter
 from axletree.host.files import replace_file
 from axletree.host.indexes import uv_program
+from axletree.host.run import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -118,7 +118,7 @@ def find_interpreters(
 def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[str, str]) -> HostError:
     names = ", ".join(versions)
     folder = _pyenv_folder(environ)
-    message = f"no CPython {names} on this machine, neither on PATH nor in {folder} nor among uv's own; found:"
+    message = f"no CPython {names} on PATH, in {folder} or among uv's interpreters; found:"
     lines = sorted({f"{_label(facts)} at {facts.path}" for facts in seen})
     hint = " or ".join(f"`{tool} install {' '.join(versions)}`" for tool in ("uv python", "pyenv"))
     text = "\n    ".join([message, *lines]) if lines else message.removesuffix("; found:")
@@ -148,18 +148,10 @@ def identity(interpreter: Interpreter) -> dict[str, str]:
 
 def probe(path: Path, *, environ: Mapping[str, str]) -> Interpreter | None:
     """Run an interpreter once and ask what it is; ``None`` where it does not start or does not answer."""
-    command = [str(path), "-I", "-S", "-c", _PROBE]
+    said = output_of([path, "-I", "-S", "-c", _PROBE], environ=environ, seconds=_PROBE_SECONDS)
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=_PROBE_SECONDS,
-            env=dict(environ),
-        )
-        return msgspec.json.decode(done.stdout, type=Interpreter) if done.returncode == 0 else None
-    except (OSError, subprocess.TimeoutExpired, msgspec.MsgspecError):
+        return msgspec.json.decode(said, type=Interpreter)
+    except (msgspec.MsgspecError, UnicodeError):
         return None
 
 
@@ -225,9 +217,8 @@ def _pyenv_folder(environ: Mapping[str, str]) -> Path:
 
 def _uv_managed(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
     command = [uv_program(), "python", "find", "--managed-python", "--no-python-downloads", "--no-project", version]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(environ))
-    if done.returncode == 0 and done.stdout.strip():
-        yield Path(done.stdout.strip())
+    if found := output_of(command, environ=environ, seconds=_PROBE_SECONDS).strip():
+        yield Path(found)
 
 
 def _facts(path: Path, answers: dict[str, _Answer], environ: Mapping[str, str]) -> Interpreter | None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from axletree.host.run import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+_SECONDS = 10
 _NINJA_CLIENT = (1, 13)
 _MAKE_FIFO = (4, 4)
 
@@ -49,11 +51,5 @@ def _version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None
     path = shutil.which(program, path=environ.get("PATH", os.defpath))
     if path is None:
         return None
-    try:
-        answer = subprocess.run(
-            [path, "--version"], check=False, capture_output=True, text=True, timeout=10, env=dict(environ)
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r"(\d+)\.(\d+)", answer.stdout)
+    match = re.search(r"(\d+)\.(\d+)", output_of([path, "--version"], environ=environ, seconds=_SECONDS))
     return (int(match[1]), int(match[2])) if match else None

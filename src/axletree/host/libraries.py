@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from axletree.binary.elf.facts import ElfFacts, is_elf, read_elf
 from axletree.core.errors import IntegrityError
 from axletree.environment.loader import DEFAULT_FOLDERS, libraries_cached
 from axletree.host.archive import map_file
+from axletree.host.run import output_of
 from axletree.package.sbom.write import debian_purl
 
 if TYPE_CHECKING:
@@ -109,10 +109,4 @@ def _spellings(path: Path) -> Iterator[Path]:
 
 
 def _query(*command: str) -> str:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, env={**os.environ, "LC_ALL": "C"}
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+    return output_of(command, environ={**os.environ, "LC_ALL": "C"}, seconds=_TIMEOUT)

@@ -17,8 +17,10 @@ _RESERVE = 0.1
 _RESERVE_LEAST = 512 * 1024**2
 
 
-def budget(folder: Path) -> Budget:
+def budget(folder: Path, *, jobs: int | None = None) -> Budget:
     """What stages may take: usable cores, memory less a reserve, free disk of the file system of ``folder``.
+
+    ``jobs`` are the most cores that are wanted.
 
     Memory is the least of what is available now and of the limits of all cgroups above us (version 1 and 2).
     """
@@ -26,7 +28,7 @@ def budget(folder: Path) -> Budget:
         [psutil.virtual_memory().available, *(room for room, _ in cgroups.memory_groups(cgroups.group_folders()))]
     )
     reserve = max(int(available * _RESERVE), _RESERVE_LEAST)
-    cores = usable_cores()
+    cores = usable_cores() if jobs is None else min(usable_cores(), jobs)
     return Budget(
         cores=cores,
         slots=cores,

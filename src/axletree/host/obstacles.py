@@ -58,13 +58,13 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
     folder = git.git_folder
     for name, what in _UNDER_WAY.items():
         if (folder / name).exists():
-            hint = f"finish it, or end it with `git -C {place} {what.split()[0]} --abort`"
-            yield Problem(file=place, message=f"a {what} is under way", hint=hint)
+            hint = f"finish it, or stop it with `git -C {place} {what.split()[0]} --abort`"
+            yield Problem(file=place, message=f"a {what} is in progress", hint=hint)
     changed = changed_files(git)
     if killed and target is not None:
         changed = _not_ours(git, changed, head, target)
     if changed:
-        hint = f"commit them (`git -C {place} switch -c NAME && git commit -a`), stash them, or throw them away"
+        hint = f"commit them (`git -C {place} switch -c NAME && git commit -a`), stash them, or discard them"
         yield Problem(file=place, message=f"changed files: {some_of(changed, _SHOWN)}", hint=hint)
     if head is not None and head != target:
         yield from _commits(git, head, target)
@@ -75,7 +75,7 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
             in_the_way = [path for path in in_the_way if not _begun(git, path, known)]
         if in_the_way:
             shown = some_of(in_the_way, _SHOWN)
-            message = f"files that git does not track and that {known[:12]} would write over: {shown}"
+            message = f"untracked files that {known[:12]} would overwrite: {shown}"
             yield Problem(file=place, message=message, hint="move them elsewhere, or remove them")
     if submodules:
         wanted = links(git, known) if known is not None else {}
@@ -114,8 +114,8 @@ def _commits(git: Worktree, head: str, target: str | None) -> Iterator[Problem]:
     found = git.run("log", "--format=%h %s", f"--max-count={_SHOWN + 1}", head, "--not", *seen, *excluded).splitlines()
     if found:
         place = str(git.folder)
-        message = f"commits that no remote has: {some_of(found, _SHOWN, separator='; ')}"
-        hint = f"push them, or name them and leave: `git -C {place} tag mine` (a tag keeps them)"
+        message = f"commits that are on no remote: {some_of(found, _SHOWN, separator='; ')}"
+        hint = f"push them, or keep them with a tag: `git -C {place} tag mine`"
         yield Problem(file=place, message=message, hint=hint)
 
 
@@ -187,7 +187,7 @@ def _not_ours(git: Worktree, changed: Sequence[str], head: str | None, target: s
             found.append(path)
         elif (git.folder / path).is_symlink():
             link = str((git.folder / path).readlink())
-            if not any(git.attempt("cat-file", "blob", digest).stdout == link for digest in known):
+            if not any(git.attempt("cat-file", "blob", digest).text == link for digest in known):
                 found.append(path)
         elif path in present and digests.get(path) not in known and not _begun(git, path, target):
             found.append(path)
@@ -199,7 +199,7 @@ def _begun(git: Worktree, path: str, target: str) -> bool:
     if not (git.folder / path).is_file():
         return False
     whole = git.attempt("cat-file", "--filters", f"{target}:{path}")
-    if whole.returncode != 0:
+    if whole.code != 0:
         return False
     content = (git.folder / path).read_bytes()
-    return whole.stdout.encode("utf-8", "surrogateescape").startswith(content)
+    return whole.out.startswith(content)

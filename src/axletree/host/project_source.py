@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from axletree.host.simple_api import RemoteFile
 
 _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_BUILT = ("/build", "/dist")
+_BUILT = ("build", "dist")
 """What building leaves beside a project; excluded before it is there, so that the recipe is the same afterwards."""
 _ENVIRONMENTS = (".venv", "venv", ".tox", ".nox")
 
@@ -89,7 +89,7 @@ def find_project(target: str, places: Places, *, beside: Path) -> ProjectSource:
 
 def _folder(folder: Path, places: Places, beside: Path) -> ProjectSource:
     relative = Path(_relative(folder.resolve(), beside.resolve()))
-    exclude = (*_BUILT, *(f"/{name}" for name in _ENVIRONMENTS if (folder / name).is_dir()))
+    exclude = (*_BUILT, *(name for name in _ENVIRONMENTS if (folder / name).is_dir()))
     version, at = _described(folder, places.environ) if (folder / ".git").exists() else (None, "")
     return ProjectSource(
         tree=read_folder(folder),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.buildsystem.cmake.python_switch import PythonFacts
 from axletree.core.errors import HostError, Problem
+from axletree.host.run import finish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,17 +45,9 @@ def python_facts(executable: Path) -> PythonFacts:
     Raises:
         HostError: it can't be run, or is none.
     """
+    done = finish([executable, "-I", "-c", _QUESTION], seconds=_SECONDS)
     try:
-        done = subprocess.run([executable, "-I", "-c", _QUESTION], capture_output=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = f"nothing in {_SECONDS} s" if isinstance(error, subprocess.TimeoutExpired) else error.strerror
-        raise _silent(executable, why) from error
-    try:
-        return msgspec.json.decode(done.stdout, type=PythonFacts)
+        return msgspec.json.decode(done.out, type=PythonFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise _silent(executable, said[-1] if said else f"exit code {done.returncode}") from error
-
-
-def _silent(executable: Path, why: str | None) -> HostError:
-    return HostError(Problem(message=f"no Python answers: {(why or '')[:_SHOWN]}", file=str(executable)))
+        message = f"not a working Python: {done.ending(1)[:_SHOWN]}"
+        raise HostError(Problem(message=message, file=str(executable))) from error

@@ -8,7 +8,6 @@ comes from the user's own places if they have a fitting version.
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 import tomllib
 from functools import partial
@@ -24,6 +23,7 @@ from packaging.utils import BuildTag, parse_wheel_filename
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
 from axletree.host.fetch import measure, size_of
 from axletree.host.indexes import file_url, redact, uv_program
+from axletree.host.run import finish
 from axletree.recipe.locks import LockedWheel, PyLock, make_lock, render_lock
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _first_answer(attempt: Callable[[list[str]], str], settings: IndexSettings, 
 
 
 def _also(problem: Problem, names: str) -> Problem:
-    return msgspec.structs.replace(problem, message=f"asked {names} too: {problem.message}", hint=None)
+    return msgspec.structs.replace(problem, message=f"also searched {names}: {problem.message}", hint=None)
 
 
 def _best_of(indexes: list[str]) -> list[str]:
@@ -162,17 +162,10 @@ def _compile(
     certificates = environ.get("PIP_CERT")
     if certificates:
         variables.setdefault("SSL_CERT_FILE", certificates)
-    done = subprocess.run(
-        command,
-        input="".join(f"{requirement}\n" for requirement in requires),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=output.parent,
-        env=variables | {"NO_COLOR": "1"},
-    )
-    if done.returncode != 0:
-        raise _failure(done.stderr)
+    wanted = "".join(f"{requirement}\n" for requirement in requires)
+    done = finish(command, text=wanted, cwd=output.parent, environ=variables | {"NO_COLOR": "1"})
+    if done.code != 0:
+        raise _failure(done.err.decode(errors="replace"))
     return output.read_text(encoding="utf-8")
 
 
@@ -188,9 +181,11 @@ def _failure(stderr: str) -> AxletreeError:
     if _NO_ANSWER.search(text):
         asked = next((line for line in lines if "fetch" in line), lines[0])
         reason = f"{asked}: {lines[-1]}" if asked != lines[-1] else asked
-        hint = "check the network, or name a mirror with AXLETREE_INDEX_URL, or a folder with AXLETREE_FIND_LINKS"
-        return HostError(f"a package index gives no answer: {reason}", hint=hint)
-    hint = "change the requirements, or name a folder or an index that has what is missing (--find-links, --index-url)"
+        hint = "check the network, or set AXLETREE_INDEX_URL to a mirror, or AXLETREE_FIND_LINKS to a folder"
+        return HostError(f"a package index does not answer: {reason}", hint=hint)
+    hint = (
+        "change the requirements, or add a folder or an index that has the missing packages (--find-links, --index-url)"
+    )
     return RecipeError(f"the requirements cannot be met: {text}", hint=hint)
 
 
@@ -204,9 +199,11 @@ def _check_requirements(requires: Sequence[str]) -> None:
             problems.append(f"not a requirement (PEP 508): {text!r}: {reason}")
             continue
         if requirement.url is not None:
-            problems.append(f"a requirement with an address cannot be locked: {text}")
+            problems.append(f"a requirement with a URL cannot be locked: {text}")
     if problems:
-        raise RecipeError(*problems, hint="such as `numpy>=2`; put a wheel without an index into a find-links folder")
+        raise RecipeError(
+            *problems, hint="use a form such as `numpy>=2`; put a wheel that is on no index into a find-links folder"
+        )
 
 
 def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measure) -> list[LockedWheel]:

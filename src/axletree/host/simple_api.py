@@ -90,15 +90,15 @@ def find_file(
     """
     projects = tuple(dict.fromkeys(name for name, _ in readings(filename)))
     if not projects:
-        raise HostError(f"not the name of a wheel or an sdist: {filename}")
+        raise HostError(f"not a valid wheel or sdist file name: {filename}")
     asked: list[str] = []
     hints: list[str | None] = []
     unsure: list[RemoteFile] = []
     kind: type[AxletreeError] = HostError
     for place, read in _places(settings, extra):
         if offline and local_path(place) is None:
-            asked.append(f"{redact(place)}: not asked, since offline")
-            hints.append("run once without --offline, or name a folder that has it with AXLETREE_FIND_LINKS")
+            asked.append(f"{redact(place)}: skipped, as --offline is set")
+            hints.append("run once without --offline, or set AXLETREE_FIND_LINKS to a folder that has it")
             continue
         try:
             listed = [file for project in projects for file in read(place, project)]
@@ -112,16 +112,16 @@ def find_file(
             return exact
         unsure += [file for file in files if file.sha256 is None]
         others = ", ".join(file.sha256 for file in files if file.sha256)
-        asked.append(f"{redact(place)}: has it with another sha256, {others}" if others else f"{redact(place)}: no")
+        asked.append(f"{redact(place)}: has it with a different sha256, {others}" if others else f"{redact(place)}: no")
         kind = IntegrityError if others else kind
     if unsure:
         return unsure[0]
-    lines = (f"nothing has {filename} (sha256 {sha256}); asked:", *(asked or ["no place at all"]))
+    lines = (f"{filename} (sha256 {sha256}) was not found; searched:", *(asked or ["nowhere"]))
     # Where no place could be asked, that is what there is to mend.
     hint = hints[0] if asked and len(hints) == len(asked) else None
     hint = hint or (
-        "name a folder or an index that has it (AXLETREE_FIND_LINKS, AXLETREE_INDEX_URL, pip's configuration), "
-        "or make the lock anew: axletree lock RECIPE --upgrade"
+        "add a folder or an index that has it (AXLETREE_FIND_LINKS, AXLETREE_INDEX_URL, pip's configuration), or "
+        "update the lock: axletree lock RECIPE --upgrade"
     )
     raise kind(Problem(message="\n    ".join(lines), hint=hint))
 

@@ -20,7 +20,7 @@ from axletree.host.gitoutput import GITLINK
 from axletree.host.indexes import redact
 from axletree.host.worktree import Worktree, files, said_of_modules
 from axletree.package.drift.tree import SourceFacts, copy_of, is_wanted
-from axletree.package.drift.vendored import Submodule
+from axletree.package.drift.vendored import VendoredSubmodule
 from axletree.recipe.addresses import COMMIT
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         HostError: it can't be read, or git fails in what looks like a repository.
     """
     if not folder.is_dir():
-        raise UsageError(f"no source folder {folder}", hint="`axletree source sync` makes one from the recipe")
+        raise UsageError(f"no source folder {folder}", hint="run `axletree source sync` to create one from the recipe")
     git = _open(folder, environ)
     if git is None:
         return _read_plain(folder, headers)
@@ -59,10 +59,10 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         raise UsageError(Problem(file=str(folder), message="is a git repository without a commit"))
     bare = git.run("rev-parse", "--is-bare-repository").strip() == "true"
     modules = tuple(_submodules(git, head, prefix="", bare=bare, depth=0))
-    described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).stdout.strip()
+    described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).text.strip()
     found, changed = (_from_commit(git, head, headers), ()) if bare else _from_work_tree(git, head, modules, headers)
     copies = {place for path in files(git, head) if (place := copy_of(path)) is not None}
-    notes = [f"changed since the commit, read as they lie there: {some_of(changed, _SHOWN)}"] if changed else []
+    notes = [f"changed since the commit, read with the changes: {some_of(changed, _SHOWN)}"] if changed else []
     notes += _absent(modules, bare=bare)
     return SourceFacts(
         folder=str(folder),
@@ -75,15 +75,15 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
     )
 
 
-def _absent(modules: Iterable[Submodule], *, bare: bool) -> list[str]:
+def _absent(modules: Iterable[VendoredSubmodule], *, bare: bool) -> list[str]:
     """What to say of submodules that nothing but a commit is known of."""
     absent = [module.path for module in modules if not module.here]
     if not absent:
         return []
     if bare:
-        return ["a bare repository: submodules are known by their commits only"]
-    bring = "`git submodule update --init --recursive` brings them"
-    return [f"submodules that are not checked out are known by their commits only: {some_of(absent, _SHOWN)}; {bring}"]
+        return ["a bare repository: only the commits of submodules are known"]
+    bring = "check them out with `git submodule update --init --recursive`"
+    return [f"submodules that are not checked out, so only their commits are known: {some_of(absent, _SHOWN)}; {bring}"]
 
 
 def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:
@@ -105,7 +105,7 @@ def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:
     return git
 
 
-def _submodules(git: Worktree, commit: str, *, prefix: str, bare: bool, depth: int) -> Iterator[Submodule]:
+def _submodules(git: Worktree, commit: str, *, prefix: str, bare: bool, depth: int) -> Iterator[VendoredSubmodule]:
     """The submodules of a commit, and those of them that are checked out."""
     said = _gitmodules(git, commit)
     for path, (mode, _, target) in sorted(files(git, commit).items()):
@@ -113,7 +113,7 @@ def _submodules(git: Worktree, commit: str, *, prefix: str, bare: bool, depth: i
             continue
         inner = None if bare else _open_inner(git, path)
         url, branch = said.get(path, ("", ""))
-        module = Submodule(path=prefix + path, commit=target, url=_shown(url), branch=branch, nested=depth > 0)
+        module = VendoredSubmodule(path=prefix + path, commit=target, url=_shown(url), branch=branch, nested=depth > 0)
         if inner is None:
             yield module
             continue
@@ -128,16 +128,16 @@ def _open_inner(git: Worktree, path: str) -> Worktree | None:
     return _open(place, git.environ) if inside and (place / ".git").exists() else None
 
 
-def _described(git: Worktree, module: Submodule) -> Submodule:
+def _described(git: Worktree, module: VendoredSubmodule) -> VendoredSubmodule:
     """A submodule with what its own repository says of its commit."""
 
     def ask(*arguments: str) -> str:
         done = git.attempt(*arguments)
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return done.text.strip() if done.code == 0 else ""
 
     here = git.has(module.commit)
     describe = ("describe", "--long", "--abbrev=40")
-    return Submodule(
+    return VendoredSubmodule(
         path=module.path,
         commit=module.commit,
         url=module.url,
@@ -165,7 +165,7 @@ def _shown(url: str) -> str:
 
 
 def _from_work_tree(
-    git: Worktree, head: str, modules: Collection[Submodule], headers: frozenset[str]
+    git: Worktree, head: str, modules: Collection[VendoredSubmodule], headers: frozenset[str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """The tracked files that may tell, as they lie in the work tree and its submodules; and which of them changed."""
     folders = {module.path for module in modules}
@@ -199,8 +199,8 @@ def _from_commit(git: Worktree, head: str, headers: frozenset[str]) -> dict[str,
     found: dict[str, str] = {}
     for path in wanted[:_MOST_FILES]:
         done = git.attempt("cat-file", "blob", entries[path].digest)
-        if done.returncode == 0 and len(done.stdout) <= _LARGEST:
-            found[path] = _text(done.stdout.encode("utf-8", "surrogateescape"))
+        if done.code == 0 and len(done.out) <= _LARGEST:
+            found[path] = _text(done.out)
     return found
 
 
@@ -222,9 +222,9 @@ def _read_plain(folder: Path, headers: frozenset[str]) -> SourceFacts:
                         copies |= {folder for folder in (copy_of(inside),) if folder is not None}
                         paths += [inside] if is_wanted(inside, headers=headers) else []
         except OSError as error:
-            raise HostError(Problem(file=str(folder / below), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(folder / below), message=f"cannot be read: {error.strerror}")) from error
     found = {path: _text(data) for path, data in _read(folder, sorted(paths))}
-    note = "no git repository: vendored copies are known by what their files say"
+    note = "not a git repository: versions of vendored copies come only from their files"
     return SourceFacts(folder=str(folder), files=found, copies=tuple(sorted(copies)), notes=(note,))
 
 

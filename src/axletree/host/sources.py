@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class FileSource:
+class DiskSource:
     """A file that is read in pieces, as a :class:`~axletree.binary.source.Source`.
 
     A mapping brings 64 KiB into memory with each page that is touched: for thousands of small headers in a library of
@@ -36,7 +36,7 @@ class FileSource:
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(self._descriptor)
-            raise self._error("it is no regular file")
+            raise self._error("it is not a regular file")
         self._size = status.st_size
 
     def __enter__(self) -> Self:
@@ -71,7 +71,7 @@ class FileSource:
         return found
 
     def _error(self, reason: str) -> HostError:
-        return HostError(Problem(file=str(self._path), message=f"can't be read: {reason}"))
+        return HostError(Problem(file=str(self._path), message=f"cannot be read: {reason}"))
 
 
 def write_source(path: Path, chunks: Iterable[bytes], *, like: Path) -> None:

@@ -11,7 +11,6 @@ import hashlib
 import os
 import platform
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import msgspec
 
 from axletree.core.errors import HostError, Problem
 from axletree.host.files import replace_file
+from axletree.host.run import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +61,7 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
         raise HostError(
             *(
                 Problem(
-                    message=f"{name} is not on PATH, and a stage of the recipe needs it",
+                    message=f"a stage of the recipe needs {name}, which is not on PATH",
                     hint=f"install it (Debian and Ubuntu: apt-get install {_PACKAGES.get(name, name)})",
                 )
                 for name in missing
@@ -161,19 +161,9 @@ def _fingerprint(name: str, path: str, environ: Mapping[str, str]) -> dict[str, 
 
 def _ask(path: str, option: str, environ: Mapping[str, str]) -> str:
     """First line with a digit of what a program answers; some print a banner first."""
-    try:
-        answer = subprocess.run(
-            [path, option],
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT,
-            env={"PATH": os.pathsep.join([environ.get("PATH", ""), *SYSTEM_PATH]).lstrip(os.pathsep), "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"{path} {option} could not be run: {error}", hint="repair or remove that program") from error
-    lines = [line.strip() for line in answer.stdout.splitlines() if line.strip()]
+    variables = {"PATH": os.pathsep.join([environ.get("PATH", ""), *SYSTEM_PATH]).lstrip(os.pathsep), "LC_ALL": "C"}
+    done = finish([path, option], environ=variables, seconds=_TIMEOUT, hint="repair or remove this program")
+    lines = [line.strip() for line in done.out.decode(errors="replace").splitlines() if line.strip()]
     if option != "--version":
         return lines[0] if lines else ""
     versions = [line for line in lines if any(character.isdigit() for character in line)]

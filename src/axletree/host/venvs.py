@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Literal
 import tomli_w
 from packaging.utils import canonicalize_name
 
-from axletree.core.errors import HostError, IntegrityError, StageError
+from axletree.core.errors import IntegrityError, StageError
 from axletree.host.files import part_folder
 from axletree.host.indexes import uv_program
+from axletree.host.run import run
 from axletree.recipe.locks import parse_lock
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ print(json.dumps({
     "sys_platform": sys.platform,
 }))
 """
-_VERIFY = "a wheel is not the one that was locked; `axletree store verify` looks for more"
+_VERIFY = "a wheel differs from the locked one; run `axletree store verify` to look for more damage"
 
 
 def create_venv(
@@ -200,10 +201,7 @@ def marker_environment(venv: Path) -> dict[str, str]:
     Raises:
         HostError: it does not run.
     """
-    done = subprocess.run([str(_python(venv)), "-I", "-S", "-c", _MARKERS], capture_output=True, check=False)
-    if done.returncode != 0:
-        raise HostError(f"{_python(venv)} does not run: {done.stderr.decode(errors='replace').strip()}")
-    answers: dict[str, str] = json.loads(done.stdout)
+    answers: dict[str, str] = json.loads(run([_python(venv), "-I", "-S", "-c", _MARKERS]))
     return answers
 
 
@@ -225,14 +223,14 @@ def _pip(venv: Path) -> list[str]:
 def _lock_in(folder: Path) -> tuple[Path, PyLock]:
     paths = sorted(folder.glob("pylock.*.toml"))
     if len(paths) != 1:
-        raise IntegrityError(f"{folder} holds {len(paths)} pylock files, not one")
+        raise IntegrityError(f"{folder} contains {len(paths)} pylock files, expected one")
     return paths[0], parse_lock(paths[0].read_text(encoding="utf-8"), file=str(paths[0]))
 
 
 def _require_wheels(lock: PyLock, folder: Path) -> None:
     missing = [wheel.filename for wheel in lock.wheels if not (folder / wheel.filename).is_file()]
     if missing:
-        raise IntegrityError(*(f"a locked wheel is missing in {folder}: {name}" for name in missing))
+        raise IntegrityError(*(f"a locked wheel is missing from {folder}: {name}" for name in missing))
 
 
 def _link_mode(*, share: bool) -> list[str]:

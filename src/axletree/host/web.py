@@ -70,7 +70,7 @@ def get(
         answer.drain_conn()
         answer.release_conn()
         url = urljoin(bare, target)
-    raise HostError(f"redirected more than {_REDIRECTS} times: {redact(url)}")
+    raise HostError(f"more than {_REDIRECTS} redirects: {redact(url)}")
 
 
 def no_answer(url: str, error: Exception) -> HostError:
@@ -81,8 +81,8 @@ def no_answer(url: str, error: Exception) -> HostError:
         reason, asked = reason.original_error, f"the proxy for {asked}"
     text = str(reason).rpartition(": ")[2] if isinstance(reason, HTTPError) else str(reason)
     return HostError(
-        f"no answer from {asked}: {text} (asked for {redact(url)})",
-        hint="check the network, the proxy variables and SSL_CERT_FILE; or name a mirror with AXLETREE_INDEX_URL",
+        f"no answer from {asked}: {text} (requested {redact(url)})",
+        hint="check the network, the proxy variables and SSL_CERT_FILE; or set AXLETREE_INDEX_URL to a mirror",
     )
 
 

@@ -16,14 +16,14 @@ import msgspec
 from axletree.binary.zip.directory import ZipEntry, read_directory
 from axletree.binary.zip.members import SMALL, iter_member, read_member
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
 from axletree.core.units import format_bytes
 from axletree.host.archive import map_file, share_out
 from axletree.host.files import part_folder
 from axletree.package.wheel.info import WheelInfo, parse_wheel_info
 from axletree.package.wheel.metadata import Metadata, parse_metadata
 from axletree.package.wheel.names import WheelName, parse_wheel_name
-from axletree.package.wheel.record import Content, RecordEntry, RecordIssue, check_record, content_of, parse_record
+from axletree.package.wheel.record import ReadContent, RecordEntry, RecordIssue, check_record, content_of, parse_record
 from axletree.package.wheel.scan import MAX_METADATA
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ T = TypeVar("T")
 
 _SCHEMES_AT_ROOT = frozenset({"purelib", "platlib"})
 _LOCAL_TIME = struct.Struct("<10x2H")
-_MOST_PROBLEMS = 20
 
 
 class OpenWheel(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +67,9 @@ def open_wheel(path: Path) -> OpenWheel:
     folders = {top for file in files if (top := file.partition("/")[0]).endswith(".dist-info")}
     if len(folders) != 1:
         found = f"several metadata folders: {', '.join(sorted(folders)[:5])}" if folders else "no metadata folder"
-        raise IntegrityError(Problem(file=path.name, message=f"has {found}", hint="a wheel has one *.dist-info"))
+        raise IntegrityError(
+            Problem(file=path.name, message=f"has {found}", hint="a wheel has exactly one *.dist-info")
+        )
     folder = folders.pop()
     problems: list[Problem] = []
 
@@ -134,7 +135,9 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
         IntegrityError: the folder exists, a member is damaged, or RECORD does not hold. Nothing is left behind then.
     """
     if folder.exists() or folder.is_symlink():
-        raise IntegrityError(Problem(file=str(folder), message="exists", hint="remove it, or name another with --out"))
+        raise IntegrityError(
+            Problem(file=str(folder), message="exists", hint="remove it, or choose another folder with --out")
+        )
     staged = folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +150,7 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
             staged.rename(folder)
     except OSError as error:
         where = str(error.filename or folder).replace(str(staged), str(folder))
-        raise HostError(Problem(file=where, message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be written: {error.strerror}")) from error
     files = [entry for entry in wheel.entries if not entry.directory]
     return Unpacked(
         folder=folder,
@@ -164,7 +167,7 @@ def _unpack(wheel: OpenWheel, folder: Path, place: Callable[[str], Path], *, thr
     for parent in sorted({folder, *(target.parent for target in targets.values())}):
         parent.mkdir(parents=True, exist_ok=True)
 
-    def write(group: list[ZipEntry]) -> list[tuple[str, Content]]:
+    def write(group: list[ZipEntry]) -> list[tuple[str, ReadContent]]:
         return [(entry.name, _write(wheel, entry, targets[entry.name])) for entry in group]
 
     groups = share_out(files, threads)
@@ -173,7 +176,7 @@ def _unpack(wheel: OpenWheel, folder: Path, place: Callable[[str], Path], *, thr
     return check_record(wheel.record, contents, dist_info=wheel.folder)
 
 
-def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> Content:
+def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> ReadContent:
     mode = 0o777 if entry.executable else 0o666
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     with os.fdopen(descriptor, "wb", buffering=0) as stream:
@@ -186,7 +189,7 @@ def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> Content:
             for chunk in iter_member(wheel.view, entry, archive=wheel.path.name):
                 digest.update(chunk)
                 stream.write(chunk)
-            content = Content(sha256=digest.hexdigest(), size=entry.size)
+            content = ReadContent(sha256=digest.hexdigest(), size=entry.size)
         date = _date(wheel.view, entry)
         os.utime(stream.fileno(), (date, date))
     return content
@@ -218,9 +221,6 @@ def _require_room(wheel: OpenWheel, folder: Path) -> None:
         raise HostError(Problem(file=str(folder), message=message))
 
 
-def _problems(issues: Sequence[RecordIssue], name: str) -> list[Problem]:
-    problems = [Problem(file=name, key=issue.path, message=f"{issue.kind}: {issue.detail}") for issue in issues]
-    if len(problems) > _MOST_PROBLEMS:
-        more = Problem(file=name, message=f"and {len(problems) - _MOST_PROBLEMS} more of its files")
-        problems[_MOST_PROBLEMS:] = [more]
-    return problems
+def _problems(issues: Sequence[RecordIssue], name: str) -> tuple[Problem, ...]:
+    found = [Problem(file=name, key=issue.path, message=f"{issue.kind}: {issue.detail}") for issue in issues]
+    return some_problems(found, what="file")

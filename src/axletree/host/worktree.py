@@ -7,16 +7,15 @@ its own, and a hook written for people's commits must not stop it.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
-from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.host.git import finish_git, git_environ, git_failure
 from axletree.host.gitoutput import (
     GITLINK,
     TreeItem,
@@ -32,22 +31,8 @@ from axletree.recipe.addresses import GIT_PROTOCOLS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-_MISLEADING = re.compile(r"GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|NAMESPACE|PREFIX|COMMON_DIR|CONFIG.*)")
-"""Variables that would point git at another repository, as they do inside a hook, or configure it behind our back."""
-_SETTINGS = (
-    f"core.hooksPath={os.devnull}",
-    "core.fsmonitor=false",
-    "core.quotePath=false",
-    "advice.detachedHead=false",
-    "submodule.recurse=false",
-    "fetch.recurseSubmodules=false",
-    "fetch.prune=false",
-    "fetch.pruneTags=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "protocol.allow=never",
-)
-_ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s'\"]+")
+    from axletree.host.run import Finished
+
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?P<path>(?!//).+)")
 
 
@@ -69,31 +54,20 @@ class Worktree(msgspec.Struct, frozen=True, kw_only=True):
         """Where the repository keeps what is not the work tree."""
         return Path(self.run("rev-parse", "--absolute-git-dir").rstrip("\n"))
 
-    def attempt(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    def attempt(self, *arguments: str, stdin: str | None = None) -> Finished:
         """Run git; what its exit code means is the caller's business. File names that are no UTF-8 pass unchanged.
 
         Raises:
             HostError: git is not installed, or the folder is gone.
         """
-        settings = [*_SETTINGS, *(f"protocol.{name}.allow=always" for name in self.protocols)]
-        command = ["git", *(part for setting in settings for part in ("-c", setting)), *arguments]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self.folder,
-                env=self.environ,
-                input=b"" if stdin is None else stdin.encode("utf-8", "surrogateescape"),
-                capture_output=True,
-                check=False,
-                pass_fds=self.held,
-            )
-        except FileNotFoundError as error:
-            if self.folder.is_dir():
-                raise HostError("git is not installed", hint="install git") from error
-            raise HostError(Problem(file=str(self.folder), message="the folder is gone")) from error
-        # Not text mode: that would change line ends.
-        out, err = (stream.decode("utf-8", "surrogateescape") for stream in (done.stdout, done.stderr))
-        return subprocess.CompletedProcess(command, done.returncode, out, err)
+        return finish_git(
+            arguments,
+            folder=self.folder,
+            environ=self.environ,
+            protocols=self.protocols,
+            text=stdin or "",
+            held=self.held,
+        )
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """Run git and return what it prints.
@@ -102,16 +76,14 @@ class Worktree(msgspec.Struct, frozen=True, kw_only=True):
             HostError: it failed; with its last lines, without passwords.
         """
         done = self.attempt(*arguments, stdin=stdin)
-        if done.returncode != 0:
-            lines = [line for line in (done.stderr or done.stdout).strip().splitlines() if line.strip()][-6:]
-            text = "\n    ".join(_without_logins(line) for line in lines) or f"exit code {done.returncode}"
-            raise HostError(Problem(file=str(self.folder), message=f"git {arguments[0]} failed: {text}"))
-        return done.stdout
+        if done.code != 0:
+            raise git_failure(arguments[0], done, place=str(self.folder))
+        return done.text
 
     def commit_of(self, name: str) -> str | None:
         """The commit that a name stands for here; ``None`` where there is none."""
         done = self.attempt("rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}")
-        return done.stdout.strip() if done.returncode == 0 else None
+        return done.text.strip() if done.code == 0 else None
 
     def has(self, commit: str) -> bool:
         """Whether a commit is here."""
@@ -135,16 +107,11 @@ def open_worktree(
     """
     scheme = urlsplit(url).scheme
     if scheme not in GIT_PROTOCOLS:
-        raise UsageError(f"git address with a protocol that is not allowed: {redact(url)}", hint="use https://")
-    variables = {name: value for name, value in environ.items() if not _MISLEADING.fullmatch(name)}
-    variables |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        raise UsageError(f"git address uses a protocol that is not allowed: {redact(url)}", hint="use https://")
+    variables = git_environ(environ)
     if not refresh:
         variables["GIT_OPTIONAL_LOCKS"] = "0"
     return Worktree(folder=folder, environ=variables, protocols=GIT_PROTOCOLS[scheme], held=held)
-
-
-def _without_logins(line: str) -> str:
-    return _ADDRESS_IN_TEXT.sub(lambda match: redact(match.group()), line)
 
 
 def same_repository(one: str, other: str) -> bool:
@@ -208,10 +175,10 @@ def submodules_of(git: Worktree, commit: str, *, url: str) -> dict[str, Submodul
 def said_of_modules(git: Worktree, commit: str) -> dict[str, dict[str, str]]:
     """Name -> path, address and branch, of the submodules that a commit's ``.gitmodules`` names; none without one."""
     done = git.attempt(*modules_listing(commit))
-    return parse_modules(done.stdout) if done.returncode == 0 else {}
+    return parse_modules(done.text) if done.code == 0 else {}
 
 
 def _require_protocol(url: str, protocols: Collection[str], path: str, folder: Path) -> None:
     if urlsplit(url).scheme not in protocols:
-        message = f"submodule {path!r} has an address with a protocol that is not allowed: {redact(url)}"
+        message = f"the address of submodule {path!r} uses a protocol that is not allowed: {redact(url)}"
         raise IntegrityError(Problem(file=str(folder), message=message))

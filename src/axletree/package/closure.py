@@ -31,7 +31,7 @@ _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 
 _NO_FLOOR = (99, 0)
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class OwnWheel(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel of ours."""
 
     filename: str
@@ -46,7 +46,7 @@ class Closure(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     """For what, if there are closures for several: ``Python 3.11``, ``Python 3.13t, aarch64``."""
-    files: tuple[tuple[Offer, tuple[str, ...]], ...]
+    files: tuple[tuple[OwnWheel, tuple[str, ...]], ...]
     """Each with the extras that it is asked for; what was asked for comes first."""
 
 
@@ -63,7 +63,10 @@ class _Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def closures(
-    asked: Sequence[Offer], find: Callable[[str], Iterable[Offer]], *, extras: Mapping[str, Sequence[str]] | None = None
+    asked: Sequence[OwnWheel],
+    find: Callable[[str], Iterable[OwnWheel]],
+    *,
+    extras: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Closure, ...]:
     """What must be installed together, once for each Python and platform that the wheels are for.
 
@@ -79,14 +82,14 @@ def closures(
     pythons = _particular(asked, reached, _pythons)
     platforms = _particular(asked, reached, _platforms)
     targets = [_Target(python=python, platform=platform) for python in pythons for platform in platforms]
-    found: dict[tuple[tuple[Offer, tuple[str, ...]], ...], str] = {}
+    found: dict[tuple[tuple[OwnWheel, tuple[str, ...]], ...], str] = {}
     for target in targets:
         found.setdefault(_walk(asked, find, given, target), str(target))
     return tuple(Closure(target=target, files=files) for files, target in found.items())
 
 
 def _particular(
-    asked: Iterable[Offer], reached: Iterable[Offer], kinds: Callable[[WheelName], frozenset[str]]
+    asked: Iterable[OwnWheel], reached: Iterable[OwnWheel], kinds: Callable[[WheelName], frozenset[str]]
 ) -> list[str]:
     """The Pythons or platforms that tell wheels apart: those that all that was asked for is for, else all."""
     own = [found for offer in asked if (found := kinds(parse_wheel_name(offer.filename)))]
@@ -100,13 +103,13 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 
 def _walk(
-    asked: Sequence[Offer],
-    find: Callable[[str], Iterable[Offer]],
+    asked: Sequence[OwnWheel],
+    find: Callable[[str], Iterable[OwnWheel]],
     extras: Mapping[str, tuple[str, ...]],
     target: _Target | None,
-) -> tuple[tuple[Offer, tuple[str, ...]], ...]:
+) -> tuple[tuple[OwnWheel, tuple[str, ...]], ...]:
     """What is asked for, and what of ours it requires; without a target all that may be required anywhere."""
-    chosen: dict[str, list[Offer]] = {}
+    chosen: dict[str, list[OwnWheel]] = {}
     wanted: dict[str, dict[str, None]] = {name: dict.fromkeys(found) for name, found in extras.items()}
     for offer in asked:
         chosen.setdefault(parse_wheel_name(offer.filename).project, []).append(offer)
@@ -126,7 +129,7 @@ def _walk(
     return tuple((offer, tuple(wanted.get(name, ()))) for name, offers in chosen.items() for offer in offers)
 
 
-def _requirements(offers: Iterable[Offer], extras: Collection[str], target: _Target | None) -> Iterator[Requirement]:
+def _requirements(offers: Iterable[OwnWheel], extras: Collection[str], target: _Target | None) -> Iterator[Requirement]:
     for offer in offers:
         for text in offer.requires:
             try:
@@ -170,9 +173,9 @@ def _environment(python: str, machine: str) -> dict[str, str]:
     }
 
 
-def _fitting(offers: Iterable[Offer], requirement: Requirement, target: _Target | None) -> list[Offer]:
+def _fitting(offers: Iterable[OwnWheel], requirement: Requirement, target: _Target | None) -> list[OwnWheel]:
     """The wheel that an installer would take, if it knew ours only; without a target each that it might take."""
-    fits: list[tuple[Offer, WheelName]] = []
+    fits: list[tuple[OwnWheel, WheelName]] = []
     for offer in offers:
         name = parse_wheel_name(offer.filename)
         allowed = requirement.specifier.contains(Version(name.version), prereleases=True)
@@ -183,7 +186,7 @@ def _fitting(offers: Iterable[Offer], requirement: Requirement, target: _Target 
     return [max(fits, key=lambda each: _preference(each[1]))[0]] if fits else []
 
 
-def _fits(offer: Offer, name: WheelName, target: _Target | None) -> bool:
+def _fits(offer: OwnWheel, name: WheelName, target: _Target | None) -> bool:
     if target is None:
         return True
     pythons, platforms = _pythons(name), _platforms(name)

@@ -49,11 +49,13 @@ def lay_out(entries: Mapping[str, Entry], paths: Iterable[str], *, folder: str) 
         end = _end_of(path, entries)
         if end is None:
             target = entries[path].target
-            problems.append(Problem(key=path, message=f"is a link to {target!r}, which is no file of the tree"))
+            problems.append(Problem(key=path, message=f"is a link to {target!r}, which is not a file of the tree"))
         else:
             places[f"{folder}/{path}"] = end
     if problems:
-        raise IntegrityError(*problems, hint="an archive has copies in place of links: exclude these, or add the files")
+        raise IntegrityError(
+            *problems, hint="archives contain copies instead of links: exclude these links, or add the files"
+        )
     return places
 
 

@@ -103,8 +103,8 @@ def distribution_of(filename: str) -> tuple[str, str]:
     found = readings(filename)
     if len(found) != 1:
         meant = " or ".join(f"{project} {version}" for project, version in found)
-        message = f"may be an sdist of {meant}" if found else "no name of an sdist"
-        hint = "an sdist is named NAME-VERSION.tar.gz, with '_' for each '-' of the name (PEP 625)"
+        message = f"may be an sdist of {meant}" if found else "not a valid sdist file name"
+        hint = "name it NAME-VERSION.tar.gz, with '_' for each '-' in the name (PEP 625)"
         raise IntegrityError(Problem(file=filename, message=message, hint=hint))
     ((project, version),) = found
     return project, str(version)
@@ -120,7 +120,7 @@ def render_index(files: Iterable[IndexFile]) -> dict[str, bytes]:
     projects: dict[str, list[IndexFile]] = {}
     for file in merge_files((), files):
         if file.upload_time is not None and not _TIME.fullmatch(file.upload_time):
-            raise IntegrityError(Problem(key=file.filename, message=f"{file.upload_time!r} is no time in UTC"))
+            raise IntegrityError(Problem(key=file.filename, message=f"{file.upload_time!r} is not a UTC time"))
         projects.setdefault(file.project, []).append(file)
     pages = {
         "simple/index.html": _page("Simple index", [f'<a href="{name}/">{name}</a><br>' for name in sorted(projects)]),
@@ -154,7 +154,7 @@ def read_index(data: bytes, *, file: str = "index.json") -> tuple[IndexFile, ...
     try:
         page = msgspec.json.decode(data, type=_Project)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no project page of an index: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a project page of an index: {error}")) from error
     return tuple(
         IndexFile(
             filename=item.filename,
@@ -181,8 +181,11 @@ def merge_files(present: Iterable[IndexFile], new: Iterable[IndexFile]) -> tuple
     for file in (*present, *new):
         other = files.setdefault(file.filename, file)
         if other.sha256 != file.sha256:
-            message = f"is in the index with other content (sha256 {other.sha256[:16]}..., now {file.sha256[:16]}...)"
-            hint = "give the new one another version, local label or build tag, or remove the old one"
+            message = (
+                f"is already in the index with different content (sha256 {other.sha256[:16]}..., now "
+                f"{file.sha256[:16]}...)"
+            )
+            hint = "change the version, local label or build tag of the new one, or remove the old one"
             problems.append(Problem(file=file.filename, message=message, hint=hint))
     if problems:
         raise PublishError(*problems)

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError
+from axletree.core.globs import glob_expression, glob_matcher
 from axletree.core.units import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_SHOWN = 8
-
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What is claimed of a tree, by glob patterns: ``*`` stays inside a folder, ``**`` does not."""
+    """What is claimed of a tree, by patterns (:mod:`axletree.core.globs`)."""
 
     files: tuple[str, ...]
     exclude: tuple[str, ...] = ()
@@ -39,19 +38,22 @@ def partition(paths: Iterable[str], claims: Mapping[str, Claim]) -> dict[str, tu
     parts: dict[str, list[str]] = {name: [] for name in claims}
     disputed: dict[tuple[str, ...], list[str]] = {}
     orphans: list[str] = []
+    dropped = glob_matcher([pattern for claim in claims.values() for pattern in claim.exclude])
     for path in paths:
         owners = tuple(name for name, claim in claims.items() if _takes(claim, path))
         if len(owners) == 1:
             parts[owners[0]].append(path)
         elif owners:
             disputed.setdefault(owners, []).append(path)
-        elif not any(_matches(claim.exclude, path) for claim in claims.values()):
+        elif not dropped(path):
             orphans.append(path)
-    problems = [f"claimed by {' and '.join(owners)}: {some_paths(found)}" for owners, found in disputed.items()]
+    problems = [f"claimed by {' and '.join(owners)}: {some_of(found)}" for owners, found in disputed.items()]
     if orphans:
-        problems.append(f"belongs to no package: {some_paths(orphans)}")
+        problems.append(f"no package claims {some_of(orphans)}")
     if problems:
-        raise IntegrityError(*problems, hint="change files and exclude of the packages so that each file has one place")
+        raise IntegrityError(
+            *problems, hint="change files and exclude of the packages so that each file belongs to one package"
+        )
     return {name: tuple(found) for name, found in parts.items()}
 
 
@@ -65,23 +67,8 @@ def first_claims(paths: Iterable[str], claims: Sequence[Claim]) -> tuple[int | N
     return tuple(found.lastindex - 1 if (found := match(path)) and found.lastindex else None for path in paths)
 
 
-def glob_matches(pattern: str, paths: Iterable[str]) -> bool:
-    """Whether a glob matches one of several paths."""
-    match = re.compile(_glob(pattern), re.DOTALL).fullmatch
-    return any(match(path) for path in paths)
-
-
-def some_paths(paths: Sequence[str]) -> str:
-    """The first of several paths, and how many more there are: what a message can show."""
-    return some_of(paths, _SHOWN)
-
-
 def _takes(claim: Claim, path: str) -> bool:
     return _compiled(claim).match(path) is not None
-
-
-def _matches(patterns: tuple[str, ...], path: str) -> bool:
-    return _compiled(Claim(files=patterns)).match(path) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -91,13 +78,6 @@ def _compiled(claim: Claim) -> re.Pattern[str]:
 
 def _claim(claim: Claim) -> str:
     """A claim as a regular expression that ends where the path ends."""
-    files = "|".join(map(_glob, claim.files)) or "(?!)"
-    exclude = "|".join(map(_glob, claim.exclude)) or "(?!)"
+    files = "|".join(map(glob_expression, claim.files)) or "(?!)"
+    exclude = "|".join(map(glob_expression, claim.exclude)) or "(?!)"
     return rf"(?!(?:{exclude})\Z)(?:{files})\Z"
-
-
-def _glob(pattern: str) -> str:
-    """A glob as a regular expression without groups."""
-    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    return "".join(words.get(piece, re.escape(piece)) for piece in pieces)

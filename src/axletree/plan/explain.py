@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from axletree.core.units import some_lines, some_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -35,8 +37,7 @@ def why(now: dict[str, Any], last: dict[str, Any] | None, *, present: bool = Tru
     reasons = [reason for part in _WORDS for reason in _part_reasons(part, now.get(part), last.get(part))]
     if not reasons:
         return () if present else ("its result is no longer in the store",)
-    rest = len(reasons) - _LIMIT
-    return tuple(reasons[:_LIMIT]) + ((f"and {rest} more",) if rest > 0 else ())
+    return tuple(some_lines(reasons, _LIMIT))
 
 
 def _part_reasons(part: str, now: Any, last: Any) -> list[str]:
@@ -68,7 +69,7 @@ def _code_reasons(now: dict[str, Any], last: dict[str, Any]) -> Iterator[str]:
         yield f"the code of the action {now['name']!r} is {order}: revision {old} -> {new}"
     if now.get("distribution") != last.get("distribution"):
         change = f"{_short(last.get('distribution'))} -> {_short(now.get('distribution'))}"
-        yield f"the action {now['name']!r} is brought by another distribution: {change}"
+        yield f"another distribution provides the action {now['name']!r}: {change}"
 
 
 def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:
@@ -88,7 +89,7 @@ def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") ->
 def _reason(word: str, path: str, old: Any, new: Any) -> str:
     subject = f"{word} {path}".strip()
     if word == "input":
-        return f"{subject} is another one" if old is not None and new is not None else f"{subject} was added or removed"
+        return f"{subject} changed" if old is not None and new is not None else f"{subject} was added or removed"
     if isinstance(old, list) and isinstance(new, list):
         return f"{subject}: {_list_change(old, new)}"
     if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
@@ -100,13 +101,12 @@ def _list_change(old: list[Any], new: list[Any]) -> str:
     added = [_short(item) for item in new if item not in old]
     removed = [_short(item) for item in old if item not in new]
     both = [item for item in added if item in removed]  # a file of the same name with other content
-    parts = [f"{item} has other content" for item in both]
+    parts = [f"the content of {item} changed" for item in both]
     parts += [f"+ {item}" for item in added if item not in both]
     parts += [f"- {item}" for item in removed if item not in both]
     if not parts:
-        return "another order, or another number of the same"
-    rest = len(parts) - _ITEMS
-    return ", ".join(parts[:_ITEMS]) + (f", and {rest} more" if rest > 0 else "")
+        return "the order or the number of items changed"
+    return some_of(parts, _ITEMS)
 
 
 def _short(value: Any) -> str:

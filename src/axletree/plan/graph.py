@@ -123,5 +123,5 @@ class _Builder:
         # Two steps with equal axes but other content: an override by an axis that the step may see but that the label
         # already holds can't do this, so it is a fault of the recipe layer and must not be papered over by a number.
         if stage_id in self.stages:
-            raise RecipeError(f"two different stages are called {stage_id}")
+            raise RecipeError(f"two different stages have the id {stage_id}")
         return stage_id

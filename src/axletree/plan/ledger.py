@@ -27,7 +27,7 @@ REMAINING: frozenset[State] = frozenset({"stale", "failed", "interrupted", "not 
 """What there is to do about. A running one is somebody's; a skipped one was nobody's wish."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class BuildProcess(msgspec.Struct, frozen=True, kw_only=True):
     """The process that builds a variant: enough to tell whether it still does."""
 
     host: str
@@ -36,7 +36,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """When the process began: a number is given again to others."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BuildOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a variant's latest build that came to an end went."""
 
     status: Literal["done", "failed", "not reached", "skipped"]
@@ -59,7 +59,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A build that began and has not said yet how it ended."""
 
-    run: Run
+    run: BuildProcess
     at: float
     keys: dict[StageId, Key]
     no_share: tuple[str, ...] = ()
@@ -67,17 +67,17 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether all its stages are done, and only the end of the run is missing, which publishes."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A variant."""
 
-    outcome: Outcome | None = None
+    outcome: BuildOutcome | None = None
     attempt: Attempt | None = None
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     """What ``ledger.json`` holds. Fields may be added within a schema version, never renamed."""
 
-    recipes: dict[str, dict[str, Entry]] = {}
+    recipes: dict[str, dict[str, LedgerEntry]] = {}
     """``NAME VERSION`` of a recipe -> variant -> entry."""
     schema: Literal[1] = LEDGER_SCHEMA
 
@@ -87,7 +87,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     variant: str
     state: State
-    entry: Entry
+    entry: LedgerEntry
 
 
 def final_stages(plan: Plan) -> dict[str, tuple[StageId, ...]]:
@@ -108,7 +108,7 @@ def final_keys(plan: Plan, keys: Mapping[StageId, Key]) -> dict[str, dict[StageI
 
 def standing(
     variants: Iterable[str],
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, LedgerEntry],
     keys: Mapping[str, Mapping[StageId, Key]],
     *,
     alive: Mapping[str, bool],
@@ -124,14 +124,16 @@ def standing(
     return tuple(
         Standing(
             variant=variant,
-            state=_state(entries.get(variant, Entry()), now=keys.get(variant, {}), alive=alive.get(variant, False)),
-            entry=entries.get(variant, Entry()),
+            state=_state(
+                entries.get(variant, LedgerEntry()), now=keys.get(variant, {}), alive=alive.get(variant, False)
+            ),
+            entry=entries.get(variant, LedgerEntry()),
         )
         for variant in variants
     )
 
 
-def _state(entry: Entry, *, now: Mapping[StageId, Key], alive: bool) -> State:
+def _state(entry: LedgerEntry, *, now: Mapping[StageId, Key], alive: bool) -> State:
     outcome = entry.outcome
     done = outcome is not None and outcome.status == "done"
     holds = done and outcome is not None and outcome.keys == now
@@ -147,37 +149,41 @@ def _state(entry: Entry, *, now: Mapping[StageId, Key], alive: bool) -> State:
     return "stale" if outcome.status == "done" else outcome.status
 
 
-def began(entries: Mapping[str, Entry], attempts: Mapping[str, Attempt]) -> dict[str, Entry]:
+def began(entries: Mapping[str, LedgerEntry], attempts: Mapping[str, Attempt]) -> dict[str, LedgerEntry]:
     """Entries with builds that begin now. What was, stays until they end."""
     return {
         **entries,
         **{
-            variant: msgspec.structs.replace(entries.get(variant, Entry()), attempt=attempt)
+            variant: msgspec.structs.replace(entries.get(variant, LedgerEntry()), attempt=attempt)
             for variant, attempt in attempts.items()
         },
     }
 
 
-def ended(entries: Mapping[str, Entry], outcomes: Mapping[str, Outcome], *, run: Run) -> dict[str, Entry]:
+def ended(
+    entries: Mapping[str, LedgerEntry], outcomes: Mapping[str, BuildOutcome], *, run: BuildProcess
+) -> dict[str, LedgerEntry]:
     """Entries after builds of a run that ended. An attempt that another run began meanwhile stays."""
     found = dict(entries)
     for variant, outcome in outcomes.items():
-        attempt = found.get(variant, Entry()).attempt
+        attempt = found.get(variant, LedgerEntry()).attempt
         others = attempt if attempt is not None and attempt.run != run else None
-        found[variant] = Entry(outcome=_kept(found.get(variant, Entry()).outcome, outcome), attempt=others)
+        found[variant] = LedgerEntry(outcome=_kept(found.get(variant, LedgerEntry()).outcome, outcome), attempt=others)
     return found
 
 
-def _kept(before: Outcome | None, now: Outcome) -> Outcome:
+def _kept(before: BuildOutcome | None, now: BuildOutcome) -> BuildOutcome:
     """A variant that a run did not come to is what it was, if it was anything."""
     return before if before is not None and now.status in {"not reached", "skipped"} else now
 
 
-def with_built(entries: Mapping[str, Entry], variants: Iterable[str], *, run: Run) -> dict[str, Entry]:
+def with_built(
+    entries: Mapping[str, LedgerEntry], variants: Iterable[str], *, run: BuildProcess
+) -> dict[str, LedgerEntry]:
     """Entries after all stages of some variants are done."""
     found = dict(entries)
     for variant in variants:
-        entry = found.get(variant, Entry())
+        entry = found.get(variant, LedgerEntry())
         if entry.attempt is not None and entry.attempt.run == run:
             attempt = msgspec.structs.replace(entry.attempt, built=True)
             found[variant] = msgspec.structs.replace(entry, attempt=attempt)

@@ -19,7 +19,7 @@ from axletree.plan.actions.listing import ListingParameters
 from axletree.plan.actions.pack import WheelParameters
 from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.plan.actions.pack_zip import ZipParameters
-from axletree.plan.actions.packages import AuditParameters, Described, Part, Taken
+from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart
 from axletree.plan.actions.test import CarriedFile, ClientTestParameters, WantedPackage
 from axletree.plan.siblings import conda_called, conda_pins, dependents, run_exports
 from axletree.plan.step import Step
@@ -90,14 +90,14 @@ def _described(package: TargetPackage, target: Target) -> Described:
     )
 
 
-def _part(package: TargetPackage, target: Target, form: Format) -> Part:
+def _part(package: TargetPackage, target: Target, form: Format) -> TreePart:
     """What a package takes of its tree in a format, beside the others of the same tree."""
     siblings = {
         other.name: Taken(files=other.files, exclude=other.exclude)
         for other in target.packages
         if package.stage is not None and other.stage == package.stage and form in other.formats
     }
-    return Part(package=package.name, siblings=siblings)
+    return TreePart(package=package.name, siblings=siblings)
 
 
 def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:

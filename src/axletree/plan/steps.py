@@ -12,7 +12,7 @@ from axletree.core.errors import Problem, RecipeError
 from axletree.plan.actions.environment import EnvironmentParameters
 from axletree.plan.actions.fetch import FetchParameters
 from axletree.plan.actions.install import InstallParameters
-from axletree.plan.actions.patch import Patch, PatchParameters
+from axletree.plan.actions.patch import PatchFile, PatchParameters
 from axletree.plan.packaging import packaging_steps
 from axletree.plan.relocation import relocation_step
 from axletree.plan.step import Step
@@ -104,7 +104,8 @@ def _source_steps(target: Target, inputs: PlanInputs) -> Iterator[Step]:
             axes_in_key=False,
             parameters=PatchParameters(
                 patches=tuple(
-                    Patch(file=patch.file, strip=patch.strip, blob=inputs.files[patch.file]) for patch in source.patches
+                    PatchFile(file=patch.file, strip=patch.strip, blob=inputs.files[patch.file])
+                    for patch in source.patches
                 )
             ),
             needs={"source": "fetch"},

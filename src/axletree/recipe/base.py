@@ -12,14 +12,14 @@ AxisName = Annotated[
     str,
     Meta(
         pattern=r"^[a-z][a-z0-9_]*$",
-        extra={"expects": "an axis name: small letters, digits and '_', a letter first"},
+        extra={"expects": "an axis name: lowercase letters, digits and '_', starting with a letter"},
     ),
 ]
 Name = Annotated[
     str,
     Meta(
         pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
-        extra={"expects": "a name: small letters, digits, '.', '_' and '-', a letter or digit at both ends"},
+        extra={"expects": "a name: lowercase letters, digits, '.', '_' and '-', with a letter or digit at both ends"},
     ),
 ]
 PropertyName = Annotated[
@@ -27,19 +27,19 @@ PropertyName = Annotated[
     Meta(
         pattern=r"^[a-z][a-z0-9-]*$",
         extra={
-            "expects": "a property's name: small letters, digits and '-', a letter first; "
-            "an axis value with a dot before it stands in quotes"
+            "expects": (
+                "a property name: lowercase letters, digits and '-', starting with a letter; quote an axis value that "
+                "contains a dot"
+            )
         },
     ),
 ]
-Sha256 = Annotated[
-    str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256: 64 digits 0-9 and small letters a-f"})
-]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256: 64 characters, 0-9 and a-f"})]
 CMakeVariable = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9_./+-]+(:(BOOL|STRING|PATH|FILEPATH))?$",
-        extra={"expects": "the name of a CMake variable, with its type behind a colon if it needs one"},
+        extra={"expects": "the name of a CMake variable, followed by a colon and its type if it needs one"},
     ),
 ]
 Condition = dict[AxisName, str | tuple[str, ...]]
@@ -58,4 +58,4 @@ class Matrix(Table, frozen=True, kw_only=True):
     zip: Annotated[
         tuple[tuple[AxisName, ...], ...], Meta(description="Groups of axes that advance together, value by value.")
     ] = ()
-    exclude: Annotated[tuple[Condition, ...], Meta(description="Combinations that are left out.")] = ()
+    exclude: Annotated[tuple[Condition, ...], Meta(description="Combinations to leave out.")] = ()

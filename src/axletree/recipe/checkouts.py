@@ -28,12 +28,14 @@ class Checkout(Table, frozen=True, kw_only=True):
     pin: Annotated[
         str | None,
         Meta(
-            description="File of the main checkout that holds the commit or tag, such as "
-            "`.github/ci_commit_pins/vision.txt`; read from the commit that is checked out."
+            description=(
+                "File in the main checkout that contains the commit or tag, such as "
+                "`.github/ci_commit_pins/vision.txt`; it is read from the commit that is checked out."
+            )
         ),
     ] = None
-    folder: Annotated[str | None, Meta(description="Folder that it is cloned into; default is its name.")] = None
-    submodules: Annotated[bool, Meta(description="Whether its submodules are checked out too, recursively.")] = True
+    folder: Annotated[str | None, Meta(description="Folder to clone it into; its name by default.")] = None
+    submodules: Annotated[bool, Meta(description="Whether to check out its submodules too, recursively.")] = True
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,20 +31,20 @@ _NO_TOKEN = frozenset({"python", "platform"})
 class CondaRunExports(Table, frozen=True, kw_only=True):
     """What packages that are built against this one get as dependencies."""
 
-    weak: Annotated[tuple[str, ...], Meta(description="For packages that have it among their host requirements.")] = ()
+    weak: Annotated[tuple[str, ...], Meta(description="For packages that list it in their host requirements.")] = ()
     strong: Annotated[
-        tuple[str, ...], Meta(description="For packages that have it among their build requirements too.")
+        tuple[str, ...], Meta(description="Also for packages that list it in their build requirements.")
     ] = ()
 
 
 class CondaTable(Table, frozen=True, kw_only=True):
     """A package as a conda package. Its texts read ``{pin}`` too: ``>=2.6.0,<2.7.0a0`` for version 2.6.0."""
 
-    name: Annotated[str | None, Meta(description="Name; default: what conda calls the distribution.")] = None
+    name: Annotated[str | None, Meta(description="Name; by default, the distribution's usual name on conda.")] = None
     build: Annotated[
         str | None,
         Meta(
-            description="Build string, such as `{gpu}_{blas}_py{python.nodot}_{hash}_{number}`. `{hash}` is `h` and seven digits that stand for the variant, `{number}` the build number. Default: axis values, Python, hash, number."
+            description="Build string, such as `{gpu}_{blas}_py{python.nodot}_{hash}_{number}`. `{hash}` is `h` and seven digits that identify the variant, `{number}` the build number. By default: axis values, Python, hash, number."
         ),
     ] = None
     build_number: Annotated[
@@ -56,27 +56,25 @@ class CondaTable(Table, frozen=True, kw_only=True):
     depends: Annotated[
         tuple[str, ...],
         Meta(
-            description="Dependencies beside those that follow from `requires`, Python and the platform; one takes the place of all others on the same package."
+            description="Dependencies in addition to those derived from `requires`, Python and the platform; one replaces all others on the same package."
         ),
     ] = ()
-    constrains: Annotated[tuple[str, ...], Meta(description="What must hold for packages that it does not need.")] = ()
+    constrains: Annotated[tuple[str, ...], Meta(description="Constraints on packages that it does not depend on.")] = ()
     run_exports: Annotated[
-        CondaRunExports, Meta(description="What packages that are built against it get as dependencies.")
+        CondaRunExports, Meta(description="Dependencies added to packages that are built against it.")
     ] = CondaRunExports()
     track_features: Annotated[
-        tuple[str, ...], Meta(description="Features; solvers take a package without any where they can.")
+        tuple[str, ...], Meta(description="Features to track; solvers prefer packages without any.")
     ] = ()
     layout: Annotated[
         Layout,
         Meta(
-            description="`python`: files lie in the site-packages of their Python; `prefix`: at the root of the environment (lib, include, share). `auto`: `python` for trees with Python metadata and packages that see axis `python`."
+            description="`python`: files go into the site-packages of their Python; `prefix`: to the root of the environment (lib, include, share). `auto`: `python` for trees with Python metadata and packages that use axis `python`."
         ),
     ] = "auto"
     prefix: Annotated[
         str | None,
-        Meta(
-            description="Folder that the files are put under; default: the package's own `prefix` in layout `python`."
-        ),
+        Meta(description="Folder to put the files in; by default, the package's own `prefix` in layout `python`."),
     ] = None
 
 
@@ -177,7 +175,7 @@ def add_up(text: str) -> int:
         ValueError: it is none.
     """
     if _SUM.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is no build number: whole numbers, added with '+'")
+        raise ValueError(f"{text!r} is not a valid build number: use whole numbers, added with '+'")
     return sum(map(int, text.split("+")))
 
 

@@ -9,10 +9,14 @@ import msgspec
 import tomli_w
 
 from axletree.core.errors import Problem, RecipeError
+from axletree.core.formats import format_problem
 from axletree.recipe.axes import variant_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+_VERSION: Literal[1] = 1
 
 
 class LockedPackage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,7 +34,7 @@ class LockedPackage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 class CondaLock(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """What solving gave, and what was asked."""
 
-    lock_version: Literal[1] = 1
+    lock_version: Literal[1] = _VERSION
     platform: str
     """``linux-64``."""
     channels: tuple[str, ...]
@@ -50,12 +54,16 @@ def parse_conda_lock(text: str, *, file: str) -> CondaLock:
     Raises:
         RecipeError: it is none.
     """
+    hint = "remove it and run `axletree env create` again"
     try:
-        return msgspec.convert(tomllib.loads(text), CondaLock)
+        data = tomllib.loads(text)
+        problem = format_problem(data.get("lock-version", _VERSION), _VERSION, file=file, remake=hint)
+        if problem is not None:
+            raise RecipeError(problem)
+        return msgspec.convert(data, CondaLock)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
-        hint = "remove it and run `axletree env create` again"
         raise RecipeError(
-            Problem(file=file, message=f"is no lock of a conda environment: {error}", hint=hint)
+            Problem(file=file, message=f"is not a lock of a conda environment: {error}", hint=hint)
         ) from error
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.core.globs import glob_fault
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 Path = tuple[str | int, ...]
 """The way to a value of a TOML document: keys of tables and positions in arrays, ``("override", 0, "when")``."""
@@ -27,6 +29,19 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """What to do about it."""
     needs: tuple[Path, ...] = ()
     """Other places that the statement relies on: if one of them is wrong itself, this is only a consequence."""
+
+
+def glob_faults(patterns: Iterable[str], path: Path) -> Iterator[Fault]:
+    """Patterns of files that can match nothing, or not what was meant.
+
+    Args:
+        patterns: what a key lists.
+        path: the key.
+    """
+    for place, pattern in enumerate(patterns):
+        fault = glob_fault(pattern)
+        if fault is not None:
+            yield Fault(path=(*path, place), message=f"{pattern!r} {fault}")
 
 
 def dotted(path: Path) -> str:

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from axletree.core.errors import Problem, RecipeError
+from axletree.core.formats import format_problem
 from axletree.recipe.base import Sha256, Table
 from axletree.recipe.sdists import version_of
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from axletree.recipe.target import TargetEnvironment, TargetSource
 
+_VERSION: Literal["1.0"] = "1.0"
 SOURCE_LOCK = "source.lock.toml"
 """Name of the source's lock in a recipe's companion folder."""
 
@@ -140,7 +142,7 @@ def render_lock(lock: PyLock) -> str:
     """Text of a ``pylock.*.toml`` (PEP 751); equal locks have equal texts."""
     minor = lock.python.removesuffix("t")
     file = _File(
-        lock_version="1.0",
+        lock_version=_VERSION,
         environments=list(lock_environments(minor, lock.platform)),
         requires_python=f"=={minor}.*",
         created_by="axletree",
@@ -165,6 +167,9 @@ def parse_lock(text: str, *, file: str) -> PyLock:
             every contradiction.
     """
     data = _load(text, file=file)
+    problem = format_problem(data.get("lock-version", _VERSION), _VERSION, file=file, remake=REMAKE)
+    if problem is not None:
+        raise RecipeError(problem)
     try:
         table = msgspec.convert(data, _File)
     except msgspec.ValidationError as error:
@@ -189,7 +194,7 @@ def parse_lock(text: str, *, file: str) -> PyLock:
         )
     names = [package.name for package in table.packages]
     twice = sorted({name for name in names if names.count(name) > 1})
-    problems += [Problem(message=f"package twice in the lock: {name}", file=file, hint=REMAKE) for name in twice]
+    problems += [Problem(message=f"the lock lists a package twice: {name}", file=file, hint=REMAKE) for name in twice]
     if problems:
         raise RecipeError(*problems)
     made = table.tool.axletree
@@ -215,7 +220,7 @@ def check_lock(
         changes = _unsatisfied(lock)
     return tuple(
         Problem(
-            message=f"lock is out of date: {change}", file=file, key=f"environments.{environment.name}", hint=REMAKE
+            message=f"the lock is out of date: {change}", file=file, key=f"environments.{environment.name}", hint=REMAKE
         )
         for change in changes
     )
@@ -254,9 +259,9 @@ def check_source(lock: SourceLock, source: TargetSource, *, file: str) -> tuple[
         ("ref", source.ref, lock.ref),
         ("sha256", source.sha256 or lock.sha256, lock.sha256),
     )
-    changes = [f"lock is out of date: {name} is {now}, was {then}" for name, now, then in pairs if now != then]
+    changes = [f"the lock is out of date: {name} is {now}, was {then}" for name, now, then in pairs if now != then]
     if not changes and lock.kind == "pypi" and version_of(lock.filename or "", lock.location) != Version(lock.version):
-        changes = [f"{lock.filename} is no sdist of {lock.location} {lock.version}"]
+        changes = [f"{lock.filename} is not an sdist of {lock.location} {lock.version}"]
     return tuple(Problem(message=change, file=file, key="source", hint=REMAKE) for change in changes)
 
 
@@ -268,7 +273,7 @@ def _load(text: str, *, file: str) -> dict[str, object]:
 
 
 def _not_a_lock(error: msgspec.ValidationError, file: str) -> RecipeError:
-    message = f"not a lock that `axletree lock` made: {error}"
+    message = f"not a lock made by `axletree lock`: {error}"
     return RecipeError(Problem(message=message, file=file, hint=REMAKE))
 
 
@@ -279,7 +284,7 @@ def _is_bare(filename: str) -> bool:
 def _complaint(package: _PackageTable) -> str | None:
     """What is wrong with one package of a lock."""
     if len(package.wheels) != 1:
-        return f"has {len(package.wheels)} wheels, not one"
+        return f"has {len(package.wheels)} wheels, expected one"
     wheel = package.wheels[0]
     if not _is_bare(wheel.path):
         return f"not a bare file name: {wheel.path!r}"
@@ -288,7 +293,7 @@ def _complaint(package: _PackageTable) -> str | None:
     except ValueError as error:
         return str(error)
     if (name, str(version)) != (package.name, package.version):
-        return f"{wheel.path} is no wheel of {package.name} {package.version}"
+        return f"{wheel.path} is not a wheel of {package.name} {package.version}"
     return None
 
 
@@ -302,7 +307,7 @@ def _unsatisfied(lock: PyLock) -> list[str]:
             continue
         version = versions.get(canonicalize_name(requirement.name))
         if version is None or not requirement.specifier.contains(version, prereleases=True):
-            unmet.append(f"requirement {text} is not met, the lock has {version or 'no such package'}")
+            unmet.append(f"requirement {text} is not met: the lock has {version or 'no such package'}")
     return unmet
 
 

@@ -25,7 +25,7 @@ class Source(Table, frozen=True, kw_only=True):
     pypi: Annotated[
         str | None,
         Meta(
-            description="Project on the package index; its sdist of the recipe's `version` is taken (.tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar, the first that there is), its hash pinned in the lock."
+            description="Project on the package index. Its sdist of the recipe's `version` is used (the first found of .tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar); the lock pins its hash."
         ),
     ] = None
     url: Annotated[
@@ -33,25 +33,26 @@ class Source(Table, frozen=True, kw_only=True):
     ] = None
     git: Annotated[
         str | None,
-        Meta(
-            description="Address of a git repository, https:// or file://; needs `ref`. The commit is pinned in the lock."
-        ),
+        Meta(description="Address of a git repository, https:// or file://; needs `ref`. The lock pins the commit."),
     ] = None
     path: Annotated[
         str | None,
-        Meta(description="Folder, relative to the recipe. Its content is the input: touching a file changes nothing."),
+        Meta(description="Folder, relative to the recipe. Only its content counts: touching a file changes nothing."),
     ] = None
     wheel: Annotated[
         str | None,
         Meta(
-            description="A wheel instead of a source: a path relative to the recipe, or an address (then `sha256` is needed)."
+            description="A wheel instead of a source: a path relative to the recipe, or an address, which needs `sha256`."
         ),
     ] = None
     sha256: Annotated[Sha256 | None, Meta(description="Digest of the archive or wheel.")] = None
     ref: Annotated[str | None, Meta(description="Tag, branch or commit, for `git`.")] = None
-    submodules: Annotated[bool, Meta(description="Whether git submodules are fetched too, recursively.")] = False
+    submodules: Annotated[bool, Meta(description="Whether to fetch git submodules too, recursively.")] = False
     exclude: Annotated[
-        tuple[str, ...], Meta(description="For `path`: glob patterns of files that are no part of the source.")
+        tuple[str, ...],
+        Meta(
+            description="For `path`: file patterns of what to leave out of the source; a folder that matches is left out with everything in it. `*.o` matches at the root only, `**/*.o` in any folder."
+        ),
     ] = ()
 
 
@@ -67,22 +68,22 @@ class Environment(Table, frozen=True, kw_only=True):
     """A Python environment with exactly locked content: one pylock file (PEP 751) per variant that it sees."""
 
     requires: Annotated[tuple[str, ...], Meta(description="Requirements (PEP 508); placeholders allowed.")] = ()
-    axes: Annotated[tuple[AxisName, ...], Meta(description="Axes that this environment may see.")] = ("python",)
+    axes: Annotated[tuple[AxisName, ...], Meta(description="Axes that this environment may use.")] = ("python",)
     python: Annotated[str, Meta(description="Version of the interpreter, such as `3.11` or `3.13t`.")] = "{python}"
     provider: Annotated[
         Literal["venv", "conda", "system"],
         Meta(
-            description="Who makes it: `venv`: a virtual environment of wheels, the only one that stages and tests can use; `conda`: a conda prefix, `requires` are match specs; `system`: nothing is installed. The others are for `axletree env`."
+            description="How it is made. `venv`: a virtual environment of wheels, the only kind that stages and tests can use; `conda`: a conda prefix, with match specs in `requires`; `system`: nothing is installed. `conda` and `system` are for `axletree env`."
         ),
     ] = "venv"
     channels: Annotated[
         tuple[str, ...],
-        Meta(description="For `conda`: channels, the first goes first: names, addresses, `file://` folders."),
+        Meta(description="For `conda`: channels, highest priority first: names, addresses, `file://` folders."),
     ] = ()
     toolkit: Annotated[
         str | None,
         Meta(
-            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. Default: one in the environment, else what `ROCM_PATH` or `CUDA_HOME` name, else the usual places."
+            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, else `ROCM_PATH` or `CUDA_HOME`, else the usual places."
         ),
     ] = None
 
@@ -104,16 +105,16 @@ class Stage(Table, frozen=True, kw_only=True):
     action: Annotated[
         Literal["build", "compile", "run", "relocate", "hipify"],
         Meta(
-            description="`build`: a PEP 517 build, its result installed as a tree. `compile`: a CMake build, what it installs is the result. `run`: commands of the recipe that fill `$AXLETREE_OUT`. `relocate`: the tree of its first input, changed so that it loads on a clean host. `hipify`: the source with HIP code made from its CUDA code by its own `tools/amd_build/build_amd.py`, for `source-from` of others."
+            description="`build`: run a PEP 517 build and install the result as a tree. `compile`: run a CMake build; the result is what it installs. `run`: run the recipe's commands, which fill `$AXLETREE_OUT`. `relocate`: change the tree of the first input so that it loads on a clean host. `hipify`: convert the source's CUDA code to HIP with its own `tools/amd_build/build_amd.py`, for `source-from` in other stages."
         ),
     ]
     axes: Annotated[
-        tuple[AxisName, ...], Meta(description="Axes that the stage may see. Variants that agree on them share it.")
+        tuple[AxisName, ...], Meta(description="Axes that the stage may use. Variants that agree on them share it.")
     ] = ()
     when: Annotated[
         Condition,
         Meta(
-            description="Only for variants that match: axis -> value or list of values. Where it is not there, neither are packages of its tree, and stages that name it do without."
+            description="Only for variants that match: axis -> value or list of values. For other variants, packages made from it are left out too, and stages that name it run without it."
         ),
     ] = {}
     environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
@@ -121,89 +122,89 @@ class Stage(Table, frozen=True, kw_only=True):
     )
     inputs: Annotated[
         tuple[str, ...],
-        Meta(description="Stages whose trees it gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a part of its own."),
+        Meta(
+            description="Stages whose trees it gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a subset of its own."
+        ),
     ] = ()
-    source: Annotated[bool, Meta(description="Whether it gets the (patched) source as its working folder.")] = True
+    source: Annotated[bool, Meta(description="Whether its working folder is the (patched) source.")] = True
     source_from: Annotated[
         str | None,
         Meta(
-            description="Stage whose tree is its source instead of the recipe's, such as a `hipify` stage. Its axes must be a part of its own."
+            description="Stage whose tree replaces the recipe's source, such as a `hipify` stage. Its axes must be a subset of this stage's."
         ),
     ] = None
-    directory: Annotated[str, Meta(description="Folder inside the source where it works.")] = "."
+    directory: Annotated[str, Meta(description="Folder inside the source to work in.")] = "."
     commands: Annotated[
         tuple[str, ...],
         Meta(
-            description="Shell lines, under `bash -euo pipefail`: what a `run` stage does; for `build` and `compile`, what is done to the source before it is configured."
+            description="Shell lines, run with `bash -euo pipefail`: the work of a `run` stage; for `build` and `compile`, changes to the source before it is configured."
         ),
     ] = ()
     config: Annotated[dict[str, str], Meta(description="PEP 517 config settings for `build`.")] = {}
     driver: Annotated[
         Literal["auto", "cmake", "setup.py", "scikit-build-core"],
         Meta(
-            description="For `compile`: how the project is configured and built. `cmake`: CMake itself; `setup.py`: PyTorch up to 2.13; `scikit-build-core`: PyTorch from 2.14, and others; `auto`: as the source tells."
+            description="For `compile`: how the project is configured and built. `cmake`: CMake itself; `setup.py`: PyTorch up to 2.13; `scikit-build-core`: PyTorch from 2.14, and others; `auto`: detected from the source."
         ),
     ] = "auto"
     targets: Annotated[
         tuple[str, ...],
         Meta(
-            description="For `compile`: CMake targets that are built. One of them must install something; default is `install`."
+            description="For `compile`: CMake targets to build. One of them must install something; the default is `install`."
         ),
     ] = ()
     options: Annotated[
         dict[CMakeVariable, str],
-        Meta(description="For `compile`: CMake variables. A changed one configures the same build folder anew."),
+        Meta(description="For `compile`: CMake variables. Changing one configures the same build folder again."),
     ] = {}
     expect: Annotated[
         dict[str, str],
         Meta(
-            description='For `compile` and `build`: what CMake must have enabled once it has looked for everything, such as `USE_CUDNN = "ON"`; else the stage fails before it compiles.'
+            description='For `compile` and `build`: features that CMake must have enabled after configuring, such as `USE_CUDNN = "ON"`; otherwise the stage fails before it compiles.'
         ),
     ] = {}
     prefix: Annotated[
         str,
-        Meta(description="For `compile` with driver `cmake`: folder of the result that the project is installed in."),
+        Meta(description="For `compile` with driver `cmake`: folder of the result to install the project in."),
     ] = ""
     files: Annotated[
         tuple[str, ...],
-        Meta(description="For `compile`: glob patterns of the installed files that are the result; default is all."),
+        Meta(description="For `compile`: file patterns of the installed files to keep as the result; all by default."),
     ] = ()
     continues: Annotated[
         str | None,
         Meta(
-            description="For `build` and `compile`: one of its inputs, in whose kept build folder it goes on where that is there and of the same source. The result must be the same without it."
+            description="For `build` and `compile`: an input whose kept build folder this stage continues in, if it exists and has the same source. The result must be the same without it."
         ),
     ] = None
-    env: Annotated[
-        dict[str, str], Meta(description="Environment variables that are set; a part of the stage's key.")
-    ] = {}
+    env: Annotated[dict[str, str], Meta(description="Environment variables to set; part of the stage's key.")] = {}
     pass_env: Annotated[
         tuple[str, ...],
         Meta(
-            description="Variables of your shell that reach the stage; their values are a part of its key. All others are withheld."
+            description="Variables of your shell that the stage gets; their values are part of its key. It gets no others."
         ),
     ] = ()
     tools: Annotated[
         tuple[str, ...],
         Meta(
-            description="Programs of the host that it uses, such as `c++` or `cmake`; their versions are a part of its key."
+            description="Programs of the host that it uses, such as `c++` or `cmake`; their versions are part of its key."
         ),
     ] = ()
     workspace: Annotated[
         bool | None,
         Meta(
-            description="Whether the folder of the stage is kept between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; default is true for `compile`. The result must be the same without it."
+            description="Whether to keep the stage's folder between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; true by default for `compile`. The result must be the same without it."
         ),
     ] = None
     parallel: Annotated[
         Literal["auto", "jobs", "tokens", "setuptools"],
         Meta(
-            description="How the number of jobs reaches the build: `tokens` of a job server; `jobs`: `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: extensions side by side; `auto`: tokens where the tools take them, else jobs."
+            description="How the build learns its number of jobs. `tokens`: from a job server; `jobs`: from `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: builds extensions in parallel; `auto`: tokens if the tools support them, else jobs."
         ),
     ] = "auto"
-    resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
+    resources: Annotated[Resources, Meta(description="Resources that it needs from the machine.")] = Resources()
     relocate: Annotated[
-        Relocate | None, Meta(description="For `relocate`: where files go, and what becomes of names and search paths.")
+        Relocate | None, Meta(description="For `relocate`: where files go, and how names and search paths change.")
     ] = None
 
 
@@ -212,33 +213,33 @@ class Package(Table, frozen=True, kw_only=True):
 
     from_: Annotated[
         str | None,
-        Meta(description="Stage whose tree is packed. Without one it is a metapackage: no files, only requirements."),
+        Meta(
+            description="Stage whose tree is packaged. Without one, this is a metapackage: requirements and no files."
+        ),
     ] = msgspec.field(name="from", default=None)
     formats: Annotated[
         tuple[Literal["wheel", "conda", "zip"], ...],
         Meta(
             min_length=1,
-            description="What is made of it: `wheel`; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, in the layout of PyTorch's Libtorch.",
+            description="Formats to build. `wheel`; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, laid out like PyTorch's Libtorch.",
         ),
     ] = ("wheel",)
     axes: Annotated[
         tuple[AxisName, ...] | None,
-        Meta(description="Axes that the package may see; default: those of its stage, none for a metapackage."),
+        Meta(description="Axes that the package may use; by default those of its stage, none for a metapackage."),
     ] = None
     when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
-    files: Annotated[tuple[str, ...], Meta(description="Glob patterns of the files that belong to it.")] = ("**",)
-    exclude: Annotated[tuple[str, ...], Meta(description="Glob patterns of files that do not.")] = ()
-    prefix: Annotated[str, Meta(description="Folder inside the wheel that the files are put under.")] = ""
+    files: Annotated[tuple[str, ...], Meta(description="File patterns of files to include.")] = ("**",)
+    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of files to exclude.")] = ()
+    prefix: Annotated[str, Meta(description="Folder inside the wheel to put the files in.")] = ""
     summary: Annotated[
         str | None,
-        Meta(
-            description="One line of description, for trees that bring no metadata of their own; default is the recipe's."
-        ),
+        Meta(description="One-line summary, for trees without metadata of their own; the recipe's by default."),
     ] = None
     local: Annotated[
         str | None,
         Meta(
-            description="Local version label, such as `torch.{torch.minor}.{gpu}`. Numbers are parts of their own, so that 2.9 sorts below 2.13."
+            description="Local version label, such as `torch.{torch.minor}.{gpu}`. Separate numbers with dots, so that 2.9 sorts below 2.13."
         ),
     ] = None
     build_tag: Annotated[
@@ -247,16 +248,16 @@ class Package(Table, frozen=True, kw_only=True):
     requires: Annotated[
         tuple[str, ...],
         Meta(
-            description="Requirements added to the metadata, such as `torch=={torch}`; one takes the place of the project's own on the same distribution, of which it must be a part."
+            description="Requirements added to the metadata, such as `torch=={torch}`. One replaces the project's own requirement on the same distribution and may only narrow it."
         ),
     ] = ()
     requires_python: Annotated[
-        str | None, Meta(description="Python versions, where the tree's own metadata names none.")
+        str | None, Meta(description="Python versions, if the tree's own metadata has none.")
     ] = None
     relabel: Annotated[
         bool,
         Meta(
-            description="Whether name, version, `requires-python` and `requires` count even where the metadata of what was built says otherwise; else that is an error."
+            description="Whether name, version, `requires-python` and `requires` override different values in the built metadata; otherwise a difference is an error."
         ),
     ] = False
     index: Annotated[
@@ -268,9 +269,9 @@ class Package(Table, frozen=True, kw_only=True):
     ] = None
     provided_by: Annotated[
         dict[str, tuple[str, ...]],
-        Meta(description="Shared libraries that other distributions bring: distribution -> patterns of SONAMEs."),
+        Meta(description="Shared libraries that other distributions provide: distribution -> patterns of SONAMEs."),
     ] = {}
-    conda: Annotated[CondaTable, Meta(description="The package as a conda package.")] = CondaTable()
+    conda: Annotated[CondaTable, Meta(description="Settings of the conda package.")] = CondaTable()
 
 
 class Test(Table, frozen=True, kw_only=True):
@@ -279,29 +280,28 @@ class Test(Table, frozen=True, kw_only=True):
     packages: Annotated[tuple[str, ...], Meta(min_length=1, description="Packages under test.")]
     axes: Annotated[
         tuple[AxisName, ...] | None,
-        Meta(description="Axes that the test may see; default: those of its packages and environment."),
+        Meta(description="Axes that the test may use; by default those of its packages and environment."),
     ] = None
-    environment: Annotated[str, Meta(description="Environment with everything else that is needed, from its lock.")] = (
-        "test"
-    )
+    environment: Annotated[
+        str, Meta(description="Environment with everything else that the test needs, from its lock.")
+    ] = "test"
     installers: Annotated[
         tuple[Literal["pip", "uv", "conda"], ...],
         Meta(
             min_length=1,
-            description="Clients that install; one fresh environment each. Each takes the packages of its format; `conda` is py-rattler.",
+            description="Clients to install with, each in a fresh environment. Each uses the packages of its format; `conda` is py-rattler.",
         ),
     ] = ("pip", "uv")
     imports: Annotated[tuple[str, ...], Meta(description="Modules that must import.")] = ()
     files: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Files for the commands, relative to the recipe; they lie side by side, without their folders."
-        ),
+        Meta(description="Files for the commands, relative to the recipe; they are copied into one folder."),
     ] = ()
     commands: Annotated[
-        tuple[str, ...], Meta(description="Shell lines, run beside the files with the environment's programs first.")
+        tuple[str, ...],
+        Meta(description="Shell lines, run in the folder of the files with the environment's programs first on PATH."),
     ] = ()
-    resources: Annotated[Resources, Meta(description="What it needs of the machine.")] = Resources()
+    resources: Annotated[Resources, Meta(description="Resources that it needs from the machine.")] = Resources()
 
 
 class Override(Table, frozen=True, kw_only=True):
@@ -310,34 +310,32 @@ class Override(Table, frozen=True, kw_only=True):
     when: Annotated[
         Condition,
         Meta(
-            description="Axis -> value or list of values; default is every variant. Only axes that the changed table may see."
+            description="Axis -> value or list of values; every variant by default. Only axes that the changed table may use."
         ),
     ] = {}
     stage: Annotated[
         str | tuple[str, ...] | None,
-        Meta(description="Stage that is changed; or a list of them, for what several have in common."),
+        Meta(description="Stage to change, or a list of stages."),
     ] = None
-    environment: Annotated[str | None, Meta(description="Environment that is changed.")] = None
-    package: Annotated[
-        str | tuple[str, ...] | None, Meta(description="Package that is changed; or a list of them.")
-    ] = None
-    env: Annotated[dict[str, str], Meta(description="Variables that are added or replaced (stages).")] = {}
-    commands: Annotated[tuple[str, ...] | None, Meta(description="Commands instead of the stage's own.")] = None
-    config: Annotated[dict[str, str], Meta(description="Config settings that are added or replaced (stages).")] = {}
-    options: Annotated[
-        dict[CMakeVariable, str], Meta(description="CMake variables that are added or replaced (stages).")
-    ] = {}
-    expect: Annotated[dict[str, str], Meta(description="Expectations that are added or replaced (stages).")] = {}
-    requires: Annotated[tuple[str, ...], Meta(description="Requirements that are added (environments, packages).")] = ()
+    environment: Annotated[str | None, Meta(description="Environment to change.")] = None
+    package: Annotated[str | tuple[str, ...] | None, Meta(description="Package to change, or a list of packages.")] = (
+        None
+    )
+    env: Annotated[dict[str, str], Meta(description="Variables to add or replace (stages).")] = {}
+    commands: Annotated[tuple[str, ...] | None, Meta(description="Commands that replace the stage's own.")] = None
+    config: Annotated[dict[str, str], Meta(description="Config settings to add or replace (stages).")] = {}
+    options: Annotated[dict[CMakeVariable, str], Meta(description="CMake variables to add or replace (stages).")] = {}
+    expect: Annotated[dict[str, str], Meta(description="Expectations to add or replace (stages).")] = {}
+    requires: Annotated[tuple[str, ...], Meta(description="Requirements to add (environments, packages).")] = ()
     conda: Annotated[
         CondaTable | None,
-        Meta(description="Lists that are added to, values that replace those of the package's table."),
+        Meta(description="Settings of the conda package: lists are added to, other values replaced."),
     ] = None
-    tools: Annotated[tuple[str, ...], Meta(description="Programs of the host that are added (stages).")] = ()
+    tools: Annotated[tuple[str, ...], Meta(description="Programs of the host to add (stages).")] = ()
     pass_env: Annotated[
-        tuple[str, ...], Meta(description="Variables of your shell that reach the stage too (stages).")
+        tuple[str, ...], Meta(description="Variables of your shell that the stage gets too (stages).")
     ] = ()
-    resources: Annotated[Resources | None, Meta(description="Resources instead of the stage's own.")] = None
+    resources: Annotated[Resources | None, Meta(description="Resources that replace the stage's own.")] = None
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -350,6 +348,9 @@ class Override(Table, frozen=True, kw_only=True):
         return (self.package,) if isinstance(self.package, str) else self.package or ()
 
 
+RECIPE_SCHEMA: Literal[1] = 1
+
+
 class Recipe(Table, frozen=True, kw_only=True):
     """A recipe file."""
 
@@ -359,36 +360,36 @@ class Recipe(Table, frozen=True, kw_only=True):
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]],
         Meta(
-            description="Axis -> its values. `python`, `platform`, `gpu`, `torch` have a meaning of their own; others are free. The value `none` says that there is no such thing, and stands in no id."
+            description="Axis -> its values. `python`, `platform`, `gpu` and `torch` have a predefined meaning; other names are free. The value `none` means absent, and is left out of ids."
         ),
     ] = {}
     data: Annotated[
         tuple[str, ...],
         Meta(
-            description="Files with more `properties` and `presets`, relative to the recipe. They may be of values that it does not have."
+            description="Files with more `properties` and `presets`, relative to the recipe. They may cover values that it does not have."
         ),
     ] = ()
     properties: Annotated[
         Properties,
         Meta(
-            description='What texts can read of axis values: axis -> value -> property -> text, as `[properties.gpu.cu130] arch-list = "8.0;9.0"` for `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: a value goes before a pattern, a longer pattern before a shorter one, and what stands here before data files.'
+            description='Properties of axis values, for placeholders: axis -> value -> property -> text. `[properties.gpu.cu130] arch-list = "8.0;9.0"` defines `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: an exact value wins over a pattern, a longer pattern over a shorter one, and the recipe over data files.'
         ),
     ] = {}
     presets: Annotated[
-        dict[Name, Preset], Meta(description="Matrices of others, for `matrix --preset`; they change nothing else.")
+        dict[Name, Preset],
+        Meta(description="Build matrices of other projects, for `matrix --preset`; they affect nothing else."),
     ] = {}
-    schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = 1
-    summary: Annotated[str, Meta(description="One line about the project.")] = ""
-    license: Annotated[str | None, Meta(description="SPDX expression, for packages whose tree brings no metadata.")] = (
-        None
-    )
+    schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = RECIPE_SCHEMA
+    summary: Annotated[str, Meta(description="One-line summary of the project.")] = ""
+    license: Annotated[str | None, Meta(description="SPDX expression, for packages whose tree has no metadata.")] = None
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
     patches: Annotated[tuple[Patch, ...], Meta(description="Patches, applied in order.")] = ()
     checkouts: Annotated[
-        dict[Name, Checkout], Meta(description="Git repositories that `axletree source sync` checks out side by side.")
+        dict[Name, Checkout],
+        Meta(description="Git repositories that `axletree source sync` checks out next to each other."),
     ] = {}
     environments: Annotated[dict[Name, Environment], Meta(description="Python environments by name.")] = {}
-    stages: Annotated[dict[Name, Stage], Meta(description="Steps by name.")] = {}
+    stages: Annotated[dict[Name, Stage], Meta(description="Stages by name.")] = {}
     packages: Annotated[dict[Name, Package], Meta(description="Packages by distribution name.")] = {}
     tests: Annotated[dict[Name, Test], Meta(description="Tests by name.")] = {}
     override: Annotated[tuple[Override, ...], Meta(description="Changes for some variants, applied in order.")] = ()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree.core.errors import RecipeError
+from axletree.core.formats import format_problem
 from axletree.recipe.checks.axes import axis_faults
 from axletree.recipe.checks.checkouts import checkout_faults
 from axletree.recipe.checks.compiling import compile_faults
@@ -19,8 +20,8 @@ from axletree.recipe.checks.relocation import relocation_faults
 from axletree.recipe.checks.texts import placeholder_faults
 from axletree.recipe.checks.values import value_faults
 from axletree.recipe.checks.variants import variant_faults
-from axletree.recipe.faults import related
-from axletree.recipe.model import Recipe
+from axletree.recipe.faults import Fault, related
+from axletree.recipe.model import RECIPE_SCHEMA, Recipe
 from axletree.recipe.properties import collect
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults
@@ -28,7 +29,6 @@ from axletree.recipe.toml import decode_toml, locate_faults
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from axletree.recipe.faults import Fault
     from axletree.recipe.properties import DataFile, Library
 
 _CHECKS = (
@@ -60,7 +60,9 @@ def parse_recipe(text: str, *, filename: str, data: Sequence[DataFile] = ()) -> 
         RecipeError: with every problem of the text and its data: structure, references, placeholders and values. A text
             that is no TOML has one problem, at the place where reading it stopped.
     """
-    faults, repaired = check_structure(decode_toml(text, filename), Recipe)
+    values = decode_toml(text, filename)
+    _require_format(values, text, filename)
+    faults, repaired = check_structure(values, Recipe)
     written = msgspec.convert(repaired, Recipe)
     own = [fault for check in _OWN_CHECKS for fault in check(written)]
     sound = not any(fault.path[:1] in (("data",), ("properties",)) for fault in [*faults, *own])
@@ -72,6 +74,16 @@ def parse_recipe(text: str, *, filename: str, data: Sequence[DataFile] = ()) -> 
     if problems:
         raise RecipeError(*problems)
     return recipe
+
+
+def _require_format(values: dict[str, Any], text: str, filename: str) -> None:
+    """A recipe of another version of Axletree has one problem: what else seems wrong with it need not be."""
+    found = values.get("schema", RECIPE_SCHEMA)
+    if isinstance(found, int):
+        problem = format_problem(found, RECIPE_SCHEMA, file=filename, remake=f"write it for format {RECIPE_SCHEMA}")
+        if problem is not None:
+            fault = Fault(path=("schema",), message=problem.message, hint=problem.hint)
+            raise RecipeError(*locate_faults([fault], text, filename))
 
 
 def _meaning(recipe: Recipe, structural: Sequence[Fault], own_faults: Sequence[Fault], library: Library) -> list[Fault]:

@@ -84,7 +84,7 @@ def scan(text: str) -> Template:
         elif match["shell"] is not None:
             end = _shell_end(text, at)
             if end is None:
-                faults.append("'${' is never closed")
+                faults.append("'${' is not closed")
                 break
             pieces.append(text[match.start() : end])
             at = end
@@ -93,7 +93,7 @@ def scan(text: str) -> Template:
         else:
             end = text.find("}", at)
             if end < 0:
-                faults.append("'{' is never closed: write '{{' for a brace")
+                faults.append("'{' is not closed: write '{{' for a brace")
                 break
             piece = _placeholder(text[at:end], faults)
             pieces.extend([piece] if piece else [])
@@ -114,7 +114,7 @@ def _shell_end(text: str, at: int) -> int | None:
 def _placeholder(inner: str, faults: list[str]) -> Placeholder | None:
     match = _PLACEHOLDER.fullmatch(inner)
     if match is None:
-        faults.append(f"{{{inner}}} is no placeholder: write '{{{{' and '}}}}' for braces")
+        faults.append(f"{{{inner}}} is not a placeholder: write '{{{{' and '}}}}' for braces")
         return None
     return Placeholder(match[1], match[2] or "")
 
@@ -141,9 +141,9 @@ def fill(
         asked, known = values[piece.name], properties.get(piece.name, {})
         value = known.get(piece.part) if piece.asks_property else _part(asked, piece.part)
         if value is None and piece.asks_property:
-            problems.append(f"{piece} asks for property {piece.part!r}, which {piece.name} {asked!r} does not have")
+            problems.append(f"{piece} uses property {piece.part!r}, which {piece.name} {asked!r} does not have")
         elif value is None:
-            problems.append(f"{piece} asks for a part of a version, but {piece.name} is {asked!r}")
+            problems.append(f"{piece} uses a part of a version, but {piece.name} is {asked!r}")
         text.append(value or "")
     if problems:
         raise RecipeError(*problems)
@@ -185,9 +185,9 @@ def render(
     problems = list(template.faults)
     for placeholder in dict.fromkeys(template.placeholders):
         if placeholder.name not in (*ALWAYS, *allowed):
-            problems.append(f"{placeholder} reads axis {placeholder.name!r}, which is not declared here")
+            problems.append(f"{placeholder} uses axis {placeholder.name!r}, which is not declared here")
         elif placeholder.name not in values:
-            problems.append(f"{placeholder} reads {placeholder.name!r}, which has no value")
+            problems.append(f"{placeholder} uses {placeholder.name!r}, which has no value")
     if problems:
         raise RecipeError(*(Problem(message=problem, excerpt=text) for problem in problems))
     return fill(template, values, properties)

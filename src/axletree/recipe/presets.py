@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 class Part(Table, frozen=True, kw_only=True):
     """Variants that agree on some axes, of those that match."""
 
-    axes: Annotated[tuple[AxisName, ...], Meta(description="Variants that agree on these axes are one.")] = ()
+    axes: Annotated[
+        tuple[AxisName, ...], Meta(description="Variants that agree on these axes are merged into one.")
+    ] = ()
     when: Annotated[Condition, Meta(description="Only variants that match: axis -> value or list of values.")] = {}
-    exclude: Annotated[tuple[Condition, ...], Meta(description="Variants that are left out.")] = ()
+    exclude: Annotated[tuple[Condition, ...], Meta(description="Variants to leave out.")] = ()
 
 
 class PresetPackage(Part, frozen=True, kw_only=True):
@@ -35,16 +37,16 @@ class PresetPackage(Part, frozen=True, kw_only=True):
 class Preset(Table, frozen=True, kw_only=True):
     """The matrix of somebody else: axes, what is left out, how it is cut into jobs, and what each makes."""
 
-    summary: Annotated[str, Meta(description="Whose matrix it is, and of when.")]
+    summary: Annotated[str, Meta(description="Owner and date of the matrix.")]
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]], Meta(description="Axis -> its values.")
     ]
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
     configurations: Annotated[
         tuple[Part, ...],
-        Meta(description="How variants are cut into jobs; default is a job for each variant."),
+        Meta(description="How variants are divided into jobs; one job for each variant by default."),
     ] = ()
-    packages: Annotated[tuple[PresetPackage, ...], Meta(description="What the jobs make.")] = ()
+    packages: Annotated[tuple[PresetPackage, ...], Meta(description="What the jobs build.")] = ()
 
 
 class ConfigurationRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,12 +70,24 @@ class PackageRow(msgspec.Struct, frozen=True, kw_only=True):
     """What they differ by."""
 
 
+class PresetTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What is counted of a preset."""
+
+    configurations: int
+    """Jobs; the variants that one of them builds together agree on its values."""
+    variants: int
+    """Combinations of one value on each axis, without those that are excluded."""
+    packages: int
+    """Package files; of one name there is one for each combination of values of its axes."""
+
+
 class PresetReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a preset comes to."""
 
     name: str
     summary: str
     axes: dict[str, tuple[str, ...]]
+    totals: PresetTotals
     variants: tuple[Variant, ...]
     configurations: tuple[ConfigurationRow, ...]
     packages: tuple[PackageRow, ...]
@@ -99,21 +113,28 @@ def count_preset(name: str, preset: Preset, patterns: Sequence[str] = (), skip: 
         job = variant_id(of_job, preset.axes) or ANY
         jobs.setdefault(job, []).append(variant)
         values[job] = of_job
+    configurations = tuple(
+        ConfigurationRow(
+            id=job,
+            values=values[job],
+            variants=tuple(variant.id for variant in mine),
+            packages=sum(len(_made(part, mine)) for part in preset.packages),
+        )
+        for job, mine in jobs.items()
+    )
+    packages = tuple(_package_rows(preset, variants))
     return PresetReport(
         name=name,
         summary=preset.summary,
         axes=preset.axes,
-        variants=variants,
-        configurations=tuple(
-            ConfigurationRow(
-                id=job,
-                values=values[job],
-                variants=tuple(variant.id for variant in mine),
-                packages=sum(len(_made(part, mine)) for part in preset.packages),
-            )
-            for job, mine in jobs.items()
+        totals=PresetTotals(
+            configurations=len(configurations),
+            variants=len(variants),
+            packages=sum(row.count for row in packages),
         ),
-        packages=tuple(_package_rows(preset, variants)),
+        variants=variants,
+        configurations=configurations,
+        packages=packages,
     )
 
 

@@ -50,9 +50,11 @@ class DataTables(Table, frozen=True, kw_only=True):
     """What a data file holds."""
 
     properties: Annotated[
-        Properties, Meta(description="What texts can read of axis values: axis -> value -> property -> text.")
+        Properties, Meta(description="Properties of axis values, for placeholders: axis -> value -> property -> text.")
     ] = {}
-    presets: Annotated[dict[Name, Preset], Meta(description="Matrices of others, for `matrix --preset`.")] = {}
+    presets: Annotated[
+        dict[Name, Preset], Meta(description="Build matrices of other projects, for `matrix --preset`.")
+    ] = {}
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +119,7 @@ def collect(recipe: Recipe, files: Sequence[DataFile], *, sound: bool) -> Librar
         if file is None:
             continue  # one that must not be read, or that is named twice: told elsewhere
         if file.text is None:
-            hint = f"it is looked for at {file.filename}"
+            hint = f"expected it at {file.filename}"
             faults.append(Fault(path=("data", number), message=f"cannot read {name}: {file.trouble}", hint=hint))
             continue
         tables, found = _read(file.text, file.filename)
@@ -192,8 +194,8 @@ def _conflict(axis: str, value: str, name: str, one: _Found, other: _Found) -> F
     where = f"{place} of {one.layer.name}" if one.layer.name != other.layer.name else place
     return Fault(
         path=("properties", axis, other.key, name),
-        message=f"{axis} {value!r} has another {name} in {where}",
-        hint=f"say in the recipe which is meant: [{dotted(('properties', axis, value))}]",
+        message=f"{axis} {value!r} has a different {name} in {where}",
+        hint=f"choose one in the recipe: [{dotted(('properties', axis, value))}]",
     )
 
 
@@ -203,8 +205,8 @@ def _presets(layers: Sequence[_Layer]) -> tuple[dict[str, Preset], list[tuple[_L
     for layer in layers:
         for name, preset in layer.tables.presets.items():
             if name in presets:
-                message = f"there is another preset {name!r}"
-                doubles.append((layer, Fault(path=("presets", name), message=message, hint="give it another name")))
+                message = f"there are two presets called {name!r}"
+                doubles.append((layer, Fault(path=("presets", name), message=message, hint="rename one of them")))
             presets.setdefault(name, preset)
     return presets, doubles
 

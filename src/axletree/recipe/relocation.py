@@ -1,6 +1,6 @@
 """The table ``relocate`` of a stage: how a tree of the build machine becomes one that loads on a clean host.
 
-Its paths and globs may hold placeholders; what edits find and put may not, as code is full of braces.
+Its paths and patterns may hold placeholders; what edits find and put may not, as code is full of braces.
 """
 
 from __future__ import annotations
@@ -15,31 +15,28 @@ from axletree.recipe.base import Table
 class TextEdit(Table, frozen=True, kw_only=True):
     """A text in a file that knows where others lie, to be replaced."""
 
-    file: Annotated[str, Meta(description="Path in the tree as the stage gets it.")]
+    file: Annotated[str, Meta(description="Path in the input tree.")]
     find: Annotated[str, Meta(description="The text.")]
-    replace: Annotated[str, Meta(description="What stands there afterwards.")]
+    replace: Annotated[str, Meta(description="Text that replaces it.")]
     count: Annotated[
-        int, Meta(ge=1, description="How often the text must be there; another number fails the stage.")
+        int, Meta(ge=1, description="How often the text must occur; any other number fails the stage.")
     ] = 1
 
 
 class Relocate(Table, frozen=True, kw_only=True):
-    """What `action = "relocate"` does with the tree of its first input.
-
-    In globs ``*`` stays inside a folder, ``**`` does not.
-    """
+    """What `action = "relocate"` does with the tree of its first input."""
 
     place: Annotated[
         dict[str, str],
         Meta(
-            description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest that fits counts. `.` stands for the tree itself.'
+            description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest match wins. `.` is the tree itself.'
         ),
     ] = {}
-    drop: Annotated[tuple[str, ...], Meta(description="Globs of files that are left out.")] = ()
+    drop: Annotated[tuple[str, ...], Meta(description="File patterns of files to leave out.")] = ()
     single: Annotated[
         tuple[str, ...],
         Meta(
-            description="Globs of shared libraries that lie there under several versioned names: each is kept once, and what needs it is changed to that name."
+            description="File patterns of shared libraries that exist under several versioned names: each is kept once, and libraries that need it are changed to that name."
         ),
     ] = ()
     names: Annotated[
@@ -51,32 +48,32 @@ class Relocate(Table, frozen=True, kw_only=True):
     graft: Annotated[
         tuple[str, ...],
         Meta(
-            description="Patterns of SONAMEs of this machine's libraries that are taken in, such as `libfmt.so*`. Their contents are a part of the stage's key. A library that is needed, found nowhere else and not listed is an error."
+            description="Patterns of SONAMEs of this machine's libraries to copy in, such as `libfmt.so*`. Their contents are part of the stage's key. A needed library that is found nowhere else and not listed is an error."
         ),
     ] = ()
-    graft_to: Annotated[str | None, Meta(description="Folder of the new tree that they go to.")] = None
+    graft_to: Annotated[str | None, Meta(description="Folder of the new tree to put them in.")] = None
     graft_from: Annotated[
-        tuple[str, ...], Meta(description="Absolute folders that are searched for them before the loader's own.")
+        tuple[str, ...], Meta(description="Absolute folders to search for them before the loader's own.")
     ] = ()
     elsewhere: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description='Folder -> patterns of SONAMEs of libraries that other packages put there, such as `{ "lib" = ["libmkl_*.so*"] }`: they are not taken in, and search paths lead there.'
+            description='Folder -> patterns of SONAMEs of libraries that other packages put there, such as `{ "lib" = ["libmkl_*.so*"] }`: they are not copied, and search paths include the folder.'
         ),
     ] = {}
     opens: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description="Path, SONAME or file name of a file -> libraries that it opens by name at run time: its search path leads there too."
+            description="Path, SONAME or file name of a file -> libraries that it opens by name at run time; its search path includes their folders."
         ),
     ] = {}
-    edits: Annotated[tuple[TextEdit, ...], Meta(description="Texts that are replaced, in order.")] = ()
+    edits: Annotated[tuple[TextEdit, ...], Meta(description="Text replacements, applied in order.")] = ()
     cmake: Annotated[
-        bool, Meta(description="Whether exported CMake targets are adapted: names, paths, what they link to.")
+        bool, Meta(description="Whether to adapt exported CMake targets: names, paths, what they link to.")
     ] = False
     private: Annotated[
         tuple[str, ...],
         Meta(
-            description="Patterns of CMake targets, libraries and absolute folders of the build machine that exported targets name and their users do not need, such as `protobuf::libprotobuf`. What was grafted need not be listed."
+            description="Patterns of CMake targets, libraries and absolute folders of the build machine that exported targets name but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be listed."
         ),
     ] = ()

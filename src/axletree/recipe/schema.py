@@ -20,25 +20,26 @@ def recipe_schema() -> dict[str, Any]:
 
     It holds the structure only; what a recipe means is checked by :func:`~axletree.recipe.parse.parse_recipe`.
     """
-    return toml_schema(Recipe, "Axletree recipe", "What to build, and for what.")
+    return toml_schema(Recipe, "Axletree recipe", "What to build, and for which variants.")
 
 
 def data_schema() -> dict[str, Any]:
     """Schema of a recipe's data file."""
-    return toml_schema(DataTables, "Axletree data", "What is known of axis values.")
+    return toml_schema(DataTables, "Axletree data", "Properties of axis values.")
 
 
 def event_schema() -> dict[str, Any]:
     """Schema of one line of ``axletree build --json``."""
-    return _document(msgspec.json.schema(Event), "Axletree event", "One line of the event stream of a run.")
+    return schema_document(msgspec.json.schema(Event), "Axletree event", "One line of the event stream of a run.")
 
 
 def toml_schema(model: type, title: str, description: str) -> dict[str, Any]:
     """Schema of TOML files that are read as a type."""
-    return _document(_without_null(msgspec.json.schema(model)), title, description)
+    return schema_document(_without_null(msgspec.json.schema(model)), title, description)
 
 
-def _document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:
+def schema_document(body: dict[str, Any], title: str, description: str) -> dict[str, Any]:
+    """A schema with its head, as it is published."""
     document = {"$schema": DRAFT, "title": title, "description": description, **body}
     plain = msgspec.json.decode(msgspec.json.encode(document))  # lists, not the tuples of the model
     tidy: dict[str, Any] = _unindented(plain)

@@ -94,20 +94,22 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
     sdists = {found for name, found in versions.items() if _is_sdist(name) and name not in yanked}
     wheels = [name for name, found in versions.items() if found == wanted]
     unread = [file.filename for file in everything if _is_unread(file.filename, project, wanted)]
-    next_to = f"it has sdists of {_near(wanted, sdists)}" if sdists else "no version of it has one"
+    next_to = f"sdists exist for {_near(wanted, sdists)}" if sdists else "no version has one"
     if unread:
         return Absence(
             path=("source", "pypi"),
-            message=f"{visible(unread[0])} is no archive that can be unpacked here ({', '.join(SUFFIXES)})",
-            hint='unpack it yourself and name the folder: source = { path = "..." }',
+            message=f"{visible(unread[0])} is not a supported archive ({', '.join(SUFFIXES)})",
+            hint='unpack it yourself and use the folder: source = { path = "..." }',
         )
     if wheels:
         many = f"{len(wheels)} wheels" if len(wheels) > 1 else wheels[0]
         return Absence(
             path=("source", "pypi"),
             message=f"{project} {version} has no sdist on the package index, only {many}; {next_to}",
-            hint='build from its repository: source = { git = "https://...", ref = "..." }; '
-            'or take a wheel as it is: source = { wheel = "https://...", sha256 = "..." }',
+            hint=(
+                'build from its repository: source = { git = "https://...", ref = "..." }; or use a wheel as it is: '
+                'source = { wheel = "https://...", sha256 = "..." }'
+            ),
         )
     if not versions:
         shown = ", ".join(visible(file.filename) for file in everything[:_SHOWN])
@@ -117,7 +119,7 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
             hint='build from its repository: source = { git = "https://...", ref = "..." }',
         )
     if not sdists:
-        next_to = f"it has only wheels of {project}, of {_near(wanted, set(versions.values()))}"
+        next_to = f"it has only wheels of {project}: {_near(wanted, set(versions.values()))}"
     return Absence(
         path=("version",),
         message=f"the package index has neither an sdist nor a wheel of {project} {version}; {next_to}",

@@ -53,7 +53,7 @@ def _check(kind: inspect.Type, value: object, path: Path, faults: list[Fault], e
             if (kind.ge or 0) <= value < _TOO_LARGE:
                 return value
             faults.append(
-                Fault(path=path, message=f"expected a whole number of {kind.ge or 0} or more, found {_name(value)}")
+                Fault(path=path, message=f"expected a whole number of at least {kind.ge or 0}, found {_name(value)}")
             )
             return _stand_in(kind)
         case inspect.BoolType() if isinstance(value, bool):
@@ -68,7 +68,7 @@ def _wrong_type(kind: inspect.Type, value: object, path: Path) -> Fault:
     if isinstance(wanted, inspect.VarTupleType) and isinstance(value, str):
         hint = f"write {[value]!r}".replace("'", '"')
     elif isinstance(wanted, inspect.StrType) and isinstance(value, int | float) and not isinstance(value, bool):
-        hint = f'write "{value}", in quotes'
+        hint = f'write "{value}" with quotes'
     elif isinstance(wanted, inspect.BoolType) and value in {"true", "false"}:
         hint = f"write {value}, without quotes"
     return Fault(path=path, message=f"expected {_describe(kind)}, found {_name(value)}", hint=hint)
@@ -80,11 +80,7 @@ def _check_struct(kind: inspect.StructType, value: Mapping, path: Path, faults: 
     for key, inner in value.items():
         field = fields.get(key)
         if field is None:
-            faults.append(
-                Fault(
-                    path=(*path, key), message="unknown key", hint=suggestion(key, fields, "keys that can stand here")
-                )
-            )
+            faults.append(Fault(path=(*path, key), message="unknown key", hint=suggestion(key, fields, "valid keys")))
             meant = nearest(key, [name for name in fields if name not in value and name not in repaired])
             if meant is None:
                 continue
@@ -95,7 +91,7 @@ def _check_struct(kind: inspect.StructType, value: Mapping, path: Path, faults: 
             del repaired[field.encode_name]  # the default is a better stand-in
     for name, field in fields.items():
         if name not in repaired and field.required:
-            faults.append(Fault(path=(*path, name), message="required key is missing", hint=_meaning(field.type)))
+            faults.append(Fault(path=(*path, name), message="missing required key", hint=_meaning(field.type)))
             repaired[name] = _stand_in(field.type)
     return repaired
 
@@ -124,7 +120,9 @@ def _is_name(kind: inspect.Type, key: str) -> bool:
 
 def _check_list(kind: inspect.VarTupleType, value: list[Any], path: Path, faults: list[Fault]) -> list[Any]:
     if len(value) < (kind.min_length or 0):
-        faults.append(Fault(path=path, message="the list is empty", hint=f"give {_describe(kind)}, at least one"))
+        faults.append(
+            Fault(path=path, message="the list is empty", hint=f"expected at least one item in {_describe(kind)}")
+        )
         return [_stand_in(kind.item_type)]
     return [_check(kind.item_type, item, (*path, number), faults) for number, item in enumerate(value)]
 
@@ -151,7 +149,7 @@ def _check_literal(kind: inspect.LiteralType, value: object, path: Path, faults:
     if any(type(value) is type(allowed) and value == allowed for allowed in kind.values):
         return value
     shown = repr(value) if isinstance(value, str | int) and not isinstance(value, bool) else _name(value)
-    faults.append(Fault(path=path, message=f"{visible(shown)} cannot stand here", hint=f"give {_describe(kind)}"))
+    faults.append(Fault(path=path, message=f"unexpected value {visible(shown)}", hint=f"give {_describe(kind)}"))
     return _stand_in(kind)
 
 

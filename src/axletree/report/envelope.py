@@ -17,12 +17,13 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     """What ``--json`` prints: a report, and what is needed to read it."""
 
     schema: int = SCHEMA
+    """Version of the envelope and of the reports in it."""
     command: str
     """The command that reports, such as ``env verify``."""
     version: str = __version__
     """Version of Axletree."""
     result: object
-    """The report; ``axletree schema reports`` says which fields each command's has."""
+    """The report."""
 
 
 def encode_report(command: str, report: object) -> str:
@@ -35,6 +36,11 @@ def encode_report(command: str, report: object) -> str:
         return msgspec.json.encode(envelope, enc_hook=_plain).decode()
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(envelope, enc_hook=_plain), separators=(",", ":"))
+
+
+def is_report(line: bytes) -> bool:
+    """Whether a line of a command's output is its report, and no event before it."""
+    return line.startswith(b'{"schema":')
 
 
 def _plain(value: object) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from axletree.package.closure import Offer
+from axletree.package.closure import OwnWheel
 from axletree.package.sdk.claims import Clash
 
 Selector = Literal["wheel", "sdist", "both"]
@@ -97,7 +97,7 @@ class UploadedIndex(Installable, frozen=True, kw_only=True):
     """Whether its selector chooses where it is installed."""
     variable: str
     """That names a family for what chooses where it is installed."""
-    wheels: tuple[Offer, ...]
+    wheels: tuple[OwnWheel, ...]
     """That it lists, by their addresses."""
 
 

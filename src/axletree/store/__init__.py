@@ -2,7 +2,7 @@
 
 from axletree.store.blobs import CorruptBlob
 from axletree.store.checking import VerifyReport, verify
-from axletree.store.layout import STORE_VARIABLE, default_root
+from axletree.store.layout import STORE_VARIABLE
 from axletree.store.store import Store
 from axletree.store.sweep import GcReport, gc
 from axletree.store.usage import DuReport, StoredRecord, Usage, du
@@ -16,7 +16,6 @@ __all__ = [
     "StoredRecord",
     "Usage",
     "VerifyReport",
-    "default_root",
     "du",
     "gc",
     "verify",

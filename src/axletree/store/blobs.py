@@ -11,14 +11,14 @@ the second rename puts equal bytes in the place of equal bytes. A blob that is u
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.values import Digest, digest_of
-from axletree.store.disk import disk_errors, sync_files, sync_folders, write_all, write_new
+from axletree.disk import clone, sync_files, sync_path, write_all, write_new
+from axletree.store.errors import disk_errors
 from axletree.store.locks import using
 from axletree.store.scratch import work_folder
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 CHUNK = 1 << 18
 """Bytes read at a time. Files up to this size are looked up before anything is written; it also fits into L2 caches."""
 BLOB_MODE = 0o444
-_FICLONE = 0x40049409
 _FEW = 16
 """Up to so many files each get an ``fsync``; more share one ``syncfs``."""
 
@@ -56,7 +55,7 @@ class Intake:
     Use it inside :func:`axletree.store.locks.using`, and with a private folder on the store's file system.
     """
 
-    def __init__(self, layout: Layout, work: Path, *, expected: int) -> None:
+    def __init__(self, layout: StoreLayout, work: Path, *, expected: int) -> None:
         """Prepare for about ``expected`` files."""
         self._blobs = str(layout.blobs)
         self._work = str(work)
@@ -107,7 +106,8 @@ class Intake:
                 folders.add(self._blobs)
                 os.rename(path, f"{folder}/{digest[2:]}")
             folders.add(folder)
-        sync_folders(folders)
+        for folder in folders:
+            sync_path(folder)
         for digest in self._known:
             with contextlib.suppress(OSError):  # another user's blob in a shared store, a blob just quarantined
                 os.utime(f"{self._blobs}/{digest[:2]}/{digest[2:]}")
@@ -162,7 +162,7 @@ class Intake:
         return found
 
 
-def put_bytes(layout: Layout, data: bytes) -> Digest:
+def put_bytes(layout: StoreLayout, data: bytes) -> Digest:
     """Store content; nothing happens when it is there already.
 
     Raises:
@@ -180,11 +180,11 @@ def put_bytes(layout: Layout, data: bytes) -> Digest:
             write_new(f"{work}/{digest}", data, mode=BLOB_MODE, durable=True)
             path.parent.mkdir(exist_ok=True)
             os.rename(f"{work}/{digest}", path)
-        sync_folders((path.parent,))
+        sync_path(path.parent)
     return digest
 
 
-def put_file(layout: Layout, path: Path, *, adopt: bool = False) -> tuple[Digest, int]:
+def put_file(layout: StoreLayout, path: Path, *, adopt: bool = False) -> tuple[Digest, int]:
     """Store a file's content: its digest and size. With ``adopt`` the file itself moves in and is gone afterwards.
 
     Raises:
@@ -204,12 +204,12 @@ def put_file(layout: Layout, path: Path, *, adopt: bool = False) -> tuple[Digest
     return digest, size
 
 
-def has_blob(layout: Layout, digest: Digest) -> bool:
+def has_blob(layout: StoreLayout, digest: Digest) -> bool:
     """Whether there is content by this name; says nothing of what it is."""
     return layout.blob_path(digest).exists()
 
 
-def blob_ok(layout: Layout, digest: Digest) -> bool:
+def blob_ok(layout: StoreLayout, digest: Digest) -> bool:
     """Whether the content is there and is what its name says. What is not goes into quarantine."""
     path = layout.blob_path(digest)
     with disk_errors(layout):
@@ -223,7 +223,7 @@ def blob_ok(layout: Layout, digest: Digest) -> bool:
     return found == digest
 
 
-def read_blob(layout: Layout, digest: Digest) -> bytes:
+def read_blob(layout: StoreLayout, digest: Digest) -> bytes:
     """Content, checked.
 
     Raises:
@@ -242,15 +242,15 @@ def read_blob(layout: Layout, digest: Digest) -> bytes:
     return data
 
 
-def set_aside(layout: Layout, digest: Digest) -> None:
+def set_aside(layout: StoreLayout, digest: Digest) -> None:
     """Move what is no longer what its name says into quarantine, so that it can be made anew and looked at."""
     with disk_errors(layout), contextlib.suppress(FileNotFoundError):
         layout.blob_path(digest).rename(layout.quarantine / f"{digest}.{os.urandom(4).hex()}")
 
 
-def lost_blobs(layout: Layout, digests: Sequence[Digest]) -> CorruptBlob:
+def lost_blobs(layout: StoreLayout, digests: Sequence[Digest]) -> CorruptBlob:
     """The error for blobs that are missing or were set aside; not raised here."""
-    hint = "run the same command again: what made it will run again"
+    hint = "run the same command again: it rebuilds the missing content"
     problems: list[Problem] = []
     for digest in digests:
         kept = sorted(layout.quarantine.glob(f"{digest}.*"))
@@ -288,12 +288,3 @@ def copy_hashed(source: int, target: int, buffer: memoryview) -> tuple[str, int]
         write_all(target, piece)
         size += count
     return state.hexdigest(), size
-
-
-def clone(source: int, target: int) -> bool:
-    """Share a file's extents with an empty one, where the file system can (btrfs, XFS); whether that was done."""
-    try:
-        fcntl.ioctl(target, _FICLONE, source)
-    except OSError:
-        return False
-    return True

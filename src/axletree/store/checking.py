@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.trees import is_digest
 from axletree.core.values import Digest
 from axletree.store.blobs import blob_ok
-from axletree.store.disk import disk_errors
+from axletree.store.errors import disk_errors
 from axletree.store.locks import sweeping
 from axletree.store.results import is_complete
 from axletree.store.scratch import clean_scratch
@@ -21,7 +21,7 @@ from axletree.store.walk import each_blob, each_record, files_in, record_title
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 _RECORD_NAME = re.compile(r"[0-9a-f]{64}\.json")
 
@@ -41,7 +41,6 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Records that could not be read or whose tree lacks something, as ``stage (key)``; they were removed."""
     leftovers: tuple[str, ...]
     """Scratch folders of processes that are gone; they were removed."""
-    schema: Literal[1] = 1
 
     @property
     def sound(self) -> bool:
@@ -49,7 +48,7 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.corrupt or self.strays or self.incomplete)
 
 
-def verify(layout: Layout) -> VerifyReport:
+def verify(layout: StoreLayout) -> VerifyReport:
     """Read every content again and check every record; what is wrong is set aside, so that it can be made anew.
 
     Raises:
@@ -79,14 +78,14 @@ def verify(layout: Layout) -> VerifyReport:
     )
 
 
-def _remove_incomplete(layout: Layout) -> Iterator[str]:
+def _remove_incomplete(layout: StoreLayout) -> Iterator[str]:
     for path, record in each_record(layout):
         if record is None or path.stem != record.key or not is_complete(layout, record.tree):
             path.unlink(missing_ok=True)
             yield record_title(path, record)
 
 
-def _set_strays_aside(layout: Layout) -> Iterator[str]:
+def _set_strays_aside(layout: StoreLayout) -> Iterator[str]:
     for path in (*files_in(layout.blobs), *files_in(layout.results)):
         parts = path.relative_to(layout.root).parts
         right = len(parts) == 3 and (

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.globs import glob_matcher
 from axletree.core.trees import Entry, decode_tree, encode_tree, is_safe_link, is_safe_path, make_tree
+from axletree.disk import remove_tree
 from axletree.store.blobs import Intake, put_bytes, read_blob
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.store.errors import disk_errors
 from axletree.store.locks import using
 from axletree.store.scratch import work_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from axletree.core.trees import Tree
     from axletree.core.values import Digest
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 
 class _Found(msgspec.Struct):
@@ -36,7 +36,7 @@ class _Found(msgspec.Struct):
     problems: list[Problem]
 
 
-def put_tree(layout: Layout, tree: Tree) -> Digest:
+def put_tree(layout: StoreLayout, tree: Tree) -> Digest:
     """Store a listing whose contents are in the store already.
 
     Raises:
@@ -45,7 +45,7 @@ def put_tree(layout: Layout, tree: Tree) -> Digest:
     return put_bytes(layout, encode_tree(tree))
 
 
-def get_tree(layout: Layout, digest: Digest) -> Tree:
+def get_tree(layout: StoreLayout, digest: Digest) -> Tree:
     """Read a listing, checked.
 
     Raises:
@@ -55,7 +55,7 @@ def get_tree(layout: Layout, digest: Digest) -> Tree:
     return decode_tree(read_blob(layout, digest))
 
 
-def ingest(layout: Layout, folder: Path, *, adopt: bool = False, exclude: Sequence[str] = ()) -> Digest:
+def ingest(layout: StoreLayout, folder: Path, *, adopt: bool = False, exclude: Sequence[str] = ()) -> Digest:
     """Store all that is in a folder and return the digest of its tree.
 
     Symbolic links are kept as they are written, also those that lead out of the folder. Of modes only the owner's
@@ -66,9 +66,8 @@ def ingest(layout: Layout, folder: Path, *, adopt: bool = False, exclude: Sequen
         folder: what to store. Nothing may write there meanwhile.
         adopt: move the files into the store instead of copying them. The folder is gone afterwards, with all that
             ``exclude`` left out; where another disk forces it, contents are copied all the same.
-        exclude: shell patterns of names (``*.pyc``) or of paths relative to the folder (``docs/_build``, or ``/build``
-            for that of the folder itself only); what matches is left out with everything below it, and so is a folder
-            of which nothing else is left.
+        exclude: patterns (:mod:`axletree.core.globs`); what matches is left out with everything below it, and so is a
+            folder of which nothing else is left.
 
     Raises:
         IntegrityError: something in the folder can't be in a tree; nothing was stored or moved then.
@@ -100,7 +99,7 @@ def ingest(layout: Layout, folder: Path, *, adopt: bool = False, exclude: Sequen
 
 def _walk(root: str, exclude: Sequence[str]) -> _Found:
     """Look at a folder without reading any file, in the order of names."""
-    excluded = _matcher(exclude)
+    excluded = glob_matcher(exclude)
     found = _Found(root=root, files=[], entries=[], problems=[])
     pending = [("", root)]
     while pending:
@@ -110,10 +109,10 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
             children = sorted(listing, key=lambda child: child.name)
         for child in children:
             path = prefix + child.name
-            if excluded is not None and (excluded(child.name) or excluded(path) or excluded(f"/{path}")):
+            if excluded(path):
                 continue
             if not is_safe_path(path):
-                found.problems.append(_refused(child, "its name cannot be kept on every system"))
+                found.problems.append(_refused(child, "its name is not allowed on every system"))
             elif child.is_dir(follow_symlinks=False):
                 folders.append((path + "/", child.path))
             elif child.is_file(follow_symlinks=False):
@@ -129,7 +128,7 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
 def _note_special(found: _Found, child: os.DirEntry[str], path: str) -> None:
     """A link becomes an entry; a socket, a pipe or a device becomes a problem."""
     if not child.is_symlink():
-        found.problems.append(_refused(child, "it is neither a file nor a folder nor a link"))
+        found.problems.append(_refused(child, "it is not a file, folder or link"))
         return
     target = os.readlink(child.path)  # noqa: PTH115 (a Path would drop the "./" of a target)
     if is_safe_link(target):
@@ -142,10 +141,3 @@ def _note_special(found: _Found, child: os.DirEntry[str], path: str) -> None:
 def _refused(child: os.DirEntry[str], reason: str, hint: str = "remove or rename it, or exclude it") -> Problem:
     file = os.fsencode(child.path).decode(errors="backslashreplace")
     return Problem(message=f"cannot be stored: {reason}", file=file, hint=hint)
-
-
-def _matcher(patterns: Sequence[str]) -> Callable[[str], object] | None:
-    """One test for all patterns, or ``None`` without patterns."""
-    if not patterns:
-        return None
-    return re.compile("|".join(fnmatch.translate(pattern.rstrip("/")) for pattern in patterns)).match

@@ -21,15 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-import platformdirs
 
 from axletree.core.errors import IntegrityError
 from axletree.core.trees import is_digest
 from axletree.core.values import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from axletree.core.values import Digest, Key, StageId
 
 STORE_FORMAT: Literal[1] = 1
@@ -51,13 +48,7 @@ FOLDERS = (
 )
 
 
-def default_root(environ: Mapping[str, str]) -> Path:
-    """Where the store is: ``AXLETREE_STORE``, else the user's cache folder."""
-    chosen = environ.get(STORE_VARIABLE)
-    return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("axletree") / "store"
-
-
-class Layout(msgspec.Struct, frozen=True):
+class StoreLayout(msgspec.Struct, frozen=True):
     """The root of a store, and the paths that follow from it."""
 
     root: Path

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import StoreError
 from axletree.core.values import digest_of
-from axletree.store.disk import disk_errors
+from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 _SWEEP = ".sweep"
 _POLL = 0.05
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@=-]{0,119}")
 
 
 @contextlib.contextmanager
-def lock(layout: Layout, name: str, *, timeout: float | None = None) -> Iterator[None]:
+def lock(layout: StoreLayout, name: str, *, timeout: float | None = None) -> Iterator[None]:
     """Hold a named lock for the duration of a ``with`` block. Not reentrant.
 
     Args:
@@ -42,20 +42,20 @@ def lock(layout: Layout, name: str, *, timeout: float | None = None) -> Iterator
 
 
 @contextlib.contextmanager
-def using(layout: Layout) -> Iterator[None]:
+def using(layout: StoreLayout) -> Iterator[None]:
     """While the block runs nothing is swept out of the store. Many may use it at once."""
     with _flock(layout.locks / _SWEEP, layout, name="the store", timeout=None, operation=fcntl.LOCK_SH):
         yield
 
 
 @contextlib.contextmanager
-def sweeping(layout: Layout) -> Iterator[None]:
+def sweeping(layout: StoreLayout) -> Iterator[None]:
     """While the block runs nobody else is :func:`using` the store; waits for those who are."""
     with _flock(layout.locks / _SWEEP, layout, name="the store", timeout=None, operation=fcntl.LOCK_EX):
         yield
 
 
-def remove_free(layout: Layout, path: Path, *, dry_run: bool = False) -> bool:
+def remove_free(layout: StoreLayout, path: Path, *, dry_run: bool = False) -> bool:
     """Remove the file of a lock if nobody holds it, and say whether that is so. That of :func:`sweeping` stays."""
     if path == layout.locks / _SWEEP:
         return False
@@ -75,13 +75,13 @@ def remove_free(layout: Layout, path: Path, *, dry_run: bool = False) -> bool:
 
 
 @contextlib.contextmanager
-def _flock(path: Path, layout: Layout, *, name: str, timeout: float | None, operation: int) -> Iterator[None]:
+def _flock(path: Path, layout: StoreLayout, *, name: str, timeout: float | None, operation: int) -> Iterator[None]:
     with disk_errors(layout):
         descriptor, taken = _open_and_take(path, operation, timeout)
     try:
         if not taken:
             holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
-            raise StoreError(f"{name} is locked by {holder}", hint="wait until it is done, or end it")
+            raise StoreError(f"{name} is locked by {holder}", hint="wait until it is done, or stop it")
         if operation == fcntl.LOCK_EX:
             _sign(descriptor)
         yield

@@ -13,16 +13,16 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import PublishError
+from axletree.disk import clone, remove_tree, write_new
 from axletree.store.blobs import (
     CHUNK,
-    clone,
     copy_hashed,
     hash_descriptor,
     lost_blobs,
     read_small,
     set_aside,
 )
-from axletree.store.disk import disk_errors, remove_tree, write_new
+from axletree.store.errors import disk_errors
 from axletree.store.ingest import get_tree
 from axletree.store.locks import using
 from axletree.store.scratch import abandoned, claim
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from axletree.core.trees import Entry, Tree
     from axletree.core.values import Digest
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 _PART = "axletree-part"
 _FOLDER = ".d"
@@ -41,7 +41,9 @@ _UNLINKABLE = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP)
 """Another disk, too many names, or not allowed: then a file is copied instead."""
 
 
-def materialise(layout: Layout, digest: Digest, folder: Path, *, writable: bool = True, link: bool = False) -> None:
+def materialise(
+    layout: StoreLayout, digest: Digest, folder: Path, *, writable: bool = True, link: bool = False
+) -> None:
     """Make a folder that holds a tree. It appears under its name complete or not at all.
 
     Args:
@@ -95,7 +97,7 @@ def _stem(folder: Path) -> str:
     return os.fsencode(folder.name)[:200].decode(errors="ignore")
 
 
-def _fill(layout: Layout, tree: Tree, part: Path, writer: _Writer) -> None:
+def _fill(layout: StoreLayout, tree: Tree, part: Path, writer: _Writer) -> None:
     made = {""}
     for entry in tree.entries:
         parent = entry.path if entry.kind == "directory" else entry.path.rpartition("/")[0]
@@ -118,7 +120,7 @@ def _fill(layout: Layout, tree: Tree, part: Path, writer: _Writer) -> None:
 class _Writer:
     """Brings one file after the other out of the store; collects what is lost instead of stopping there."""
 
-    def __init__(self, layout: Layout, part: Path, *, writable: bool, link: bool) -> None:
+    def __init__(self, layout: StoreLayout, part: Path, *, writable: bool, link: bool) -> None:
         self._blobs = str(layout.blobs)
         self._part = str(part)
         self._modes = (0o666, 0o777) if writable and not link else (0o444, 0o555)

@@ -11,15 +11,16 @@ import msgspec
 from axletree.core.errors import StoreError, UsageError
 from axletree.core.records import StageRecord, StageRequest
 from axletree.core.values import Digest, Key, StageId, canonical_json
+from axletree.disk import sync_path, write_new
 from axletree.store.blobs import CorruptBlob, read_blob
-from axletree.store.disk import disk_errors, sync_folders, write_new
+from axletree.store.errors import disk_errors
 from axletree.store.locks import lock, using
 from axletree.store.scratch import work_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 _Value = TypeVar("_Value")
 _FILE_MODE = 0o644
@@ -37,7 +38,7 @@ class _Listing(msgspec.Struct):
     entries: list[_Content]
 
 
-def get_record(layout: Layout, key: Key, facts: type | None = None) -> StageRecord | None:
+def get_record(layout: StoreLayout, key: Key, facts: type | None = None) -> StageRecord | None:
     """The result of a stage, if all of it is here; marks it as used.
 
     ``None`` also where the listing of its tree, or any content of it, is missing or of another size: such a stage must
@@ -63,7 +64,7 @@ def get_record(layout: Layout, key: Key, facts: type | None = None) -> StageReco
     return record
 
 
-def put_record(layout: Layout, record: StageRecord, facts: type | None = None) -> StageRecord:
+def put_record(layout: StoreLayout, record: StageRecord, facts: type | None = None) -> StageRecord:
     """Store the result of a stage unless there is one; returns the one that is in the store now.
 
     A record that is there but no longer complete, or whose facts are not of the type ``facts``, gives way.
@@ -90,7 +91,8 @@ def put_record(layout: Layout, record: StageRecord, facts: type | None = None) -
         write_new(f"{work}/record", data, mode=_FILE_MODE, durable=True)
         path.parent.mkdir(exist_ok=True)
         (work / "record").replace(path)
-        sync_folders((path.parent, layout.results))
+        sync_path(path.parent)
+        sync_path(layout.results)
     return record
 
 
@@ -102,13 +104,13 @@ def _converts(facts: object, kind: type) -> bool:
     return True
 
 
-def last_record(layout: Layout, stage: StageId, recipe: str) -> StageRecord | None:
+def last_record(layout: StoreLayout, stage: StageId, recipe: str) -> StageRecord | None:
     """What a stage of a recipe was the last time, whether its tree is still here or not."""
     with disk_errors(layout):
         return read_json(layout.last_path(stage, recipe), StageRecord)
 
 
-def remember_last(layout: Layout, record: StageRecord, recipe: str) -> None:
+def remember_last(layout: StoreLayout, record: StageRecord, recipe: str) -> None:
     """Keep a record as what its stage of this recipe was the last time; also counts as a use of it.
 
     Raises:
@@ -122,7 +124,7 @@ def remember_last(layout: Layout, record: StageRecord, recipe: str) -> None:
     _replace(layout, path, data)
 
 
-def put_request(layout: Layout, request: StageRequest) -> Path:
+def put_request(layout: StoreLayout, request: StageRequest) -> Path:
     """Store what ``run-stage`` is to do and return the file.
 
     Raises:
@@ -133,7 +135,7 @@ def put_request(layout: Layout, request: StageRequest) -> Path:
     return path
 
 
-def get_request(layout: Layout, key: Key) -> StageRequest:
+def get_request(layout: StoreLayout, key: Key) -> StageRequest:
     """The request for a key.
 
     Raises:
@@ -155,7 +157,7 @@ def read_json(path: Path, kind: type[_Value]) -> _Value | None:
         return None
 
 
-def is_complete(layout: Layout, tree: Digest) -> bool:
+def is_complete(layout: StoreLayout, tree: Digest) -> bool:
     """Whether a tree's listing is here and right, and each of its contents is here with the right size."""
     contents = contents_of(layout, tree)
     if contents is None:
@@ -171,7 +173,7 @@ def is_complete(layout: Layout, tree: Digest) -> bool:
         os.close(blobs)
 
 
-def contents_of(layout: Layout, tree: Digest) -> dict[Digest, int] | None:
+def contents_of(layout: StoreLayout, tree: Digest) -> dict[Digest, int] | None:
     """The contents of a tree with their sizes; ``None`` where its listing is missing or corrupt."""
     try:
         listing = msgspec.json.decode(read_blob(layout, tree), type=_Listing)
@@ -180,7 +182,7 @@ def contents_of(layout: Layout, tree: Digest) -> dict[Digest, int] | None:
     return {content.blob: content.size for content in listing.entries if content.blob is not None}
 
 
-def _replace(layout: Layout, path: Path, data: bytes) -> None:
+def _replace(layout: StoreLayout, path: Path, data: bytes) -> None:
     """Write a file whole. Not waited for: after a loss of power the old one, or none, is as good."""
     with disk_errors(layout, needs=lambda: len(data)), work_folder(layout, "write") as work:
         write_new(f"{work}/file", data + b"\n", mode=_FILE_MODE, durable=False)

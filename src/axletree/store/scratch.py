@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.disk import remove_tree
+from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 _OWNER = ".owner"
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -30,7 +31,7 @@ _held: dict[Path, int] = {}
 """Descriptors whose only purpose is to stay open as long as this process lives."""
 
 
-def scratch(layout: Layout, label: str) -> Path:
+def scratch(layout: StoreLayout, label: str) -> Path:
     """Make a new private folder. It is this process's until :func:`drop_scratch` or its end.
 
     While it exists, ``gc`` also keeps whatever was used or written since it was made: it is the lease of a run.
@@ -60,7 +61,7 @@ def drop_scratch(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def work_folder(layout: Layout, label: str) -> Iterator[Path]:
+def work_folder(layout: StoreLayout, label: str) -> Iterator[Path]:
     """A scratch folder for the duration of a ``with`` block."""
     folder = scratch(layout, label)
     try:
@@ -70,7 +71,7 @@ def work_folder(layout: Layout, label: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def lease(layout: Layout, label: str) -> Iterator[Path]:
+def lease(layout: StoreLayout, label: str) -> Iterator[Path]:
     """A scratch folder for a run. What killed processes left half-written in the store goes first.
 
     Raises:
@@ -81,7 +82,7 @@ def lease(layout: Layout, label: str) -> Iterator[Path]:
         yield folder
 
 
-def clean_scratch(layout: Layout) -> tuple[Path, ...]:
+def clean_scratch(layout: StoreLayout) -> tuple[Path, ...]:
     """Remove the scratch folders whose owner is gone, and say which.
 
     Raises:
@@ -104,7 +105,7 @@ def clean_scratch(layout: Layout) -> tuple[Path, ...]:
     return tuple(removed)
 
 
-def oldest_lease(layout: Layout) -> float | None:
+def oldest_lease(layout: StoreLayout) -> float | None:
     """When the oldest scratch folder with a living owner was made, in seconds since the epoch."""
     started: list[float] = []
     for sidecar in layout.scratches.glob(f"*{_OWNER}"):

@@ -8,9 +8,11 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import StoreError
+from axletree.core.formats import format_problem
+from axletree.disk import sync_path, write_new
 from axletree.store import blobs, ingest, locks, materialise, results, scratch
-from axletree.store.disk import disk_errors, sync_folders, write_new
-from axletree.store.layout import FOLDERS, STORE_FORMAT, STORE_VARIABLE, Layout
+from axletree.store.errors import disk_errors
+from axletree.store.layout import FOLDERS, STORE_FORMAT, STORE_VARIABLE, StoreLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest, Key, StageId
 
 
-class Store(Layout, frozen=True):
+class Store(StoreLayout, frozen=True):
     """A content-addressed store of file trees and of the results that they are.
 
     It holds no state but its root: any number of processes and threads may use one store at once. Each method is the
@@ -50,12 +52,12 @@ class Store(Layout, frozen=True):
                 with scratch.work_folder(store, "format") as work, contextlib.suppress(FileExistsError):
                     write_new(f"{work}/format", f"{STORE_FORMAT}\n".encode(), mode=0o644, durable=True)
                     os.link(work / "format", marker)
-                sync_folders((store.root,))
+                sync_path(store.root)
         _read_format(store)
         if not os.access(store.blobs, os.W_OK | os.X_OK):
             raise StoreError(
                 f"the store is not writable: {store.root}",
-                hint=f"make it yours and writable, or set {STORE_VARIABLE} to a folder that is",
+                hint=f"make it your own and writable, or set {STORE_VARIABLE} to a folder that is",
             )
         return store
 
@@ -148,12 +150,12 @@ def _refuse_unfit(root: Path) -> None:
     """
     if re.search(r"[\s:]", str(root)):
         raise StoreError(
-            f"a store cannot lie at {str(root)!r}: compilers and make take white space and colons for ends of a path",
-            hint=f"set {STORE_VARIABLE} to a folder without",
+            f"a store cannot be at {str(root)!r}: compilers and make split paths at white space and colons",
+            hint=f"set {STORE_VARIABLE} to a folder without them",
         )
 
 
-def _read_format(store: Layout) -> bool:
+def _read_format(store: StoreLayout) -> bool:
     """Whether the root is marked as a store.
 
     Raises:
@@ -165,15 +167,14 @@ def _read_format(store: Layout) -> bool:
             text = marker.read_text(encoding="utf-8", errors="replace").strip()
         except FileNotFoundError:
             return False
-    if text != str(STORE_FORMAT):
-        raise StoreError(
-            f"the store {store.root} has format {text[:20]!r}, this version of axletree knows {STORE_FORMAT}",
-            hint=f"use the version of axletree that made it, or set {STORE_VARIABLE} to another folder",
-        )
+    remake = f"use the version of axletree that made the store, or set {STORE_VARIABLE} to another folder"
+    problem = format_problem(text, str(STORE_FORMAT), file=str(store.root), remake=remake)
+    if problem is not None:
+        raise StoreError(problem)
     return True
 
 
-def _refuse_foreign(store: Layout) -> None:
+def _refuse_foreign(store: StoreLayout) -> None:
     """A folder that holds something else does not become a store; one that is just being made by another process may.
 
     Raises:
@@ -182,6 +183,6 @@ def _refuse_foreign(store: Layout) -> None:
     foreign = sorted(path.name for path in store.root.iterdir() if path.name not in {"format", *FOLDERS})
     if foreign:
         raise StoreError(
-            f"{store.root} is not a store of axletree, and is not empty: it holds {', '.join(foreign[:3])}",
+            f"{store.root} is not an Axletree store, and is not empty: it contains {', '.join(foreign[:3])}",
             hint=f"set {STORE_VARIABLE} to a new folder",
         )

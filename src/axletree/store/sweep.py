@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.records import StageRecord
-from axletree.store.disk import disk_errors, remove_tree
+from axletree.disk import remove_tree
+from axletree.store.errors import disk_errors
 from axletree.store.locks import remove_free, sweeping, using
 from axletree.store.results import contents_of, read_json
 from axletree.store.scratch import clean_scratch, oldest_lease
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.core.values import Digest
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 _BY_AGE = ("last", "requests", "logs", "quarantine", "cache/downloads")
 _FOLDERS_BY_AGE = ("work", "workspaces", "environments", "cache/git")
@@ -42,11 +43,10 @@ class GcReport(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of all that. Files that were hard-linked elsewhere only lose a name."""
     kept_records: int
     kept_blobs: int
-    schema: Literal[1] = 1
 
 
 def gc(
-    layout: Layout,
+    layout: StoreLayout,
     *,
     keep: float,
     grace: float,
@@ -89,7 +89,7 @@ def gc(
     return sweep.report()
 
 
-def _last_of(layout: Layout, roots: Collection[str]) -> frozenset[Path]:
+def _last_of(layout: StoreLayout, roots: Collection[str]) -> frozenset[Path]:
     """Files that tell what the stages of some recipes were the last time."""
     found = {path: read_json(path, StageRecord) for path in files_in(layout.last)} if roots else {}
     return frozenset(
@@ -102,7 +102,7 @@ def _last_of(layout: Layout, roots: Collection[str]) -> frozenset[Path]:
 class _Sweep:
     """Removes, or only counts."""
 
-    def __init__(self, layout: Layout, *, dry_run: bool) -> None:
+    def __init__(self, layout: StoreLayout, *, dry_run: bool) -> None:
         self._layout = layout
         self._dry_run = dry_run
         self._gone_records: list[str] = []

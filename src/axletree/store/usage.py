@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.values import Digest, Key, StageId
-from axletree.store.disk import disk_errors
+from axletree.store.errors import disk_errors
 from axletree.store.layout import FOLDERS
 from axletree.store.results import contents_of
 from axletree.store.walk import each_blob, each_file, each_record, touched
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from axletree.core.records import StageRecord
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,6 @@ class DuReport(msgspec.Struct, frozen=True, kw_only=True):
     """The largest first."""
     unused: int
     """Bytes of contents that no record uses."""
-    schema: Literal[1] = 1
 
     @property
     def size(self) -> int:
@@ -63,7 +62,7 @@ class DuReport(msgspec.Struct, frozen=True, kw_only=True):
         return sum(kind.size for kind in self.kinds)
 
 
-def du(layout: Layout) -> DuReport:
+def du(layout: StoreLayout) -> DuReport:
     """Sum up what takes the room.
 
     Raises:

@@ -15,10 +15,10 @@ from axletree.store.results import read_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.store.layout import Layout
+    from axletree.store.layout import StoreLayout
 
 
-def each_blob(layout: Layout) -> Iterator[tuple[Digest, os.stat_result]]:
+def each_blob(layout: StoreLayout) -> Iterator[tuple[Digest, os.stat_result]]:
     """Every content with its status, in the order of digests."""
     for path, status in sorted(each_file(layout.blobs)):
         digest = "".join(path.rsplit("/", 2)[-2:])
@@ -26,7 +26,7 @@ def each_blob(layout: Layout) -> Iterator[tuple[Digest, os.stat_result]]:
             yield Digest(digest), status
 
 
-def each_record(layout: Layout) -> Iterator[tuple[Path, StageRecord | None]]:
+def each_record(layout: StoreLayout) -> Iterator[tuple[Path, StageRecord | None]]:
     """Every file of a record, in the order of keys; ``None`` where it can't be read."""
     for path in files_in(layout.results):
         yield path, read_json(path, StageRecord)

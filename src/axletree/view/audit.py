@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
-from axletree.view.tables import plural, printable
+from axletree.core.units import format_bytes, plural
+from axletree.view.findings import Style, counted, finding_lines, indented
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.check.audit import AuditReport
-    from axletree.core.findings import Finding
     from axletree.package.libraries.linkage import Need, Owner
 
-_COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
-_EVIDENCE = 5
 _WIDTH = 100
 _OWNERS: dict[Owner, str] = {
     "wheel": "in the wheel",
@@ -31,13 +29,6 @@ _OWNERS: dict[Owner, str] = {
 }
 
 
-class Style(Protocol):
-    """Colours a text, as :func:`click.style` does."""
-
-    def __call__(self, text: str, *, fg: str | None = None, bold: bool | None = None) -> str:
-        """The text with colours."""
-
-
 def render_audit(report: AuditReport, style: Style) -> Iterator[str]:
     """The report, line by line."""
     yield style(report.file, bold=True)
@@ -51,13 +42,9 @@ def render_audit(report: AuditReport, style: Style) -> Iterator[str]:
     if report.unhashed:
         large, names = plural(len(report.unhashed), "large file"), printable(", ".join(report.unhashed[:3]))
         yield f"  not compared with RECORD (--hashes does): {large}: {names}"
-    yield from (line for finding in report.findings for line in _finding(finding, style))
-    counts = [
-        f"{count} {severity}{'s' if count != 1 and severity != 'info' else ''}"
-        for severity in _COLOURS
-        if (count := sum(finding.severity == severity for finding in report.findings))
-    ]
-    yield f"  {', '.join(counts)}" if counts else style("  nothing to say", fg="green")
+    for finding in report.findings:
+        yield from indented(finding_lines(finding, style))
+    yield f"  {counted(report.findings)}" if report.findings else style("  nothing to say", fg="green")
 
 
 def _needs(needs: Iterable[Need], style: Style) -> Iterator[str]:
@@ -89,13 +76,3 @@ def _shorten(names: list[str]) -> str:
         shown.append(name)
     rest = len(names) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
-
-
-def _finding(finding: Finding, style: Style) -> Iterator[str]:
-    head = style(finding.severity, fg=_COLOURS[finding.severity], bold=True)
-    yield f"  {head} {printable(f'{finding.where}: {finding.message}')} [{finding.rule}]"
-    yield from (f"      {printable(line)}" for line in finding.evidence[:_EVIDENCE])
-    if len(finding.evidence) > _EVIDENCE:
-        yield f"      and {len(finding.evidence) - _EVIDENCE} more"
-    if finding.fix:
-        yield f"      fix: {printable(finding.fix)}"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.events import Status
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, format_clock, format_duration
 from axletree.core.values import StageId
-from axletree.view.tables import format_clock, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

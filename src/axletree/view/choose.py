@@ -14,7 +14,7 @@ ViewKind = Literal["live", "plain", "json"]
 
 
 class EventView(Protocol):
-    """What shows a run while it goes: a context manager that is given every event and, now and then, the time."""
+    """What shows a run while it goes: a context manager that is given every event."""
 
     def __enter__(self) -> Self:
         """Start to show."""
@@ -27,18 +27,15 @@ class EventView(Protocol):
     def handle(self, event: Event, now: float) -> None:
         """Take an event in; ``now`` is in seconds since the epoch."""
 
-    def tick(self, now: float) -> None:
-        """Time has passed: clocks may be drawn anew."""
 
-
-def choose_view(environ: Mapping[str, str], *, is_terminal: bool, json: bool) -> ViewKind:
+def choose_view(environ: Mapping[str, str], *, is_terminal: bool, json: bool, color: bool | None = None) -> ViewKind:
     """The view for an output stream.
 
     Plain lines for whatever is no terminal, for a terminal that can't move its cursor (``TERM=dumb`` or unset), and
-    for whoever asks for no colour (``NO_COLOR`` set to anything but nothing, see no-color.org).
+    for whoever asks for no colour.
     """
     if json:
         return "json"
-    if not is_terminal or environ.get("NO_COLOR") or environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
+    if not is_terminal or color is False or environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
         return "plain"
     return "live"

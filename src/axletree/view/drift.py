@@ -1,55 +1,28 @@
-"""Dependency drift as text and as JSON."""
+"""Dependency drift as text."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from axletree.package.drift.evidence import UPSTREAM, Evidence, place
-from axletree.package.drift.ranges import describe
+from axletree.core.units import plural
+from axletree.package.drift.evidence import UPSTREAM
 from axletree.package.drift.verdict import VERDICTS
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.findings import Style, finding_lines, plain
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from axletree.core.findings import Finding
-    from axletree.package.drift.verdict import Row
+    from axletree.report.drift import Dependency, DriftReport, Stated
 
-SCHEMA = 1
 _MOST_SPECS = 3
 _HEADERS = ("dependency", "upstream", "recipe", "newest", "verdict")
 
 
-class Report(Protocol):
-    """What is shown: see ``axletree.app.drift.DriftReport``."""
-
-    @property
-    def recipe(self) -> str:
-        """Name of the recipe."""
-
-    @property
-    def version(self) -> str:
-        """The upstream version that all inputs are of."""
-
-    @property
-    def inputs(self) -> Sequence[Any]:
-        """Inputs, with the version of each."""
-
-    @property
-    def rows(self) -> Sequence[Row]:
-        """A row for each dependency."""
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """Where upstream contradicts itself."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What one should know of the inputs."""
-
-
-def drift_text(report: Report, *, width: int, evidence: bool, only: Sequence[str] = ()) -> str:
+def drift_text(
+    report: DriftReport, *, width: int, evidence: bool, only: Sequence[str] = (), style: Style = plain
+) -> str:
     """The table, why each row has its verdict, and where upstream contradicts itself.
 
     Args:
@@ -57,8 +30,10 @@ def drift_text(report: Report, *, width: int, evidence: bool, only: Sequence[str
         width: columns of the terminal.
         evidence: show every statement, and what only upstream's CI uses.
         only: show these dependencies alone.
+        style: colours severities.
     """
-    chosen = [row for row in report.rows if (evidence or not row.secondary) and (not only or row.dependency in only)]
+    wanted = [row for row in report.dependencies if not only or row.dependency in only]
+    chosen = [row for row in wanted if evidence or not row.ci_only]
     alone = [] if evidence or only else [row.dependency for row in chosen if row.verdicts == ("only in recipe",)]
     rows = [row for row in chosen if row.dependency not in alone]
     compared = ", ".join(f"{each.what} {each.name}" for each in report.inputs[1:])
@@ -76,25 +51,26 @@ def drift_text(report: Report, *, width: int, evidence: bool, only: Sequence[str
                 f"only in recipe: {', '.join(alone)}", max(width, 60), subsequent_indent="  ", break_on_hyphens=False
             ),
         ]
-    lines += _contradictions(report.findings if not only else ())
-    hidden = len([row for row in report.rows if row.secondary]) if not (evidence or only) else 0
+    for finding in report.findings if not only else ():
+        lines += ["", *finding_lines(finding, style, width=max(width, 60))]
+    hidden = len([row for row in report.dependencies if row.ci_only]) if not (evidence or only) else 0
     if hidden:
         what = "is" if hidden == 1 else "are"
         lines += ["", f"{hidden} more {what} only pinned by upstream's CI or looked for by CMake; see --evidence"]
     lines += [""] * bool(report.notes) + [printable(f"note: {note}") for note in report.notes]
-    return "\n".join([*lines, "", _summary(report.rows)])
+    return "\n".join([*lines, "", _summary(report.dependencies)])
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Dependency) -> tuple[str, ...]:
     upstream = [each for column in UPSTREAM for each in row.evidence if each.column == column]
     telling = [each for each in upstream if each.role != "mention"] or upstream
-    newest = row.offer.versions[-1][1] if row.offer is not None else ""
+    newest = row.newest.version if row.newest is not None else ""
     asked = [each for each in row.evidence if each.column == "recipe"]
     verdict = ", ".join(row.verdicts) + (" (optional)" if row.judgements and row.judgements[0].optional else "")
     return row.dependency, _specs(telling), _specs(asked), newest, verdict
 
 
-def _specs(evidence: Iterable[Evidence]) -> str:
+def _specs(evidence: Iterable[Stated]) -> str:
     """What several statements say, each once; any version last and only where nothing else is said."""
     specs = list(dict.fromkeys(_spec(each) for each in evidence))
     specs = [spec for spec in specs if spec != "*"] or specs
@@ -102,11 +78,11 @@ def _specs(evidence: Iterable[Evidence]) -> str:
     return " / ".join(specs[:_MOST_SPECS]) + more
 
 
-def _spec(each: Evidence) -> str:
+def _spec(each: Stated) -> str:
     return f"{each.spec} [{each.optional}]" if each.optional else each.spec
 
 
-def _reasons(row: Row) -> Iterator[str]:
+def _reasons(row: Dependency) -> Iterator[str]:
     shown = [each for each in row.judgements if each.verdict != "same"]
     for number, each in enumerate(shown[:_MOST_SPECS]):
         yield printable(f"{row.dependency if number == 0 else '':<18} {each.verdict}: {each.why}")
@@ -114,14 +90,13 @@ def _reasons(row: Row) -> Iterator[str]:
         yield f"{'':<18} and {len(shown) - _MOST_SPECS} more: see --evidence --only {row.dependency}"
 
 
-def _evidence(row: Row) -> Iterator[str]:
+def _evidence(row: Dependency) -> Iterator[str]:
     yield printable(f"{row.dependency}: {', '.join(row.verdicts)}")
     for judgement in row.judgements:
         yield printable(f"  {judgement.verdict}: {judgement.why}")
-    cells = [(each.column, each.spec, place(each), each.text, _remarks(each)) for each in row.evidence]
-    if row.offer is not None:
-        newest = row.offer.versions[-1][1]
-        cells.append(("newest", newest, row.offer.file, plural(len(row.offer.versions), "version"), ""))
+    cells = [(each.column, each.spec, each.place, each.text, _remarks(each)) for each in row.evidence]
+    if row.newest is not None:
+        cells.append(("newest", row.newest.version, row.newest.file, plural(row.newest.releases, "version"), ""))
     widths = [max(len(cell[column]) for cell in cells) for column in range(3)]
     for column, spec, where, text, remarks in cells:
         head = f"  {column:<{widths[0]}}  {spec:<{widths[1]}}  {where:<{widths[2]}}  {text}".rstrip()
@@ -130,50 +105,13 @@ def _evidence(row: Row) -> Iterator[str]:
             yield printable(f"  {'':<{widths[0]}}    {remarks}")
 
 
-def _remarks(each: Evidence) -> str:
+def _remarks(each: Stated) -> str:
     parts = [each.when, f"extra {each.optional}" if each.optional else "", each.note]
     parts.append("" if each.confidence == "certain" else each.confidence)
     return "; ".join(filter(None, parts))
 
 
-def _contradictions(findings: Iterable[Finding]) -> Iterator[str]:
-    for finding in findings:
-        yield ""
-        yield printable(f"{finding.severity}: {finding.message}")
-        yield from (printable(f"  {line}") for line in finding.evidence)
-
-
-def _summary(rows: Iterable[Row]) -> str:
-    counted = [row.verdicts[0] for row in rows if row.verdicts and not row.secondary]
+def _summary(rows: Iterable[Dependency]) -> str:
+    counted = [row.verdicts[0] for row in rows if row.verdicts and not row.ci_only]
     told = [f"{counted.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in counted]
     return f"{plural(len(counted), 'dependency')}: {', '.join(told) or 'none'}"
-
-
-def drift_document(report: Report) -> dict[str, object]:
-    """All of it, for programs."""
-    return {
-        "schema": SCHEMA,
-        "recipe": report.recipe,
-        "version": report.version,
-        "inputs": report.inputs,
-        "dependencies": [_row(row) for row in report.rows],
-        "contradictions": report.findings,
-        "notes": report.notes,
-    }
-
-
-def _row(row: Row) -> dict[str, object]:
-    newest = None if row.offer is None else {"version": row.offer.versions[-1][1], "file": row.offer.file}
-    return {
-        "dependency": row.dependency,
-        "verdicts": row.verdicts,
-        "judgements": row.judgements,
-        "newest": newest,
-        "ci_only": row.secondary,
-        "evidence": [_statement(each) for each in row.evidence],
-    }
-
-
-def _statement(each: Evidence) -> dict[str, object]:
-    fields = {name: getattr(each, name) for name in each.__struct_fields__ if name not in {"dependency", "range"}}
-    return fields | {"range": None if each.range is None else describe(each.range)}

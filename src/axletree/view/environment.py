@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from axletree.core.units import plural
 from axletree.environment.verify import shadowed
-from axletree.view.tables import plural, printable
+from axletree.view.findings import Style, finding_lines, plain
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from axletree.core.findings import Finding
-    from axletree.environment.delta import Entry
+    from axletree.environment.delta import SearchFolder
     from axletree.environment.description import Description
-    from axletree.environment.verify import Choice, Proof, Verified
-
-SCHEMA = 1
-
-
-class Report(Protocol):
-    """What is shown: see :class:`axletree.app.environments.Report`."""
-
-    @property
-    def seen(self) -> Verified:
-        """What was seen."""
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with it."""
+    from axletree.environment.verify import Choice, Proof
+    from axletree.report.environment import VerifiedEnvironment
 
 
 def created_text(description: Description) -> str:
@@ -49,10 +37,10 @@ def _created(description: Description) -> Iterator[str]:
     for note in description.notes:
         yield f"note: {note}"
     yield f'activate: eval "$(axletree env activate {_shown(description.folder)})"'
-    yield f"prove it: axletree env verify {_shown(description.folder)}"
+    yield f"verify: axletree env verify {_shown(description.folder)}"
 
 
-def _order(name: str, entries: Sequence[Entry]) -> Iterator[str]:
+def _order(name: str, entries: Sequence[SearchFolder]) -> Iterator[str]:
     for number, entry in enumerate(entries, 1):
         yield f"  {name if number == 1 else '':<8}{number}. {entry.path}  ({entry.origin})"
 
@@ -62,15 +50,15 @@ def _shown(folder: str) -> str:
     return folder if plain else "'" + folder.replace("'", "'\\''") + "'"
 
 
-def verified_text(report: Report, *, everything: bool) -> str:
+def verified_lines(report: VerifiedEnvironment, *, everything: bool, style: Style = plain) -> Iterator[str]:
     """Compilers with what they take, then what is wrong, worst first."""
-    lines: list[str] = []
-    for proof in report.seen.proofs:
-        lines += _proof(proof, everything=everything)
+    for proof in report.compilers:
+        yield from map(printable, _proof(proof, everything=everything))
     for finding in report.findings:
-        lines += ["", *_finding(finding)]
-    lines += ["", _verdict(report)]
-    return "\n".join(printable(line) for line in lines)
+        yield ""
+        yield from finding_lines(finding, style)
+    yield ""
+    yield printable(_verdict(report))
 
 
 def _proof(proof: Proof, *, everything: bool) -> Iterator[str]:
@@ -101,32 +89,11 @@ def _telling(choices: Iterable[Choice]) -> tuple[Choice, ...]:
     return tuple(each for each in choices if each.actual != each.expected or each.name.startswith(asked))
 
 
-def _finding(finding: Finding) -> Iterator[str]:
-    yield f"{finding.severity}: {finding.where}: {finding.message}"
-    yield from (f"  {line}" for line in finding.evidence)
-    if finding.fix is not None:
-        first, *rest = finding.fix.splitlines()
-        yield f"  do: {first}"
-        yield from (f"      {line}" for line in rest)
-    yield f"  rule: {finding.rule}"
-
-
-def _verdict(report: Report) -> str:
+def _verdict(report: VerifiedEnvironment) -> str:
     errors = sum(finding.severity == "error" for finding in report.findings)
-    where = "this shell" if report.seen.environment == "system" else report.seen.environment
+    where = "this shell" if report.environment == "system" else report.environment
     if errors:
         return f"{where}: {plural(errors, 'error')}"
-    compilers = ", ".join(proof.compiler for proof in report.seen.proofs)
-    does = "takes what it should" if len(report.seen.proofs) == 1 else "take what they should"
+    compilers = ", ".join(proof.compiler for proof in report.compilers)
+    does = "takes what it should" if len(report.compilers) == 1 else "take what they should"
     return f"{where}: {compilers} {does}"
-
-
-def verified_document(report: Report) -> dict[str, object]:
-    """All of it, for programs."""
-    return {
-        "schema": SCHEMA,
-        "environment": report.seen.environment,
-        "expected": {"include": report.seen.include, "link": report.seen.link, "run": report.seen.run},
-        "compilers": report.seen.proofs,
-        "findings": report.findings,
-    }

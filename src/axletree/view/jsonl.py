@@ -34,12 +34,9 @@ class JsonView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to end: a stream that stops without ``run-finished`` was cut."""
+        """Nothing to end: the report comes behind the last event, and a stream that stops without it was cut."""
 
     def handle(self, event: Event, now: float) -> None:
         """Write the event."""
         del now
         self._write(encode(event))
-
-    def tick(self, now: float) -> None:
-        """Time alone is no event."""

@@ -1,4 +1,4 @@
-"""A ledger as a table and as JSON, and what remains to be built."""
+"""A ledger as a table, and what remains to be built."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from axletree.core.values import canonical_json
-from axletree.plan.ledger import LEDGER_SCHEMA, REMAINING
-from axletree.view.tables import format_duration, plural, render_table
+from axletree.core.units import format_duration, plural, some_lines
+from axletree.plan.ledger import REMAINING
+from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _LISTED = 20
 _ABOUT = {
     "stale": "done once; recipe, source or tools changed since",
-    "interrupted": "its run is gone; finished stages are in the store",
-    "skipped": "left out by name",
+    "interrupted": "its run ended; finished stages are in the store",
+    "skipped": "skipped by name",
 }
 
 
@@ -41,11 +41,6 @@ def ledger_text(standings: Sequence[Standing], *, width: int, command: str) -> s
     return "\n".join(lines)
 
 
-def ledger_json(standings: Sequence[Standing]) -> str:
-    """The same as one JSON document, keys sorted."""
-    return canonical_json({"schema": LEDGER_SCHEMA, "variants": list(standings)}).decode()
-
-
 def remaining_lines(standings: Sequence[Standing], *, command: str) -> list[str]:
     """What a run of several variants leaves to do; nothing where all are done.
 
@@ -57,10 +52,8 @@ def remaining_lines(standings: Sequence[Standing], *, command: str) -> list[str]
     if not left or len(standings) == 1:
         return []
     lines = ["", f"{len(left):,} of {plural(len(standings), 'variant')} remain:"]
-    lines += [f"  {each.variant}  {_why(each)}" for each in left[:_LISTED]]
-    if len(left) > _LISTED:
-        lines.append(f"  ... {len(left) - _LISTED:,} more")
-    return [*lines, f"go on with: {command}"]
+    lines += [f"  {line}" for line in some_lines([f"{each.variant}  {_why(each)}" for each in left], _LISTED)]
+    return [*lines, f"continue with: {command}"]
 
 
 def _why(standing: Standing) -> str:

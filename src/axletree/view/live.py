@@ -10,15 +10,18 @@ from rich.live import Live
 from rich.text import Text
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageStarted, Status
-from axletree.core.units import format_bytes
-from axletree.view.plain import download_lines, failure_lines, finding_lines, outcome_text, step_text
+from axletree.core.units import format_bytes, format_clock, format_duration
+from axletree.view.findings import COLOURS, finding_lines
+from axletree.view.plain import download_lines, failure_lines, outcome_text, step_text
 from axletree.view.state import RunView, StageView, apply
-from axletree.view.tables import format_clock, format_duration, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.console import Console, RenderableType
+
+    from axletree.core.findings import Finding
 
 MARKS: dict[Status, tuple[str, str]] = {
     "waiting": ("·", "dim"),
@@ -57,6 +60,13 @@ def finished_line(stage: StageView) -> Text:
         for text in failure_lines(stage, "  "):
             line.append("\n" + text, style="red" if text.startswith("    ") else "dim")
     return line
+
+
+def finding_text(finding: Finding) -> Text:
+    """A finding with its severity in its colour."""
+    text = Text("\n".join(finding_lines(finding)))
+    text.stylize(f"bold {COLOURS[finding.severity]}", 0, len(finding.severity))
+    return text
 
 
 def frame(view: RunView, now: float, *, width: int, height: int, machine: Machine | None = None) -> RenderableType:
@@ -166,8 +176,8 @@ class LiveView:
         if isinstance(event, RunStarted):
             for line in download_lines(event.downloads):
                 self._console.print(Text(line, "dim"), soft_wrap=True)
-            for line in finding_lines(event.findings):
-                self._console.print(Text(line, "yellow"), soft_wrap=True)
+            for finding in event.findings:
+                self._console.print(Text(), finding_text(finding), sep="\n", soft_wrap=True)
         at_once = isinstance(event, RunStarted | StageStarted)
         if at_once or now - self._drawn >= REFRESH:
             self._draw(now)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from axletree.core.events import Event, RunStarted, StageFinished, StageProgress, StageStarted
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, format_clock, format_duration, plural, some_lines
+from axletree.view.findings import Style, counted, finding_lines, indented, plain
 from axletree.view.state import BYTES_FROM, RunView, StageView, apply
-from axletree.view.tables import format_clock, format_duration, plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +41,15 @@ def step_text(stage: StageView) -> str:
     return f"[{stage.done}{'' if stage.total is None else f'/{stage.total}'}] {words}".rstrip()
 
 
+def running_text(view: RunView) -> str:
+    """What a run is at: the stage that has been at work longest, and how many others are."""
+    running = sorted(view.having("running"), key=lambda stage: stage.started or 0.0)
+    if not running:
+        return ""
+    more = f" and {len(running) - 1} more" if len(running) > 1 else ""
+    return f"{running[0].stage} {step_text(running[0])}".rstrip() + more
+
+
 def outcome_text(stage: StageView) -> str:
     """How a finished stage ended, without its name: ``done in 42 s``, ``FAILED after 3.0 s: no such file``."""
     took = format_duration(stage.elapsed(0.0))
@@ -54,16 +66,15 @@ def outcome_text(stage: StageView) -> str:
     return f"cancelled after {took}{reason}" if stage.started is not None else "not started"
 
 
-def failure_lines(stage: StageView, indent: str) -> list[str]:
+def failure_lines(stage: StageView, indent: str, style: Style = plain) -> list[str]:
     """The root cause of a failed stage, its findings of severity error, and where its log is."""
     lines = [indent + "  " + line for text in stage.cause[:MAX_CAUSE] for line in printable(text).split("\n")]
     if len(stage.cause) > MAX_CAUSE:
         lines.append(f"{indent}  ... {plural(len(stage.cause) - MAX_CAUSE, 'more line')} in the log")
     for finding in stage.findings:
         if finding.severity == "error":
-            lines.append(printable(f"{indent}  {finding.where}: {finding.message} ({finding.rule})"))
-            fix = printable(finding.fix or "").split("\n")
-            lines += [f"{indent}    fix: {fix[0]}", *(f"{indent}      {line}" for line in fix[1:])] if fix[0] else []
+            told = msgspec.structs.replace(finding, lines=())  # they are the cause above
+            lines += indented(finding_lines(told, style), f"{indent}  ")
     return [*lines, f"{indent}log: {stage.log}"] if stage.log else lines
 
 
@@ -73,32 +84,25 @@ def download_lines(downloads: Sequence[Download]) -> list[str]:
         return []
     known = [file.size for file in downloads if file.size is not None]
     unknown = f", {len(downloads) - len(known)} of unknown size" if len(known) < len(downloads) else ""
-    lines = [f"to download: {plural(len(downloads), 'file')}, {format_bytes(sum(known))}{unknown}"]
-    for file in downloads[:MAX_DOWNLOADS]:
-        size = "?" if file.size is None else format_bytes(file.size)
-        lines.append(f"  {size:>8}  {printable(file.filename)}")
-    rest = len(downloads) - MAX_DOWNLOADS
-    return [*lines, f"  ... {rest:,} more"] if rest > 0 else lines
+    sizes = ("?" if file.size is None else format_bytes(file.size) for file in downloads)
+    lines = [f"{size:>8}  {printable(file.filename)}" for size, file in zip(sizes, downloads, strict=True)]
+    total = f"to download: {plural(len(downloads), 'file')}, {format_bytes(sum(known))}{unknown}"
+    return [total, *(f"  {line}" for line in some_lines(lines, MAX_DOWNLOADS))]
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """What is to be said of a plan before it runs: each finding, what it rests on, and what to do."""
-    lines: list[str] = []
-    for finding in findings:
-        lines += ["", f"{finding.severity}: {finding.message} ({finding.rule})"]
-        lines += [f"  {line}" for line in finding.evidence]
-        lines += [f"  fix: {finding.fix}"] if finding.fix else []
-    return [printable(line) for line in lines]
+def warning_lines(findings: Sequence[Finding], style: Style = plain) -> list[str]:
+    """What is to be said of a plan before it runs."""
+    return [line for finding in findings for line in ("", *finding_lines(finding, style))]
 
 
-def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
+def plain_lines(before: RunView, event: Event, after: RunView, style: Style = plain) -> list[str]:
     """The lines, mostly one or none, that an event is worth; ``before`` and ``after`` are the states around it.
 
     Progress is thinned by what was done, not by time, so a log of the same run always has the same lines: one for each
     tenth of a known total (a quarter of a download), each leading digit of a count without one, each new phase.
     """
     if isinstance(event, RunStarted):
-        return [_head(after), *download_lines(event.downloads), *finding_lines(event.findings)]
+        return [_head(after), *download_lines(event.downloads), *warning_lines(event.findings, style)]
     if isinstance(event, StageStarted):
         again = "started again" if event.stage in before.stages and before.stages[event.stage].started else "started"
         jobs = f" ({event.jobs} jobs)" if event.jobs > 1 else ""
@@ -109,11 +113,11 @@ def plain_lines(before: RunView, event: Event, after: RunView) -> list[str]:
             return []
         return [_line(after, event, step_text(stage))]
     if isinstance(event, StageFinished):
-        return _finished(event, after)
+        return _finished(event, after, style)
     return []
 
 
-def _finished(event: StageFinished, after: RunView) -> list[str]:
+def _finished(event: StageFinished, after: RunView, style: Style) -> list[str]:
     stage = after.stages[event.stage]
     # The head line counted what the plan found in the store, the summary counts what was not reached.
     if event.status == "blocked" or (event.status == "cached" and stage.planned.cached):
@@ -121,7 +125,7 @@ def _finished(event: StageFinished, after: RunView) -> list[str]:
     if event.status == "cancelled" and stage.started is None:
         return []
     line = _line(after, event, outcome_text(stage))
-    return [line, *failure_lines(stage, " " * 9)] if event.status == "failed" else [line]
+    return [line, *failure_lines(stage, " " * 9, style)] if event.status == "failed" else [line]
 
 
 def _head(view: RunView) -> str:
@@ -149,17 +153,17 @@ def _progress_step(stage: StageView) -> int | str | None:
 
 
 def _findings_text(stage: StageView) -> str:
-    counts = {severity: sum(f.severity == severity for f in stage.findings) for severity in ("error", "warning")}
-    said = [plural(count, severity) for severity, count in counts.items() if count]
-    return f", {' and '.join(said)}" if said else ""
+    said = counted([finding for finding in stage.findings if finding.severity != "info"])
+    return f", {said}" if said else ""
 
 
 class PlainView:
     """Writes plain lines as events come; see :class:`axletree.view.choose.EventView`."""
 
-    def __init__(self, write: Callable[[str], object]) -> None:
-        """``write`` takes one line without its newline."""
+    def __init__(self, write: Callable[[str], object], style: Style = plain) -> None:
+        """``write`` takes one line without its newline, ``style`` colours severities."""
         self._write = write
+        self._style = style
         self.state = RunView()
         """The run so far."""
 
@@ -176,8 +180,5 @@ class PlainView:
         """Write the lines of an event."""
         del now
         before, self.state = self.state, apply(self.state, event)
-        for line in plain_lines(before, event, self.state):
+        for line in plain_lines(before, event, self.state, self._style):
             self._write(line)
-
-    def tick(self, now: float) -> None:
-        """Plain lines do not depend on the time."""

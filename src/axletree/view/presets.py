@@ -1,37 +1,22 @@
-"""A preset as text and as JSON: its jobs, its packages, and what is counted as one of each."""
+"""A preset as text: its jobs, its packages, and what is counted as one of each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from axletree.view.tables import plural, render_table
+import msgspec
+
+from axletree.core.units import plural
+from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
     from axletree.recipe.presets import PresetReport
 
-PRESET_SCHEMA = 1
-
 _DEFINITIONS = {
-    "configurations": "jobs; the variants that one of them builds together agree on its values",
-    "variants": "combinations of one value on each axis, without those that are excluded",
-    "packages": "package files; of one name there is one for each combination of values of its axes",
+    "configurations": "jobs; variants built by one job agree on its values",
+    "variants": "combinations of one value of each axis, without excluded ones",
+    "packages": "package files: one for each name and combination of values of its axes",
 }
-
-
-def preset_document(report: PresetReport, recipe: str) -> dict[str, Any]:
-    """What ``axletree matrix --preset --json`` prints. Fields may be added within a schema version, never renamed."""
-    return {
-        "schema": PRESET_SCHEMA,
-        "recipe": recipe,
-        "preset": report.name,
-        "summary": report.summary,
-        "axes": report.axes,
-        "totals": _totals(report),
-        "definitions": _DEFINITIONS,
-        "configurations": report.configurations,
-        "packages": report.packages,
-        "variants": report.variants,
-    }
 
 
 def preset_text(report: PresetReport, *, width: int) -> str:
@@ -44,15 +29,9 @@ def preset_text(report: PresetReport, *, width: int) -> str:
     )
     rows = [[row.name, f"{row.count:,}", ", ".join(row.axes)] for row in report.packages]
     packages = render_table(["PACKAGE", "COUNT", "DIFFERS BY"], rows, width=width, right=(1,))
-    totals = ", ".join(plural(count, name.removesuffix("s")) for name, count in _totals(report).items())
+    totals = ", ".join(
+        plural(count, name.removesuffix("s")) for name, count in msgspec.structs.asdict(report.totals).items()
+    )
     definitions = [f"  {name}: {text}" for name, text in _DEFINITIONS.items()]
     tables = [jobs, packages] if report.packages else [jobs]
     return "\n\n".join([report.summary, *tables, "\n".join([f"{report.name}: {totals}", *definitions])])
-
-
-def _totals(report: PresetReport) -> dict[str, int]:
-    return {
-        "configurations": len(report.configurations),
-        "variants": len(report.variants),
-        "packages": sum(row.count for row in report.packages),
-    }

@@ -11,10 +11,10 @@ import jinja2
 from markupsafe import Markup
 
 from axletree.core.findings import SEVERITIES
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, format_clock, format_duration, plural
 from axletree.view.charts import memory_chart, timeline
 from axletree.view.report_data import InstallCommand, ReportData, report_data
-from axletree.view.tables import format_clock, format_duration, plural, printable
+from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

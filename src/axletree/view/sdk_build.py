@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
-from axletree.view.tables import plural, printable, render_table
+from axletree.core.units import format_bytes, plural
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def _more(report: SdkReport) -> Iterator[str]:
         yield f"dropped by the manifest: {plural(report.dropped, 'file')}"
     system = sorted({soname for wheel in report.wheels for soname in wheel.system})
     if system:
-        yield f"hosts must bring: {', '.join(map(printable, system))}"
+        yield f"hosts must provide: {', '.join(map(printable, system))}"
     yield from (f"note: {printable(note)}" for note in report.notes[:_NOTES])
     if len(report.notes) > _NOTES:
         yield f"and {plural(len(report.notes) - _NOTES, 'more note')}; --json has all"

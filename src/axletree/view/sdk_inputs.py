@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
-from axletree.view.tables import plural, printable, render_table
+from axletree.core.units import format_bytes, plural
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from axletree.report.sdk import Fetched, LaidOut
@@ -33,9 +33,9 @@ def laid_out_text(report: LaidOut, *, width: int) -> str:
     lines.append(total)
     if report.linked:
         linked = plural(report.linked, "file")
-        lines.append(f"{linked} are hard links to what was read: a change in one place is one in both")
+        lines.append(f"{linked} are hard links to the input: a change to one changes both")
     if report.copied:
-        lines.append(f"{plural(report.copied, 'file')} had to be copied, since hard links can't be made there")
+        lines.append(f"{plural(report.copied, 'file')} had to be copied, as hard links are not possible there")
     lines += [f"note: {printable(note)}" for note in report.notes]
     return "\n".join(lines)
 
@@ -48,6 +48,6 @@ def fetched_text(report: Fetched, *, width: int) -> str:
     return "\n".join(
         (
             render_table(("archive", "bytes", ""), rows, width=width, right=(1,)),
-            f"{total}; {len(new):,} fetched ({format_bytes(sum(new))}), {len(report.files) - len(new):,} there already",
+            f"{total}; {len(new):,} fetched ({format_bytes(sum(new))}), {len(report.files) - len(new):,} already there",
         )
     )

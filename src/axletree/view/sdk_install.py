@@ -13,11 +13,11 @@ from axletree.package.wheel.names import parse_wheel_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from axletree.package.closure import Offer
+    from axletree.package.closure import OwnWheel
     from axletree.report.sdk import Installable
 
 
-def wheel_lines(sdk: Installable, wheels: Sequence[Offer]) -> Iterator[str]:
+def wheel_lines(sdk: Installable, wheels: Sequence[OwnWheel]) -> Iterator[str]:
     """Commands for pip and uv where the selector is a wheel: what it requires is known, so each file is named.
 
     Args:
@@ -63,8 +63,8 @@ def _others(sdk: Installable, wanted: Sequence[str]) -> Iterator[list[str]]:
             yield [extra, *rest]
 
 
-def _by_file(sdk: Installable, wheels: Sequence[Offer], extras: Sequence[str]) -> dict[str, str]:
-    offers: dict[str, list[Offer]] = {}
+def _by_file(sdk: Installable, wheels: Sequence[OwnWheel], extras: Sequence[str]) -> dict[str, str]:
+    offers: dict[str, list[OwnWheel]] = {}
     for wheel in wheels:
         offers.setdefault(parse_wheel_name(wheel.filename).project, []).append(wheel)
     name = canonicalize_name(sdk.sdk)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes, some_of
+from axletree.core.units import format_bytes, plural, some_lines, some_of
 from axletree.package.sdk.entries import GENERIC
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.package.sdk.claims import ClaimRef, Ownership
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
     from axletree.package.sdk.manifest import Manifest
 
 _SHOWN = 10
@@ -24,7 +24,7 @@ def ownership_text(ownership: Ownership, manifest: Manifest, *, width: int) -> s
     rows = []
     for package in manifest.package:
         entries = ownership.packages[package.name]
-        kind = "devel, beside its mirror" if package.kind == "devel" else package.kind
+        kind = "devel, except its mirror" if package.kind == "devel" else package.kind
         rows.append((package.name, package.dist, kind, *_amount(entries), _artifacts(entries)))
     headers = ("package", "distribution", "kind", "files", "size", "of")
     parts = [render_table(headers, rows, width=width, right=(3, 4))]
@@ -39,13 +39,13 @@ def ownership_text(ownership: Ownership, manifest: Manifest, *, width: int) -> s
     parts += _faults(ownership)
     if ownership.unused:
         names = some_of([claim.where for claim in ownership.unused], _SHOWN, separator="; ")
-        parts.append(f"Of no use for this input: {names}.")
+        parts.append(f"Unused for this input: {names}.")
     parts.append(_summary(ownership))
     return printable("\n\n".join(parts))
 
 
 def answer_text(
-    entry: Entry,
+    entry: SdkEntry,
     claims: Sequence[ClaimRef],
     excluded: Sequence[tuple[ClaimRef, str]],
     verdict: str,
@@ -57,11 +57,11 @@ def answer_text(
     target = f", {entry.target}" if entry.target != GENERIC else ""
     lines = [entry.path, f"  {entry.kind}{size}, of {entry.artifact} ({entry.component}{target})"]
     if verdict == "unmatched":
-        lines += ["  belongs to no package: nothing claims it, and no drop takes it", *left]
+        lines += ["  belongs to no package: no claim or drop matches it", *left]
         return printable("\n".join(lines))
     first = claims[0]
     if first.package is None:
-        lines.append(f"  goes nowhere: {manifest.drop[first.number - 1].why}")
+        lines.append(f"  dropped: {manifest.drop[first.number - 1].why}")
     elif verdict == "disputed":
         lines.append("  claimed by more than one package")
     else:
@@ -70,7 +70,7 @@ def answer_text(
         mirror = f", mirrored in {devel}" if devel not in {None, package.name} else ""
         lines.append(f"  belongs to {package.name} ({package.dist}){mirror}")
     for number, claim in enumerate(claims):
-        word = "by" if number == 0 or verdict == "disputed" else "not asked any more:"
+        word = "by" if number == 0 or verdict == "disputed" else "not considered:"
         lines.append(f"  {word} {claim.where}: {claim.text}")
     lines += left
     return printable("\n".join(lines))
@@ -81,7 +81,7 @@ def _faults(ownership: Ownership) -> Iterator[str]:
         groups: dict[tuple[str, str], list[str]] = {}
         for entry in ownership.unmatched:
             groups.setdefault((entry.artifact, entry.component), []).append(entry.path)
-        lines = [f"Claimed by nobody ({len(ownership.unmatched)}):"]
+        lines = [f"Not claimed ({len(ownership.unmatched)}):"]
         for (artifact, component), paths in groups.items():
             lines.append(f"  {artifact} ({component}): {plural(len(paths), 'file')}")
             lines += _paths(paths)
@@ -96,31 +96,32 @@ def _faults(ownership: Ownership) -> Iterator[str]:
             lines += _paths(paths)
         yield "\n".join(lines)
     if ownership.clashes:
-        lines = [f"There more than once ({len(ownership.clashes)}):"]
-        yield "\n".join([*lines, *(f"  {clash.path} {clash.why}" for clash in ownership.clashes[:_SHOWN])])
+        clashes = [f"{clash.path} {clash.why}" for clash in ownership.clashes]
+        lines = [f"Duplicates ({len(ownership.clashes)}):"]
+        yield "\n".join([*lines, *(f"  {line}" for line in some_lines(clashes, _SHOWN))])
 
 
 def _paths(paths: Sequence[str]) -> Iterator[str]:
-    yield from (f"    {path}" for path in paths[:_SHOWN])
-    if len(paths) > _SHOWN:
-        yield f"    and {len(paths) - _SHOWN} more"
+    yield from (f"    {line}" for line in some_lines(paths, _SHOWN))
 
 
 def _summary(ownership: Ownership) -> str:
     total = sum(len(entries) for entries in ownership.packages.values()) + len(ownership.dropped)
     wrong = len(ownership.unmatched) + len(ownership.disputed) + len(ownership.clashes)
     if not wrong:
-        return f"{plural(total, 'entry')}, each with one place."
-    return f"{plural(total, 'entry')} with one place, {wrong} without: give each one place, or drop it with a reason."
+        return f"{plural(total, 'entry')}, each in one package."
+    return (
+        f"{plural(total, 'entry')} in one package, {wrong} not: assign each to one package, or drop it with a reason."
+    )
 
 
-def _amount(entries: Iterable[Entry]) -> tuple[str, str]:
+def _amount(entries: Iterable[SdkEntry]) -> tuple[str, str]:
     there = list(entries)
     return f"{len(there):,}", format_bytes(sum(entry.size for entry in there))
 
 
-def _artifacts(entries: Iterable[Entry]) -> str:
+def _artifacts(entries: Iterable[SdkEntry]) -> str:
     sizes: Counter[str] = Counter()
     for entry in entries:
         sizes[entry.artifact] += entry.size
-    return some_of([name for name, _ in sizes.most_common()], 4) if sizes else "nothing of this input"
+    return some_of([name for name, _ in sizes.most_common()], 4) if sizes else "nothing in this input"

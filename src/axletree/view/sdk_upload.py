@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, plural
 from axletree.view.sdk_install import at_install_lines, wheel_lines
-from axletree.view.tables import plural, printable, render_table
+from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_bytes
-from axletree.view.findings import group_findings
+from axletree.core.units import format_bytes, format_duration, plural, some_lines
+from axletree.view.findings import Style, finding_lines, group_findings, indented, plain
 from axletree.view.plain import failure_lines, outcome_text
-from axletree.view.tables import format_duration, plural, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,17 +19,17 @@ MAX_LISTED = 10
 
 _KEPT = {
     "nothing": "starts again",
-    "compiler-cache": "starts again, and finds what it compiled in the compiler cache",
-    "folder": "goes on in its build folder",
+    "compiler-cache": "starts again, with its compiled files in the compiler cache",
+    "folder": "continues in its build folder",
 }
 """What becomes of a stage that was stopped, by what it keeps."""
 _KINDS = {".whl": "wheel", ".conda": "conda package", ".zip": "archive"}
 _COMMANDS = 4
 """Command lines that install something, at most."""
 LACKING = {
-    "network": "could reach the network",
+    "network": "could access the network",
     "processes": "shared the process table with the rest of the machine",
-    "mounts": "could write to environments that others use",
+    "mounts": "could write to shared environments",
 }
 """What the lack of each kind of isolation means for a stage."""
 
@@ -41,6 +40,7 @@ def summary_lines(
     out: str,
     install: Sequence[str] = (),
     report: str | None = None,
+    style: Style = plain,
 ) -> list[str]:
     """What a run says at its end.
 
@@ -49,6 +49,7 @@ def summary_lines(
         out: Output folder as the user gave it.
         install: Command lines that install the result.
         report: Path of the HTML report, if one was written.
+        style: Colours severities.
     """
     if _is_noop(view):
         return [
@@ -59,14 +60,14 @@ def summary_lines(
         ]
     lines = [_totals(view)]
     for stage in view.having("failed"):
-        lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ")]
+        lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ", style)]
         lines.append(f"  look inside: axletree shell {shlex.quote(stage.stage)}")
     lines += _not_reached(view)
     lines += _published(view, out)
-    lines += _findings(view)
+    lines += _findings(view, style)
     lines += _isolation(view)
     if view.status == "cancelled":
-        lines += ["", "finished stages are kept: the same command goes on from here", *_kept(view)]
+        lines += ["", "finished stages are kept: run the same command to continue from here", *_kept(view)]
     if report is not None:
         lines += ["", f"report: {report}"]
     if view.status == "done" and install:
@@ -79,9 +80,11 @@ def summary_lines(
 def _kept(view: RunView) -> list[str]:
     """What is kept of the stages that were at work."""
     stages = [stage for stage in view.having("cancelled", "running") if stage.started is not None]
-    rest = len(stages) - MAX_LISTED
-    more = [f"  ... {rest:,} more"] if rest > 0 else []
-    return [*(f"  {stage.stage}: {_KEPT[stage.keeps]}{_steps(stage)}" for stage in stages[:MAX_LISTED]), *more]
+    return _listed([f"{stage.stage}: {_KEPT[stage.keeps]}{_steps(stage)}" for stage in stages])
+
+
+def _listed(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in some_lines(lines, MAX_LISTED)]
 
 
 def _steps(stage: StageView) -> str:
@@ -119,9 +122,7 @@ def _not_reached(view: RunView) -> list[str]:
     stages = [stage.stage for stage in view.having("blocked")]
     if not stages:
         return []
-    rest = len(stages) - MAX_LISTED
-    more = [f"  ... {rest:,} more"] if rest > 0 else []
-    return ["", "not reached:", *(f"  {stage}" for stage in stages[:MAX_LISTED]), *more]
+    return ["", "not reached:", *_listed(stages)]
 
 
 def _published(view: RunView, out: str) -> list[str]:
@@ -133,25 +134,19 @@ def _published(view: RunView, out: str) -> list[str]:
     lines = ["", f"in {out}: {', '.join(plural(count, name) for name, count in counts if count)}"]
     # New ones first: they are what this run is about.
     ordered = sorted(packages, key=lambda file: not file.fresh)
-    lines += [
-        f"  {file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}"
-        for file in ordered[:MAX_LISTED]
-    ]
-    if len(ordered) > MAX_LISTED:
-        lines.append(f"  ... {len(ordered) - MAX_LISTED:,} more")
+    lines += _listed(
+        [f"{file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}" for file in ordered]
+    )
     return lines
 
 
-def _findings(view: RunView) -> list[str]:
+def _findings(view: RunView, style: Style) -> list[str]:
     # The errors of a failed stage stand with it already.
     groups = [group for group in group_findings(view.stages.values()) if group.finding.severity == "warning"]
-    lines = [
-        printable(
-            f"  warning: {group.finding.message} ({group.finding.rule}, "
-            + (f"{len(group.places)} places)" if len(group.places) > 1 else f"{group.finding.where})")
-        )
-        for group in groups[:MAX_LISTED]
-    ]
+    lines: list[str] = []
+    for group in groups[:MAX_LISTED]:
+        lines += indented(finding_lines(group.finding, style, brief=True))
+        lines += [f"        and {plural(len(group.places) - 1, 'more place')}"] if len(group.places) > 1 else []
     if len(groups) > MAX_LISTED:
         lines.append(f"  ... {len(groups) - MAX_LISTED:,} more")
     return ["", *lines] if lines else []
@@ -161,7 +156,7 @@ def _isolation(view: RunView) -> list[str]:
     """What this system could not keep stages from, each said once."""
     counts = {name: sum(name in stage.lacks for stage in view.stages.values()) for name in LACKING}
     lines = [
-        f"  warning: {plural(count, 'stage')} {LACKING[name]}: this system grants no better isolation"
+        f"  warning: {plural(count, 'stage')} {LACKING[name]}: this system does not allow better isolation"
         for name, count in counts.items()
         if count
     ]

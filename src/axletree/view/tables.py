@@ -1,4 +1,4 @@
-"""Plain aligned tables, and how durations, sizes and foreign text are written everywhere."""
+"""Plain aligned tables, and how foreign text is written everywhere."""
 
 from __future__ import annotations
 
@@ -16,35 +16,6 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 def printable(text: str) -> str:
     """Text of a log or a package without terminal escapes, control characters and direction overrides; tabs stay."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
-
-
-def format_duration(seconds: float) -> str:
-    """Seconds as people say them: ``0.4 s``, ``42 s``, ``3 min 05 s``, ``2 h 07 min``."""
-    if seconds < 0.05:
-        return "0 s"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def format_clock(seconds: float) -> str:
-    """Seconds since a start as ``4:09`` or ``1:02:33``."""
-    whole = max(0, int(seconds))
-    hours, rest = divmod(whole, 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 stage``, ``2 stages``, ``2 repositories``."""
-    if count == 1:
-        return f"{count:,} {noun}"
-    return f"{count:,} {noun.removesuffix('y')}ies" if re.search(r"[^aeiou]y$", noun) else f"{count:,} {noun}s"
 
 
 def render_table(

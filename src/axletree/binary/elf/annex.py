@@ -39,7 +39,7 @@ from axletree.binary.elf.layout import (
     SHT_STRTAB,
     Image,
     Program,
-    Section,
+    SectionHeader,
     refused,
 )
 from axletree.binary.elf.strings import merged_spans
@@ -65,7 +65,7 @@ SPARE_ENTRIES = 8
 """Unused entries behind a dynamic section that was moved."""
 
 
-class Block(NamedTuple):
+class AnnexBlock(NamedTuple):
     """A stretch of the file that goes into the new segment."""
 
     offset: int
@@ -84,7 +84,7 @@ class Block(NamedTuple):
 class Moved(NamedTuple):
     """A block at its new place."""
 
-    block: Block
+    block: AnnexBlock
     offset: int
     addr: int
 
@@ -125,18 +125,18 @@ def plan_annex(
         IntegrityError: the file leaves no room for another segment.
     """
     place, old, new = table
-    plan = Plan(image, place if strings else None, None)
-    slots, blocks = image.dynamic_slots, list[Block]()
+    plan = AnnexPlan(image, place if strings else None, None)
+    slots, blocks = image.dynamic_slots, list[AnnexBlock]()
     if strings:
-        blocks.append(Block(place, len(old), _address(image, place, len(old)), new))
+        blocks.append(AnnexBlock(place, len(old), _address(image, place, len(old)), new))
     if len(entries) >= slots:
         if image.machine == EM_MIPS:
             # DT_MIPS_RLD_MAP_REL counts from the place of its own entry.
-            raise refused(image.name, "has no unused entry in its dynamic section, which can't be moved on MIPS")
+            raise refused(image.name, "has no unused entry in its dynamic section, which cannot be moved on MIPS")
         size = slots * image.entry_size
         slots = len(entries) + SPARE_ENTRIES
         data = bytes(slots * image.entry_size)
-        blocks.append(Block(image.dynamic_at, size, _address(image, image.dynamic_at, size), data))
+        blocks.append(AnnexBlock(image.dynamic_at, size, _address(image, image.dynamic_at, size), data))
         plan = plan._replace(dynamic=image.dynamic_at)
     unused = any(program.type == PT_NULL for program in image.programs)
     head_end = image.phoff + (len(image.programs) + (not unused)) * image.program_size
@@ -145,7 +145,7 @@ def plan_annex(
         return plan_annex(image, table=table, strings=True, entries=entries, clear=clear)
     if evicted is None:
         size = len(image.programs) * image.program_size
-        blocks.append(Block(image.phoff, size, _HEAD, bytes(size + image.program_size)))
+        blocks.append(AnnexBlock(image.phoff, size, _HEAD, bytes(size + image.program_size)))
     moved = _place(image, sorted([*blocks, *(evicted or [])]))
     edits = [*_content_edits(plan, moved, head_end, clear=clear), *_table_edits(plan, moved)]
     dynamic = tuple((tag, new_value(plan, moved, tag, value)) for tag, value in entries)
@@ -176,7 +176,7 @@ def extend_last(image: Image, place: int, old: bytes, new: bytes) -> tuple[Edit,
     return None
 
 
-class Plan(NamedTuple):
+class AnnexPlan(NamedTuple):
     """What moves besides notes and tables that must go out of the way."""
 
     image: Image
@@ -193,7 +193,7 @@ def _address(image: Image, offset: int, size: int) -> int:
     raise image.reader.error(f"the table at offset {offset} is not loaded")
 
 
-def evict(image: Image, end: int, taken: Sequence[Block]) -> list[Block] | None:
+def evict(image: Image, end: int, taken: Sequence[AnnexBlock]) -> list[AnnexBlock] | None:
     """The blocks that must go so that the segment table can reach to an offset; ``None``: it can't.
 
     Args:
@@ -217,10 +217,10 @@ def evict(image: Image, end: int, taken: Sequence[Block]) -> list[Block] | None:
                     return None
                 spans.append((first, last))
                 reach.append((first, last))
-    blocks: list[Block] = []
+    blocks: list[AnnexBlock] = []
     for first, last in merged_spans(spans):
         data = image.reader.take(first, last - first, "tables")
-        blocks.append(Block(first, last - first, _address(image, first, last - first), data))
+        blocks.append(AnnexBlock(first, last - first, _address(image, first, last - first), data))
     fixed = {value for tag, value in image.dynamic if tag in _FIXED_ADDRESSES}
     gap = bytearray(image.reader.take(start, end - start, "segment table"))
     for block in (*blocks, *taken):
@@ -244,7 +244,7 @@ def _parts(image: Image) -> Iterator[tuple[int, int, bool]]:
             yield program.offset, program.file_end, program.type in _MOVABLE_PROGRAMS
 
 
-def _place(image: Image, blocks: Sequence[Block]) -> list[Moved]:
+def _place(image: Image, blocks: Sequence[AnnexBlock]) -> list[Moved]:
     """Give each block a place behind the end of the file, and an address above all others."""
     page = page_of(image)
     top = -(-max(load.vaddr + load.memsz for load in image.loads) // page) * page
@@ -280,7 +280,7 @@ def page_of(image: Image) -> int:
     return page
 
 
-def _content_edits(plan: Plan, moved: Sequence[Moved], head_end: int, *, clear: bool) -> Iterator[Edit]:
+def _content_edits(plan: AnnexPlan, moved: Sequence[Moved], head_end: int, *, clear: bool) -> Iterator[Edit]:
     """The blocks at their new places, and zeros where they were (which compress well)."""
     for block, offset, _ in moved:
         if block.addr == _HEAD or block.offset == plan.dynamic:
@@ -291,7 +291,7 @@ def _content_edits(plan: Plan, moved: Sequence[Moved], head_end: int, *, clear: 
             yield Blank(start, max(0, block.end - start))
 
 
-def _table_edits(plan: Plan, moved: Sequence[Moved]) -> Iterator[Edit]:
+def _table_edits(plan: AnnexPlan, moved: Sequence[Moved]) -> Iterator[Edit]:
     """The ELF header and the tables of segments and sections."""
     image = plan.image
     head = next((each for each in moved if each.block.addr == _HEAD), None)
@@ -321,7 +321,7 @@ def _table_edits(plan: Plan, moved: Sequence[Moved]) -> Iterator[Edit]:
             yield Put(image.shoff + index * image.section_size, image.pack_section(new))
 
 
-def moved_program(plan: Plan, moved: Sequence[Moved], program: Program) -> Program:
+def moved_program(plan: AnnexPlan, moved: Sequence[Moved], program: Program) -> Program:
     """The header of a segment that lies in a moved block; of others as it was."""
     if program.type not in {*_MOVABLE_PROGRAMS, PT_DYNAMIC} or not program.filesz:
         return program
@@ -335,7 +335,7 @@ def moved_program(plan: Plan, moved: Sequence[Moved], program: Program) -> Progr
     return program
 
 
-def moved_section(plan: Plan, moved: Sequence[Moved], section: Section) -> Section:
+def moved_section(plan: AnnexPlan, moved: Sequence[Moved], section: SectionHeader) -> SectionHeader:
     """The header of a section that lies in a moved block; of others as it was."""
     if not section.flags & SHF_ALLOC or section.type == SHT_NOBITS or not section.size:
         return section
@@ -351,7 +351,7 @@ def moved_section(plan: Plan, moved: Sequence[Moved], section: Section) -> Secti
     return section
 
 
-def new_value(plan: Plan, moved: Sequence[Moved], tag: int, value: int) -> int:
+def new_value(plan: AnnexPlan, moved: Sequence[Moved], tag: int, value: int) -> int:
     """The value of a dynamic entry once blocks have moved."""
     for block, _, addr in moved:
         if tag == DT_STRSZ and block.offset == plan.strings:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.binary.elf.tables import Layout, Reader
+    from axletree.binary.elf.tables import ElfLayout, Reader
 
 DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH = 1, 14, 15, 29
 _DT_TEXTREL, _DT_FLAGS, _DF_TEXTREL = 22, 30, 4
@@ -53,7 +53,7 @@ class SymbolPiece(NamedTuple):
     """The binding of weak symbols."""
 
 
-def read_dynamic_values(reader: Reader, layout: Layout) -> dict[int, list[int]] | None:
+def read_dynamic_values(reader: Reader, layout: ElfLayout) -> dict[int, list[int]] | None:
     """The dynamic section, tag -> values in their order; ``None`` where there is none.
 
     Raises:
@@ -76,7 +76,7 @@ def read_dynamic_values(reader: Reader, layout: Layout) -> dict[int, list[int]] 
     return values
 
 
-def read_dynamic(reader: Reader, layout: Layout, values: dict[int, list[int]] | None = None) -> Dynamic | None:
+def read_dynamic(reader: Reader, layout: ElfLayout, values: dict[int, list[int]] | None = None) -> Dynamic | None:
     """The dynamic section with its strings; ``None`` where there is none.
 
     Args:
@@ -117,7 +117,7 @@ def read_string(reader: Reader, dynamic: Dynamic, offset: int) -> str:
     strings = dynamic.strings
     end = strings.find(b"\0", offset, offset + _MAX_STRING)
     if offset >= len(strings) or end < 0:
-        raise reader.error(f"a name lies outside its string table, or is longer than {_MAX_STRING} bytes")
+        raise reader.error(f"a name is outside its string table, or longer than {_MAX_STRING} bytes")
     reader.spend(1 + (end - offset) // 64)
     return strings[offset:end].decode("utf-8", "backslashreplace")
 
@@ -130,7 +130,7 @@ def read_strings(reader: Reader, dynamic: Dynamic | None, tag: int) -> tuple[str
 
 
 def _version_chain(
-    reader: Reader, layout: Layout, start: int | None, count: int | None, kind: Literal["need", "definition"]
+    reader: Reader, layout: ElfLayout, start: int | None, count: int | None, kind: Literal["need", "definition"]
 ) -> Iterator[tuple[tuple[int, ...], list[int]]]:
     """Walk Verneed or Verdef records: the record, and the name offsets of its auxiliary records."""
     if start is None or count is None:
@@ -154,7 +154,7 @@ def _version_chain(
         offset += record[-1]
 
 
-def versions_needed(reader: Reader, layout: Layout, dynamic: Dynamic) -> Iterator[tuple[str, tuple[str, ...]]]:
+def versions_needed(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> Iterator[tuple[str, tuple[str, ...]]]:
     """(library, versions) of each record of ``.gnu.version_r``."""
     chain = _version_chain(reader, layout, dynamic.first(_DT_VERNEED), dynamic.first(_DT_VERNEEDNUM), "need")
     for record, names in chain:
@@ -162,7 +162,7 @@ def versions_needed(reader: Reader, layout: Layout, dynamic: Dynamic) -> Iterato
         yield file, tuple(read_string(reader, dynamic, name) for name in names)
 
 
-def versions_defined(reader: Reader, layout: Layout, dynamic: Dynamic) -> Iterator[str]:
+def versions_defined(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> Iterator[str]:
     """The versions of ``.gnu.version_d``."""
     chain = _version_chain(reader, layout, dynamic.first(_DT_VERDEF), dynamic.first(_DT_VERDEFNUM), "definition")
     for _, names in chain:
@@ -170,7 +170,7 @@ def versions_defined(reader: Reader, layout: Layout, dynamic: Dynamic) -> Iterat
             yield read_string(reader, dynamic, names[0])
 
 
-def read_symbols(reader: Reader, layout: Layout, dynamic: Dynamic) -> Iterator[SymbolPiece]:
+def read_symbols(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> Iterator[SymbolPiece]:
     """The dynamic symbols in pieces; none where there is no table of them.
 
     Raises:
@@ -195,7 +195,7 @@ def read_symbols(reader: Reader, layout: Layout, dynamic: Dynamic) -> Iterator[S
         yield SymbolPiece(table[::words], table[column::words], *masks)
 
 
-def _symbol_count(reader: Reader, layout: Layout, dynamic: Dynamic, address: int) -> int:
+def _symbol_count(reader: Reader, layout: ElfLayout, dynamic: Dynamic, address: int) -> int:
     """Dynamic symbols: from the section header, else from the hash tables (the only other place that tells)."""
     entry = 24 if layout.bits == 64 else 16
     section = next((s for s in layout.sections if s.type == _SHT_DYNSYM and s.addr == address), None)
@@ -211,7 +211,7 @@ def _symbol_count(reader: Reader, layout: Layout, dynamic: Dynamic, address: int
     return reader.unpack(word * 2, layout.offset_of(reader, plain_hash), "hash table")[1]
 
 
-def _count_by_gnu_hash(reader: Reader, layout: Layout, offset: int) -> int:
+def _count_by_gnu_hash(reader: Reader, layout: ElfLayout, offset: int) -> int:
     """The last chain ends with the last symbol; symbols before ``first`` are in no chain (the undefined ones)."""
     buckets, first, bloom, _ = reader.unpack("IIII", offset, "hash table")
     if buckets > _MAX_SYMBOLS:

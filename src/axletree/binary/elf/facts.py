@@ -36,10 +36,10 @@ from axletree.binary.elf.segments import (
     stack_kind,
 )
 from axletree.binary.elf.symbol_use import read_symbol_use
-from axletree.binary.elf.tables import MAGIC, Layout, Reader, expect_section_names, read_head, read_sections
+from axletree.binary.elf.tables import MAGIC, ElfLayout, Reader, expect_section_names, read_head, read_sections
 from axletree.binary.gpu.code import DeviceSection
 from axletree.binary.gpu.scan import SECTIONS, read_device
-from axletree.binary.gpu.scan import Section as Place
+from axletree.binary.gpu.scan import GpuSection as Place
 from axletree.binary.source import BufferSource
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def constant_ranges(source: Source, *, name: str) -> tuple[tuple[int, int], ...]
     return read_only_ranges(read_head(Reader(source, name)))
 
 
-def _facts_of_tables(reader: Reader, layout: Layout) -> ElfFacts:
+def _facts_of_tables(reader: Reader, layout: ElfLayout) -> ElfFacts:
     symbol_table, debug = _unloaded_sections(layout)
     return ElfFacts(
         bits=layout.bits,
@@ -225,7 +225,7 @@ def _facts_of_tables(reader: Reader, layout: Layout) -> ElfFacts:
     )
 
 
-def _add_dynamic(facts: ElfFacts, reader: Reader, layout: Layout, dynamic: Dynamic) -> ElfFacts:
+def _add_dynamic(facts: ElfFacts, reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> ElfFacts:
     soname = dynamic.first(DT_SONAME)
     use = read_symbol_use(reader, layout, dynamic)
     return msgspec.structs.replace(
@@ -253,7 +253,7 @@ def _search_path(reader: Reader, dynamic: Dynamic, tag: int) -> tuple[str, ...]:
     return tuple(entry for path in paths if path for entry in path.split(":"))
 
 
-def _unloaded_sections(layout: Layout) -> tuple[int, int]:
+def _unloaded_sections(layout: ElfLayout) -> tuple[int, int]:
     """Bytes of the static symbol table with its strings, and of debug sections."""
     table = debug = 0
     for section in layout.sections:
@@ -266,7 +266,7 @@ def _unloaded_sections(layout: Layout) -> tuple[int, int]:
     return table, debug
 
 
-def _section_sizes(layout: Layout, size: int) -> Iterator[SectionSize]:
+def _section_sizes(layout: ElfLayout, size: int) -> Iterator[SectionSize]:
     for section in layout.sections:
         taken = min(section.size, size - section.offset)  # what a damaged table claims beyond the end is not there
         if section.type not in {_SHT_NULL, _SHT_NOBITS} and taken > 0:

@@ -65,7 +65,7 @@ class Program(NamedTuple):
         return self.offset + self.filesz
 
 
-class Section(NamedTuple):
+class SectionHeader(NamedTuple):
     """A section header."""
 
     name: int
@@ -97,7 +97,7 @@ class Image(NamedTuple):
     phoff: int
     shoff: int
     programs: tuple[Program, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[SectionHeader, ...]
     dynamic: tuple[tuple[int, int], ...]
     """(tag, value) up to DT_NULL, that not included."""
     dynamic_at: int
@@ -138,7 +138,7 @@ class Image(NamedTuple):
         for load in self.loads:
             if load.vaddr <= address < load.vaddr + load.filesz:
                 return load.offset + address - load.vaddr
-        raise self.reader.error(f"nothing of the file is loaded at address {address:#x}, which a table of it names")
+        raise self.reader.error(f"a table refers to address {address:#x}, where no part of the file is loaded")
 
     def string(self, offset: int) -> bytes:
         """A string of the dynamic string table, without reading the rest of it.
@@ -148,7 +148,7 @@ class Image(NamedTuple):
         """
         table, size = self.first(DT_STRTAB), self.first(DT_STRSZ)
         if table is None or size is None or not 0 <= offset < size:
-            raise self.reader.error("a name lies outside its string table")
+            raise self.reader.error("a name is outside its string table")
         limit = min(MAX_STRING, size - offset)
         start = self.offset_of(table) + offset
         for length in (256, limit):
@@ -164,7 +164,7 @@ class Image(NamedTuple):
             return self.reader.structure("IIQQQQQQ").pack(*program)
         return self.reader.structure("IIIIIIII").pack(kind, *rest, flags, align)
 
-    def pack_section(self, section: Section) -> bytes:
+    def pack_section(self, section: SectionHeader) -> bytes:
         """A section header as it stands in the file."""
         return self.reader.structure("IIQQQQIIQQ" if self.wide else "IIIIIIIIII").pack(*section)
 
@@ -209,7 +209,7 @@ def read_image(source: Source, *, name: str = "ELF file") -> Image:
     if shoff and (shnum > _MAX_SECTIONS or shentsize != reader.structure(section_form).size):
         raise reader.error(f"its section table has {shnum} entries of {shentsize} bytes")
     rows = _rows(reader, section_form, shoff, shnum if shoff else 0, "section table")
-    sections = tuple(Section._make(row) for row in rows)
+    sections = tuple(SectionHeader._make(row) for row in rows)
     dynamic, place, slots = _read_dynamic(reader, programs, name=name, wide=wide)
     return Image(name, reader, wide, machine, phoff, shoff, programs, sections, dynamic, place, slots)
 
@@ -224,7 +224,7 @@ def _read_dynamic(
 ) -> tuple[tuple[tuple[int, int], ...], int, int]:
     segment = next((program for program in programs if program.type == PT_DYNAMIC), None)
     if segment is None:
-        raise refused(name, "has no dynamic section: no loader looks for its libraries")
+        raise refused(name, "has no dynamic section: the loader does not search libraries for it")
     form = "qQ" if wide else "iI"
     size = reader.structure(form).size
     slots = segment.filesz // size

@@ -10,7 +10,7 @@ from axletree.binary.elf.tables import PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_NOTE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.binary.elf.tables import Layout, Reader
+    from axletree.binary.elf.tables import ElfLayout, Reader
 
 _PF_X, _PF_W = 1, 2
 _SHT_NOTE = 7
@@ -21,14 +21,14 @@ _MIN_PAGE = 4096
 _SHOWN = 8
 
 
-def expect_segments(reader: Reader, layout: Layout) -> None:
+def expect_segments(reader: Reader, layout: ElfLayout) -> None:
     """Announce what the functions below will read."""
     for segment in layout.segments:
         if segment.type in {PT_INTERP, PT_NOTE}:
             reader.expect(segment.offset, min(segment.filesz, _MAX_NOTES))
 
 
-def read_only_ranges(layout: Layout) -> tuple[tuple[int, int], ...]:
+def read_only_ranges(layout: ElfLayout) -> tuple[tuple[int, int], ...]:
     """(start, end) in the file of what can hold constant data such as GPU code; empty where all of it can.
 
     Linkers put constants into segments of their own (GNU ld behind the code, LLD before it) or, older ones, beside the
@@ -44,7 +44,7 @@ def read_only_ranges(layout: Layout) -> tuple[tuple[int, int], ...]:
     return tuple((segment.offset, segment.offset + segment.filesz) for segment in constant or loads)
 
 
-def stack_kind(layout: Layout) -> Literal["plain", "executable", "unmarked"]:
+def stack_kind(layout: ElfLayout) -> Literal["plain", "executable", "unmarked"]:
     """What PT_GNU_STACK says."""
     flags = next((segment.flags for segment in layout.segments if segment.type == PT_GNU_STACK), None)
     if flags is None:
@@ -52,12 +52,12 @@ def stack_kind(layout: Layout) -> Literal["plain", "executable", "unmarked"]:
     return "executable" if flags & _PF_X else "plain"
 
 
-def first_load_writable(layout: Layout) -> bool:
+def first_load_writable(layout: ElfLayout) -> bool:
     """Whether the first loaded segment may be written to."""
     return next((bool(segment.flags & _PF_W) for segment in layout.segments if segment.type == PT_LOAD), False)
 
 
-def read_interpreter(reader: Reader, layout: Layout) -> str | None:
+def read_interpreter(reader: Reader, layout: ElfLayout) -> str | None:
     """The path in PT_INTERP.
 
     Raises:
@@ -70,7 +70,7 @@ def read_interpreter(reader: Reader, layout: Layout) -> str | None:
     return path.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
-def read_build_id(reader: Reader, layout: Layout) -> str | None:
+def read_build_id(reader: Reader, layout: ElfLayout) -> str | None:
     """The GNU build-id in hexadecimal, from the notes that are loaded, else from those of the sections."""
     places = [(s.offset, s.filesz, s.align) for s in layout.segments if s.type == PT_NOTE]
     places = places or [(s.offset, s.size, 4) for s in layout.sections if s.type == _SHT_NOTE]
@@ -98,7 +98,7 @@ def _notes(reader: Reader, data: bytes, align: int) -> Iterator[tuple[int, bytes
         position = end + -end % step
 
 
-def find_misalignments(layout: Layout, size: int) -> tuple[str, ...]:
+def find_misalignments(layout: ElfLayout, size: int) -> tuple[str, ...]:
     """Why a loader refuses the segments or maps wrong bytes, one sentence each: what glibc's and Linux' loaders check.
 
     Args:
@@ -108,12 +108,12 @@ def find_misalignments(layout: Layout, size: int) -> tuple[str, ...]:
     return tuple(itertools.islice(_misalignments(layout, size), _SHOWN))
 
 
-def _misalignments(layout: Layout, size: int) -> Iterator[str]:
+def _misalignments(layout: ElfLayout, size: int) -> Iterator[str]:
     loads = [(index, segment) for index, segment in enumerate(layout.segments) if segment.type == PT_LOAD]
     for index, load in loads:
         where = f"LOAD segment {index}"
         if load.align > 1 and load.align & (load.align - 1):
-            yield f"{where}: its alignment {load.align:#x} is no power of two"
+            yield f"{where}: its alignment {load.align:#x} is not a power of two"
         elif load.align > 1 and (load.offset - load.vaddr) % load.align:
             place = f"offset {load.offset:#x} and address {load.vaddr:#x}"
             yield f"{where}: {place} differ modulo its alignment {load.align:#x}"
@@ -122,10 +122,10 @@ def _misalignments(layout: Layout, size: int) -> Iterator[str]:
         if load.filesz > load.memsz:
             yield f"{where}: it has more bytes in the file ({load.filesz:#x}) than in memory ({load.memsz:#x})"
         if load.offset + load.filesz > size:
-            yield f"{where}: it ends at {load.offset + load.filesz:#x}, beyond the end of the file ({size:#x})"
+            yield f"{where}: it ends at {load.offset + load.filesz:#x}, past the end of the file ({size:#x})"
     for (before, low), (index, high) in itertools.pairwise(loads):
         if high.vaddr < low.vaddr:
-            yield f"LOAD segment {index}: its address {high.vaddr:#x} lies before that of segment {before}"
+            yield f"LOAD segment {index}: its address {high.vaddr:#x} is below that of segment {before}"
         elif high.vaddr < low.vaddr + low.memsz:
             yield f"LOAD segment {index}: it overlaps segment {before} in memory"
     parts = sorted((load.offset, load.offset + load.filesz, index) for index, load in loads if load.filesz)

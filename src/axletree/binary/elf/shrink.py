@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary.edits import Blank, Edit, Move, Put
-from axletree.binary.elf.annex import GRAIN, Moved, Plan, evict, moved_program, moved_section, new_value, page_of
+from axletree.binary.elf.annex import GRAIN, AnnexPlan, Moved, evict, moved_program, moved_section, new_value, page_of
 from axletree.binary.elf.layout import (
     PF_W,
     PT_LOAD,
@@ -21,13 +21,13 @@ from axletree.binary.elf.layout import (
     SHT_NOBITS,
     Image,
     Program,
-    Section,
+    SectionHeader,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.binary.elf.annex import Block
+    from axletree.binary.elf.annex import AnnexBlock
 
 _PHOFF, _SHOFF, _PHNUM = 32, 40, 56
 """Where ELF64's header says where its tables lie and how many segments there are."""
@@ -80,13 +80,13 @@ def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
     head_end = image.phoff + (len(image.programs) + (split and not unused)) * image.program_size
     blocks = evict(image, head_end, ()) if split and not unused else []
     if blocks is None:
-        return "there is no room for another program header"
+        return "it has no room for another program header"
     moved = _place(blocks, section.offset + size, load.vaddr - load.offset)
     last = moved[-1].offset + len(moved[-1].block.data) if moved else section.offset + size
     page = page_of(image)
     shift = (begin - last) // page * page
     if shift <= 0:
-        return f"less than a page of {page} bytes would go"
+        return f"it would save less than a page of {page} bytes"
     tables = tuple((block.offset, block.end, offset) for block, offset, _ in moved)
     new = Shrunk(image.reader.size - shift, section.file_end, shift, (), (), tables)
     first = load._replace(filesz=last - load.offset, memsz=last - load.offset)
@@ -107,9 +107,9 @@ def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
 def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     section = image.sections[index]
     if not image.wide or image.reader.order != "<":
-        yield "it is no 64-bit little-endian file"
+        yield "it is not a 64-bit little-endian file"
     if load.flags & PF_W or load.filesz != load.memsz:
-        yield "its segment can be written to"
+        yield "its segment is writable"
     if section.file_end > load.file_end or section.addr - load.vaddr != section.offset - load.offset:
         yield "the section and its segment contradict each other"
     tables = [(image.phoff, len(image.programs) * image.program_size)]
@@ -121,7 +121,7 @@ def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     ]
     tables += [(program.offset, program.filesz) for program in image.programs if program != load]
     if any(size and start < section.file_end and section.offset < start + size for start, size in tables):
-        yield "something else lies in the section"
+        yield "the section contains something else"
 
 
 def _begins(image: Image, low: int, high: int) -> Iterator[int]:
@@ -134,7 +134,7 @@ def _begins(image: Image, low: int, high: int) -> Iterator[int]:
             yield program.offset
 
 
-def _place(blocks: list[Block], offset: int, shift: int) -> list[Moved]:
+def _place(blocks: list[AnnexBlock], offset: int, shift: int) -> list[Moved]:
     moved: list[Moved] = []
     for block in blocks:
         offset += (block.addr - offset - shift) % GRAIN
@@ -150,7 +150,7 @@ def _block_edits(image: Image, new: Shrunk, moved: list[Moved], head_end: int) -
         start = max(block.offset, head_end) if block.offset >= image.phoff else block.offset
         yield Blank(new.place(start), max(0, block.end - start))
     if moved:
-        plan = Plan(image, None, None)
+        plan = AnnexPlan(image, None, None)
         entries = [(tag, new_value(plan, moved, tag, value)) for tag, value in image.dynamic]
         yield Put(new.place(image.dynamic_at), image.pack_dynamic(entries, image.dynamic_slots))
 
@@ -159,7 +159,7 @@ def _header_edits(
     image: Image, new: Shrunk, moved: list[Moved], split: tuple[Program, list[Program]]
 ) -> Iterator[Edit]:
     """The ELF header and the table of segments."""
-    plan, (load, parts) = Plan(image, None, None), split
+    plan, (load, parts) = AnnexPlan(image, None, None), split
     programs: list[Program] = []
     for program in image.programs:
         if program == load:
@@ -182,9 +182,9 @@ def _header_edits(
 
 
 def _section_edits(image: Image, new: Shrunk, moved: list[Moved], shorter: tuple[int, int]) -> Iterator[Edit]:
-    plan, (index, size) = Plan(image, None, None), shorter
+    plan, (index, size) = AnnexPlan(image, None, None), shorter
     for number, section in enumerate(image.sections):
-        changed: Section = moved_section(plan, moved, section)
+        changed: SectionHeader = moved_section(plan, moved, section)
         if number == index:
             changed = section._replace(size=size)
         elif changed == section:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from axletree.binary.elf.dynamic import Dynamic
-    from axletree.binary.elf.tables import Layout, Reader
+    from axletree.binary.elf.tables import ElfLayout, Reader
 
 _MODULE = (b"PyInit_", b"PyInitU_")
 _FOREIGN = re.compile(
@@ -44,7 +44,7 @@ class SymbolUse(NamedTuple):
     old_strings: int = 0
 
 
-def read_symbol_use(reader: Reader, layout: Layout, dynamic: Dynamic) -> SymbolUse:
+def read_symbol_use(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> SymbolUse:
     """What the symbols of a file tie it to.
 
     Raises:

@@ -59,11 +59,11 @@ def read_symbols(source: Source, *, name: str, wanted: Callable[[bytes], object]
                 continue
             end = strings.find(b"\0", offset, offset + _MAX_NAME)
             if end < 0:
-                raise reader.error(f"a symbol's name lies outside its string table, or has over {_MAX_NAME} bytes")
+                raise reader.error(f"a symbol's name is outside its string table, or longer than {_MAX_NAME} bytes")
             symbol = strings[offset:end]
             if wanted is None or wanted(symbol):
                 (exported if word & section else undefined).add(symbol)
                 kept += len(symbol)
                 if kept > _MAX_BYTES:
-                    raise reader.error(f"its symbols have more than {_MAX_BYTES >> 20} MB of names")
+                    raise reader.error(f"its symbol names take more than {_MAX_BYTES >> 20} MB")
     return Symbols(frozenset(undefined), frozenset(exported))

@@ -71,7 +71,7 @@ class TableAt(NamedTuple):
         return self.entry * self.entries
 
 
-class Layout(NamedTuple):
+class ElfLayout(NamedTuple):
     """The header of a file and its two tables."""
 
     bits: Literal[32, 64]
@@ -99,7 +99,7 @@ class Layout(NamedTuple):
         offset = self.find_offset(address)
         if offset is not None:
             return offset
-        raise reader.error(f"nothing of the file is loaded at address {address:#x}, which its dynamic section names")
+        raise reader.error(f"its dynamic section refers to address {address:#x}, where no part of the file is loaded")
 
 
 @lru_cache(maxsize=64)
@@ -136,7 +136,7 @@ class Reader:
         """
         self._steps -= steps
         if self._steps < 0:
-            raise self.error("its tables are longer than those of any real file")
+            raise self.error("its tables are larger than in any real file")
 
     @property
     def passing(self) -> bool:
@@ -164,7 +164,7 @@ class Reader:
             IntegrityError: they are not all there.
         """
         if offset < 0 or size < 0 or offset + size > self.size:
-            raise self.error(f"its {what} reaches beyond its end ({offset + size} of {self.size} bytes)")
+            raise self.error(f"its {what} extends past the end of the file ({offset + size} of {self.size} bytes)")
         return self.read(offset, size)
 
     def structure(self, fields: str) -> struct.Struct:
@@ -180,14 +180,14 @@ class Reader:
         """``count`` structures, each ``entry`` bytes after the one before."""
         form = self.structure(fields)
         if count and entry < form.size:
-            raise self.error(f"an entry of its {what} has {entry} bytes, less than the {form.size} needed")
+            raise self.error(f"an entry of its {what} has {entry} bytes, expected at least {form.size}")
         if entry * count > _MAX_TABLE:
             raise self.error(f"its {what} claims {count} entries")
         data = self.take(offset, entry * count, what)
         for index in range(count):
             yield form.unpack_from(data, index * entry)
 
-    def dynamic_entries(self, layout: Layout) -> list[tuple[int, int]] | None:
+    def dynamic_entries(self, layout: ElfLayout) -> list[tuple[int, int]] | None:
         """(tag, value) of the dynamic section up to DT_NULL; ``None`` where there is no such section."""
         segment = next((segment for segment in layout.segments if segment.type == PT_DYNAMIC), None)
         if segment is None or not segment.filesz:
@@ -203,7 +203,7 @@ class Reader:
         return entries
 
 
-def read_head(reader: Reader) -> Layout:
+def read_head(reader: Reader) -> ElfLayout:
     """Read the header and the table of segments; sections, which usually lie at the end, are left out.
 
     Raises:
@@ -231,10 +231,10 @@ def read_head(reader: Reader) -> Layout:
     if section_table.size <= _MAX_TABLE:
         reader.expect(max(0, shoff - _BEHIND), _BEHIND + section_table.size)
     segments = tuple(_segments(reader, bits, segment_table))
-    return Layout(bits, order, kind, machine, segments, (), segment_table, section_table)
+    return ElfLayout(bits, order, kind, machine, segments, (), segment_table, section_table)
 
 
-def expect_section_names(reader: Reader, layout: Layout) -> None:
+def expect_section_names(reader: Reader, layout: ElfLayout) -> None:
     """Find the names of sections in content that goes by once, where they lie far before the table.
 
     Only LLD puts a large table (``.strtab``) between them; its version stands right behind what is loaded.
@@ -263,7 +263,7 @@ def _segments(reader: Reader, bits: int, at: TableAt) -> Iterator[Segment]:
             yield Segment(kind, flags, offset, vaddr, filesz, memsz, align)
 
 
-def read_sections(reader: Reader, layout: Layout) -> Layout:
+def read_sections(reader: Reader, layout: ElfLayout) -> ElfLayout:
     """Add the table of sections to a layout.
 
     Raises:

@@ -32,7 +32,7 @@ from axletree.binary.elf.layout import (
     Image,
     Links,
     Program,
-    Section,
+    SectionHeader,
     read_image,
     read_links,
     symbol_names,
@@ -75,7 +75,7 @@ def layout_faults(image: Image) -> Iterator[str]:
         if load.align > 1 and (load.offset - load.vaddr) % load.align:
             yield f"loaded segment {number}: offset and address differ modulo its alignment"
         if load.file_end > size or load.filesz > load.memsz:
-            yield f"loaded segment {number} is longer than what there is"
+            yield f"loaded segment {number} extends past the end of the file"
     for one, two in itertools.pairwise(loads):
         if one.vaddr + one.memsz > two.vaddr:
             yield "loaded segments overlap, or are out of order"
@@ -83,7 +83,7 @@ def layout_faults(image: Image) -> Iterator[str]:
     if any(program.type == PT_PHDR for program in image.programs) and not any(
         load.offset <= head[0] and head[1] <= load.file_end for load in loads
     ):
-        yield "no loaded segment holds the whole segment table"
+        yield "no loaded segment contains the whole segment table"
     rooms = sorted(
         (section.offset, section.file_end)
         for section in image.sections
@@ -98,7 +98,7 @@ def layout_faults(image: Image) -> Iterator[str]:
         if address is not None and not any(
             load.flags & PF_X and load.vaddr <= address < load.vaddr + load.memsz for load in loads
         ):
-            yield "its first or last function lies outside executable segments"
+            yield "its first or last function is outside the executable segments"
 
 
 def _changed_links(old: Links, new: Links, change: ElfChange) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _changed_tables(old: Image, new: Image) -> Iterator[str]:
         yield "other entries of its dynamic section changed"
 
 
-def _equal(old: Image, new: Image, one: Program | Section, two: Program | Section) -> bool:
+def _equal(old: Image, new: Image, one: Program | SectionHeader, two: Program | SectionHeader) -> bool:
     size = min(one.file_end, old.reader.size) - one.offset  # a damaged file claims what it does not have
     return all(
         old.reader.read(one.offset + start, min(_PIECE, size - start))
@@ -157,7 +157,7 @@ def _changed_names(old: Image, new: Image, change: ElfChange) -> Iterator[str]:
     before, after = read_strings(old)[1], read_strings(new)[1]
     symbols, later = symbol_names(old), symbol_names(new)
     if symbols != later:
-        yield "its table of symbols changed"
+        yield "its symbol table changed"
     low, high = _difference(before, after)
     for start in symbols or ():
         if (
@@ -165,7 +165,7 @@ def _changed_names(old: Image, new: Image, change: ElfChange) -> Iterator[str]:
             and (start >= low or before.find(b"\0", start, low) < 0)
             and _name(before, start) != _name(after, start)
         ):
-            yield f"the symbol {_name(before, start).decode(errors='backslashreplace')} has another name"
+            yield f"the name of symbol {_name(before, start).decode(errors='backslashreplace')} changed"
             break
     versions = [(each.kind, old.string(each.offset)) for each in version_names(old)]
     renamed = {one.encode(): two.encode() for one, two in change.replace_needed.items()}

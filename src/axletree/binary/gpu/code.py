@@ -53,7 +53,7 @@ class DeviceSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """What is wrong where its structure can't be followed to its end; ``code`` then holds what came before."""
 
 
-class Entry(NamedTuple):
+class CodeEntry(NamedTuple):
     """One piece of code in a container. A tuple, as a library has thousands of them."""
 
     offset: int
@@ -77,7 +77,7 @@ class Container(NamedTuple):
     offset: int
     size: int
     """Bytes up to the end of its last part."""
-    entries: tuple[Entry, ...]
+    entries: tuple[CodeEntry, ...]
     packing: Packing = "none"
     """Of the container as a whole (``CCOB`` bundles); entries of NVIDIA's are packed one by one."""
     damaged: str | None = None
@@ -91,19 +91,19 @@ class Container(NamedTuple):
         return self.offset + self.size
 
 
-class Need(NamedTuple):
+class ByteRange(NamedTuple):
     """Bytes that a reader of containers asks for; ``offset`` never goes back within a container."""
 
     offset: int
     size: int
 
 
-Reading = Generator[Need, bytes, Container | None]
+Reading = Generator[ByteRange, bytes, Container | None]
 """Reads one container: yields what it needs, is sent these bytes (fewer only at the end of the file), returns the
 container, or ``None`` where the magic number was there by chance."""
 
 
-class Budget:
+class ReadLimit:
     """How many containers and entries one file may have in all: bounds the memory that a hostile one can take."""
 
     def __init__(self, items: int = MAX_ITEMS) -> None:

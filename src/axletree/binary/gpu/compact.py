@@ -15,14 +15,14 @@ from axletree.binary.elf.shrink import plan_shrink
 from axletree.binary.gpu import hip
 from axletree.binary.gpu.registered import SECTION
 from axletree.binary.gpu.repack import alignment, lay_out, repack_bundle
-from axletree.binary.gpu.scan import Section
+from axletree.binary.gpu.scan import GpuSection
 from axletree.core.errors import IntegrityError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from axletree.binary.elf.shrink import Shrunk
-    from axletree.binary.gpu.code import Container, Entry
+    from axletree.binary.gpu.code import CodeEntry, Container
     from axletree.binary.gpu.registered import Registered
     from axletree.binary.source import Source
 
@@ -37,7 +37,7 @@ class Compaction(NamedTuple):
     """Bytes of the file."""
     saved: int
     """Bytes that it had more."""
-    section: Section
+    section: GpuSection
     """The section that holds the bundles, as it is then."""
     moves: tuple[Edit, ...]
     """What goes where; compressed bundles that lost entries are part of it, as they are packed anew."""
@@ -82,7 +82,7 @@ def plan_compaction(source: Source, code: Registered, kept: Mapping[int, Collect
             bundles.append(bundle)
             end = start + bundle.size
             if end > section.file_end:
-                return "its bundles can't be packed as well as they are"
+                return "its bundles cannot be compressed as well as they are now"
         shrunk = plan_shrink(code.image, code.number, end - section.offset)
     except IntegrityError as error:
         return error.problems[0].message
@@ -92,7 +92,7 @@ def plan_compaction(source: Source, code: Registered, kept: Mapping[int, Collect
     return Compaction(
         size=shrunk.size,
         saved=shrunk.shift,
-        section=Section(SECTION, section.offset, end - section.offset),
+        section=GpuSection(SECTION, section.offset, end - section.offset),
         moves=(*_without_gaps(edits, section.offset, end), *shrunk.moves),
         puts=shrunk.puts,
         pointers=tuple(_pointer_edits(code, bundles, shrunk)),
@@ -105,7 +105,7 @@ def with_following(code: Registered) -> Iterator[tuple[Container, int]]:
     return zip(code.containers, ends, strict=True)
 
 
-def kept_entries(container: Container, kept: Collection[int] | None) -> tuple[Entry, ...]:
+def kept_entries(container: Container, kept: Collection[int] | None) -> tuple[CodeEntry, ...]:
     """The entries of a container that stay; all of them where ``kept`` is ``None``, the host's in any case."""
     return tuple(
         entry for index, entry in enumerate(container.entries) if kept is None or index in kept or entry.arch == "host"
@@ -132,8 +132,8 @@ def _place(source: Source, container: Container, kept: Collection[int], at: tupl
     return _Bundle(container, start, size, (Move(start, size, container.offset),))
 
 
-def _rebuilt(container: Container, entries: Sequence[Entry], start: int) -> _Bundle:
-    layout = lay_out([hip.Row(entry.offset - container.offset, entry.size, entry.id) for entry in entries])
+def _rebuilt(container: Container, entries: Sequence[CodeEntry], start: int) -> _Bundle:
+    layout = lay_out([hip.BundleRow(entry.offset - container.offset, entry.size, entry.id) for entry in entries])
     if layout is None:
         raise IntegrityError(f"code of the bundle at offset {container.offset} overlaps")
     moves = [Move(start + place, size, container.offset + offset) for place, size, offset in layout.spans]

@@ -17,10 +17,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from axletree.binary.gpu.code import TOO_MANY, Container, Entry, Need
+from axletree.binary.gpu.code import TOO_MANY, ByteRange, CodeEntry, Container
 
 if TYPE_CHECKING:
-    from axletree.binary.gpu.code import Budget, Form, Packing, Reading
+    from axletree.binary.gpu.code import Form, Packing, Reading, ReadLimit
 
 MAGIC = struct.pack("<IHH", 0xBA55ED50, 1, 16)
 """How a container begins: magic number, version, header size."""
@@ -34,19 +34,19 @@ _ZSTD, _LZ4, _EXACT, _FAMILY = 0x8000, 0x2000, 0x100000, 0x200000
 _PREFIXES = {_PTX: "compute_", _CUBIN: "sm_", _LTO: "lto_"}
 
 
-def read_fatbin(offset: int, budget: Budget) -> Reading:
+def read_fatbin(offset: int, budget: ReadLimit) -> Reading:
     """Read the container at an offset where :data:`MAGIC` was seen."""
-    head = yield Need(offset, HEADER)
+    head = yield ByteRange(offset, HEADER)
     if len(head) < HEADER or not head.startswith(MAGIC):
         return None
     (size,) = struct.unpack_from("<Q", head, 8)
-    entries: list[Entry] = []
+    entries: list[CodeEntry] = []
     position, end, damaged = offset + HEADER, offset + HEADER + size, None
     while position < end and damaged is None:
-        data = yield Need(position, _ENTRY.size)
+        data = yield ByteRange(position, _ENTRY.size)
         entry = _parse(data, position)
         if entry is None:
-            damaged = f"no entry of a fat binary at offset {position}"
+            damaged = f"not an entry of a fat binary at offset {position}"
         elif entry.offset + entry.size > end:
             damaged = f"the entry at offset {position} is larger than its container"
         elif not budget.spend():
@@ -59,7 +59,7 @@ def read_fatbin(offset: int, budget: Budget) -> Reading:
     return Container("nvidia", offset, end - offset, tuple(entries), damaged=damaged)
 
 
-def _parse(data: bytes, offset: int) -> Entry | None:
+def _parse(data: bytes, offset: int) -> CodeEntry | None:
     if len(data) < _ENTRY.size:
         return None
     kind, header, payload, arch, flags, unpacked = _ENTRY.unpack(data)
@@ -69,4 +69,4 @@ def _parse(data: bytes, offset: int) -> Entry | None:
     form: Form = "binary" if kind == _CUBIN else "intermediate"
     packing: Packing = "zstd" if flags & _ZSTD else "lz4" if flags & _LZ4 else "none"
     name = f"{_PREFIXES.get(kind, f'kind{kind}_')}{arch}{suffix}"
-    return Entry(offset, header + payload, name, form, packing, unpacked or payload)
+    return CodeEntry(offset, header + payload, name, form, packing, unpacked or payload)

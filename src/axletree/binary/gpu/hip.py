@@ -21,12 +21,12 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from axletree.binary.gpu.code import TOO_MANY, Container, Entry, Need
+from axletree.binary.gpu.code import TOO_MANY, ByteRange, CodeEntry, Container
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.binary.gpu.code import Budget, Packing, Reading
+    from axletree.binary.gpu.code import Packing, Reading, ReadLimit
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 PACKED_MAGIC = b"CCOB"
@@ -49,7 +49,7 @@ _ID = re.compile(r"[!-~]+")
 _TARGET = re.compile(r"(?:hip|hipv4|openmp)-amdgcn-amd-amdhsa-[^-]*-(gfx[0-9a-z-]+(?::[a-z]+[+-])*)")
 
 
-class Row(NamedTuple):
+class BundleRow(NamedTuple):
     """A line of a bundle's table."""
 
     offset: int
@@ -66,7 +66,7 @@ def arch_of(identifier: str) -> str:
     return found[1] if found else identifier
 
 
-def render_table(rows: Sequence[Row]) -> bytes:
+def render_table(rows: Sequence[BundleRow]) -> bytes:
     """The head of a plain bundle, up to the end of its table."""
     parts = [MAGIC, struct.pack("<Q", len(rows))]
     for row in rows:
@@ -75,30 +75,30 @@ def render_table(rows: Sequence[Row]) -> bytes:
     return b"".join(parts)
 
 
-def read_bundle(offset: int, budget: Budget) -> Reading:
+def read_bundle(offset: int, budget: ReadLimit) -> Reading:
     """Read the plain bundle at an offset where :data:`MAGIC` was seen."""
-    head = yield Need(offset, _HEAD)
+    head = yield ByteRange(offset, _HEAD)
     if len(head) < _HEAD or not head.startswith(MAGIC):
         return None
     (count,) = struct.unpack_from("<Q", head, len(MAGIC))
     if not 0 < count <= MAX_TARGETS:
         return None
-    entries: list[Entry] = []
+    entries: list[CodeEntry] = []
     position, damaged = offset + _HEAD, None
     for _ in range(count):
-        data = yield Need(position, _ROW.size)
+        data = yield ByteRange(position, _ROW.size)
         start, size, length = _ROW.unpack(data) if len(data) == _ROW.size else (0, 0, 0)
         if not 0 < length <= _MAX_ID:
-            damaged = f"no line of an offload bundle's table at offset {position}"
+            damaged = f"not a line of an offload bundle's table at offset {position}"
             break
-        name = (yield Need(position + _ROW.size, length)).decode("latin-1")
+        name = (yield ByteRange(position + _ROW.size, length)).decode("latin-1")
         if not budget.spend():
             damaged = TOO_MANY
             break
         if len(name) < length or not _ID.fullmatch(name):
-            damaged = f"no line of an offload bundle's table at offset {position}"
+            damaged = f"not a line of an offload bundle's table at offset {position}"
             break
-        entries.append(Entry(offset + start, size, arch_of(name), "binary", "none", size, name))
+        entries.append(CodeEntry(offset + start, size, arch_of(name), "binary", "none", size, name))
         position += _ROW.size + length
     if damaged is None and any(entry.size and entry.offset < position for entry in entries):
         damaged = f"code of the offload bundle at offset {offset} overlaps its table"
@@ -106,9 +106,9 @@ def read_bundle(offset: int, budget: Budget) -> Reading:
     return Container("hip", offset, end - offset, tuple(entries), damaged=damaged)
 
 
-def read_packed_bundle(offset: int, budget: Budget) -> Reading:
+def read_packed_bundle(offset: int, budget: ReadLimit) -> Reading:
     """Read the compressed bundle at an offset where :data:`PACKED_MAGIC` was seen; only its table is unpacked."""
-    head = yield Need(offset, _LONGEST_PACKED_HEAD)
+    head = yield ByteRange(offset, _LONGEST_PACKED_HEAD)
     version, method = struct.unpack_from("<4x2H", head) if len(head) >= 8 else (0, 0)
     form = _PACKED_HEADS.get(version)
     if form is None or method > 1 or len(head) < form.size or not head.startswith(PACKED_MAGIC):
@@ -118,7 +118,7 @@ def read_packed_bundle(offset: int, budget: Budget) -> Reading:
     if total < form.size:
         return None
     wanted = min(_PEEK, total - form.size) if version > 1 else _PEEK
-    stream = yield Need(offset + form.size, wanted)
+    stream = yield ByteRange(offset + form.size, wanted)
     packing: Packing = "zstd" if method else "zlib"
     table = _unpack_start(stream, packing)
     rows = parse_table(table)
@@ -129,20 +129,22 @@ def read_packed_bundle(offset: int, budget: Budget) -> Reading:
         return Container("hip", offset, total, (), packing, TOO_MANY)
     unpacked = max(1, sum(row.size for row in rows))
     entries = tuple(
-        Entry(offset, (total - form.size) * row.size // unpacked, arch_of(row.id), "binary", packing, row.size, row.id)
+        CodeEntry(
+            offset, (total - form.size) * row.size // unpacked, arch_of(row.id), "binary", packing, row.size, row.id
+        )
         for row in rows
     )
     return Container("hip", offset, total, entries, packing)
 
 
-def parse_table(data: bytes) -> tuple[Row, ...] | None:
+def parse_table(data: bytes) -> tuple[BundleRow, ...] | None:
     """The table of a plain bundle from its first bytes; ``None`` where it is none, or is longer than they are."""
     if len(data) < _HEAD or not data.startswith(MAGIC):
         return None
     (count,) = struct.unpack_from("<Q", data, len(MAGIC))
     if not 0 < count <= MAX_TARGETS:
         return None
-    rows: list[Row] = []
+    rows: list[BundleRow] = []
     position = _HEAD
     for _ in range(count):
         if position + _ROW.size > len(data):
@@ -153,7 +155,7 @@ def parse_table(data: bytes) -> tuple[Row, ...] | None:
         if not name or len(name) < length or not _ID.fullmatch(name):
             return None
         position += length
-        rows.append(Row(start, size, name))
+        rows.append(BundleRow(start, size, name))
     return tuple(rows)
 
 

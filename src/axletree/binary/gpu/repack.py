@@ -28,7 +28,7 @@ _LARGEST = 1 << 34
 """Most bytes of an unpacked bundle."""
 
 
-class Layout(NamedTuple):
+class BundleLayout(NamedTuple):
     """Where the entries of a plain bundle lie."""
 
     table: bytes
@@ -37,7 +37,7 @@ class Layout(NamedTuple):
     """(offset in the bundle, bytes, offset in the original) of each piece of code, sorted."""
 
 
-def lay_out(rows: Sequence[hip.Row]) -> Layout | None:
+def lay_out(rows: Sequence[hip.BundleRow]) -> BundleLayout | None:
     """A bundle of some rows of another: close together, each as aligned as it was; ``None`` where they overlap.
 
     An empty row, as the host's is, is said to lie where code begins.
@@ -54,7 +54,7 @@ def lay_out(rows: Sequence[hip.Row]) -> Layout | None:
         position += size
     first = min(places.values(), default=position)
     table = hip.render_table([row._replace(offset=places.get((row.offset, row.size), first)) for row in rows])
-    return Layout(table, position, tuple((place, size, offset) for (offset, size), place in places.items()))
+    return BundleLayout(table, position, tuple((place, size, offset) for (offset, size), place in places.items()))
 
 
 def alignment(number: int) -> int:
@@ -91,7 +91,7 @@ def repack_bundle(source: Source, container: Container, kept: Collection[int], f
     told = int.from_bytes(digest.digest()[:8], "little")
     sizes = (layout.size,) if version == 1 else (total, layout.size)
     if version < 3 and max(sizes) >> 32:
-        raise _damaged(container, "has more bytes than its version can tell")
+        raise _damaged(container, "has more bytes than its version can record")
     return form.pack(hip.PACKED_MAGIC, version, method, *sizes, told) + body
 
 
@@ -122,7 +122,7 @@ def _open(source: Source, container: Container, following: int) -> tuple[int, in
     version, method = struct.unpack("<2H", magic[4:8]) if len(magic) == 8 else (0, 0)
     form = _HEADS.get(version)
     if form is None or not magic.startswith(hip.PACKED_MAGIC):
-        raise _damaged(container, "is none of a known version")
+        raise _damaged(container, "has an unknown version")
     *_, unpacked, _ = form.unpack(source.read(container.offset, form.size))
     end = container.end if version > 1 else following
     if unpacked > _LARGEST:
@@ -163,7 +163,7 @@ class _Span:
         return data
 
 
-def _read_table(stream: Iterator[bytes], container: Container) -> tuple[bytes, tuple[hip.Row, ...]]:
+def _read_table(stream: Iterator[bytes], container: Container) -> tuple[bytes, tuple[hip.BundleRow, ...]]:
     """What was read of the plain bundle, and its table."""
     head = b""
     for piece in stream:
@@ -182,7 +182,7 @@ def _chain(head: bytes, stream: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _plain(
-    layout: Layout, head: bytes, stream: Iterator[bytes], unpacked: int, container: Container
+    layout: BundleLayout, head: bytes, stream: Iterator[bytes], unpacked: int, container: Container
 ) -> Iterator[bytes]:
     """The new bundle, from the old one's content."""
     yield layout.table

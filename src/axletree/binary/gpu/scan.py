@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary.gpu import fatbin, hip
-from axletree.binary.gpu.code import TOO_MANY, Budget, Container, DeviceCode, DeviceSection, Need
+from axletree.binary.gpu.code import TOO_MANY, ByteRange, Container, DeviceCode, DeviceSection, ReadLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ _FALSE_COST = 50
 _Key = tuple[str, "Form", "Packing"]
 
 
-class Section(NamedTuple):
+class GpuSection(NamedTuple):
     """A section of a file."""
 
     name: str
@@ -54,7 +54,7 @@ class Section(NamedTuple):
 class SectionCode(NamedTuple):
     """The containers of one section."""
 
-    section: Section
+    section: GpuSection
     containers: tuple[Container, ...]
     damaged: str | None
 
@@ -64,12 +64,12 @@ class DeviceScanner:
 
     def __init__(self) -> None:
         """Begin at offset 0."""
-        self._budget = Budget()
+        self._budget = ReadLimit()
         self._found: list[Container] = []
         self._search = 0
         """Where the next container may begin."""
         self._reading: Reading
-        self._need: Need | None = None
+        self._need: ByteRange | None = None
         """What ``_reading`` waits for; ``None`` while the next container is looked for."""
         self._end = 0
         """Bytes that went by."""
@@ -121,7 +121,7 @@ class DeviceScanner:
         """As :meth:`finish`, with each container and its entries."""
         self._consume(self._end, b"", last=True)
         result = []
-        for section in (Section(*fields) for fields in sections):
+        for section in (GpuSection(*fields) for fields in sections):
             inside = [found for found in self._found if section.offset <= found.offset < section.offset + section.size]
             if source is not None and section.size and (not inside or inside[0].offset != section.offset):
                 result.append(read_containers(source, section))
@@ -173,12 +173,12 @@ class DeviceScanner:
         self._carry = self._slice(offset, chunk, start, end - start) if start < end else b""
 
 
-def _read(magic: bytes, offset: int, budget: Budget) -> Reading:
+def _read(magic: bytes, offset: int, budget: ReadLimit) -> Reading:
     """Read a container, and look at what follows it."""
     container = yield from _READERS[magic](offset, budget)
     if container is None or container.damaged is not None:
         return container
-    behind = yield Need(container.end, fatbin.ALIGNMENT)
+    behind = yield ByteRange(container.end, fatbin.ALIGNMENT)
     return container._replace(loose=bool(behind.strip(b"\0")) and behind[:4] not in _READERS)
 
 
@@ -201,9 +201,9 @@ def _first(data: bytes, offset: int, start: int) -> int | None:
     return offset + best if best < len(data) else None
 
 
-def read_containers(source: Source, section: Section) -> SectionCode:
+def read_containers(source: Source, section: GpuSection) -> SectionCode:
     """The containers of one section, by random access: only pages with headers are touched."""
-    budget, found = Budget(), list[Container]()
+    budget, found = ReadLimit(), list[Container]()
     position, end = section.offset, min(section.offset + section.size, source.size)
     read = _read_ahead(source)
     while position < end:
@@ -262,14 +262,14 @@ def _search_section(source: Source, position: int, end: int) -> int | None:
     return None
 
 
-def _check(section: Section, containers: Sequence[Container], budget: Budget) -> SectionCode:
+def _check(section: GpuSection, containers: Sequence[Container], budget: ReadLimit) -> SectionCode:
     """Containers must fill their section, but for padding and what thinning has zeroed."""
     end = section.offset + section.size
     position, loose, damaged = section.offset, True, None
     for container in containers:
         damaged = _gap(position, container.offset, loose=loose)
         if damaged is None and container.end > end:
-            damaged = f"the container at offset {container.offset} reaches beyond its section"
+            damaged = f"the container at offset {container.offset} extends past its section"
         damaged = damaged or container.damaged
         if damaged is not None:
             break
@@ -284,13 +284,13 @@ def _check(section: Section, containers: Sequence[Container], budget: Budget) ->
 
 def _gap(position: int, following: int, *, loose: bool) -> str | None:
     if loose and following - position >= _PADDING:
-        return f"{following - position} bytes at offset {position} are no container"
+        return f"{following - position} bytes at offset {position} are not in any container"
     return None
 
 
 def read_device(source: Source, sections: Sequence[tuple[str, int, int]]) -> tuple[DeviceSection, ...]:
     """The GPU code of sections (name, offset, size) that can hold some, by random access."""
-    return tuple(summarise(read_containers(source, Section(*fields))) for fields in sections)
+    return tuple(summarise(read_containers(source, GpuSection(*fields))) for fields in sections)
 
 
 def summarise(code: SectionCode) -> DeviceSection:

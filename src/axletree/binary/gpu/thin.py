@@ -61,7 +61,7 @@ def _thin_fatbin(container: Container, kept: Collection[int]) -> Iterator[Edit]:
 
 def _thin_bundle(container: Container, kept: Collection[int]) -> Iterator[Edit]:
     entries = [entry for index, entry in enumerate(container.entries) if index in set(kept) or entry.arch == "host"]
-    rows = [hip.Row(entry.offset - container.offset, entry.size, entry.id) for entry in entries]
+    rows = [hip.BundleRow(entry.offset - container.offset, entry.size, entry.id) for entry in entries]
     table = hip.render_table(rows)
     yield Put(container.offset, table)
     position = container.offset + len(table)

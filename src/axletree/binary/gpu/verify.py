@@ -21,7 +21,7 @@ from axletree.core.errors import IntegrityError, Problem
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from axletree.binary.elf.layout import Program, Section
+    from axletree.binary.elf.layout import Program, SectionHeader
     from axletree.binary.gpu.compact import Compaction
     from axletree.binary.source import Source
 
@@ -84,22 +84,22 @@ def _changed_segments(code: Registered, new: Registered) -> Iterator[str]:
             continue
         if not old.vaddr <= old_section.addr < old.vaddr + old.memsz:
             if same[0][3:] != old[3:]:
-                yield f"the segment at address {old.vaddr:#x} has another size"
+                yield f"the size of the segment at address {old.vaddr:#x} changed"
             continue
         rest = [load for load in loads if old.vaddr < load.vaddr < old.vaddr + old.memsz]
         end = max(load.vaddr + load.memsz for load in (*same, *rest))
         if any(load.flags != old.flags or load.filesz != load.memsz for load in rest):
-            yield "what lies behind the GPU code is loaded in another way"
+            yield "the part after the GPU code is loaded differently"
         if same[0].vaddr + same[0].filesz < section.addr + section.size:
             yield "not all of the GPU code is loaded"
         if old.vaddr + old.memsz > old_section.addr + old_section.size and end != old.vaddr + old.memsz:
-            yield "what lies behind the GPU code is not all loaded"
+            yield "the part after the GPU code is not fully loaded"
     kinds = [
         [(each.type, each.flags) for each in image.programs if each.type not in {PT_LOAD, PT_NULL}]
         for image in (code.image, new.image)
     ]
     if kinds[0] != kinds[1]:
-        yield "it has other segments"
+        yield "its segments changed"
 
 
 def _changed_sections(before: Source, after: Source, code: Registered, new: Registered) -> Iterator[str]:
@@ -112,13 +112,13 @@ def _changed_sections(before: Source, after: Source, code: Registered, new: Regi
     for number, (old, section) in enumerate(zip(old_sections, sections, strict=True)):
         if number == code.number:
             if section._replace(size=old.size) != old:
-                yield f"{SECTION} is another section"
+                yield f"{SECTION} is a different section"
             continue
         if section._replace(addr=old.addr, offset=old.offset) != old:
-            yield f"section {number} is another"
+            yield f"section {number} changed"
             continue
         if old.flags & SHF_ALLOC and old.size and not _loaded_alike(code, new, old, section):
-            yield f"section {number} is not loaded as it was"
+            yield f"section {number} is loaded differently"
         if old.type not in {0, SHT_NOBITS, SHT_DYNAMIC} and not _same_bytes(before, after, (old, section), changed):
             yield f"the content of section {number} changed"
     moved = {old.addr: section.addr for old, section in zip(old_sections, sections, strict=True) if old.addr}
@@ -129,7 +129,7 @@ def _changed_sections(before: Source, after: Source, code: Registered, new: Regi
         yield "its dynamic section changed"
 
 
-def _loaded_alike(code: Registered, new: Registered, old: Section, section: Section) -> bool:
+def _loaded_alike(code: Registered, new: Registered, old: SectionHeader, section: SectionHeader) -> bool:
     before, after = _load_of(code, old), _load_of(new, section)
     if before is None or after is None or before.flags != after.flags:
         return before is None and after is None and old.addr == section.addr
@@ -138,7 +138,7 @@ def _loaded_alike(code: Registered, new: Registered, old: Section, section: Sect
     return section.addr == old.addr or new.image.sections[new.number].addr <= section.addr
 
 
-def _load_of(code: Registered, section: Section) -> Program | None:
+def _load_of(code: Registered, section: SectionHeader) -> Program | None:
     """The loaded segment that holds all of a section; thread-local zeros lie in none."""
     end = section.addr + section.size
     loads = code.image.loads
@@ -152,7 +152,7 @@ def _changed_words(code: Registered) -> list[int]:
     return sorted([*words, *(offset for offset, _ in code.symbols)])
 
 
-def _same_bytes(before: Source, after: Source, sections: tuple[Section, Section], but: list[int]) -> bool:
+def _same_bytes(before: Source, after: Source, sections: tuple[SectionHeader, SectionHeader], but: list[int]) -> bool:
     old, section = sections
     position = old.offset
     for word in (*(word for word in but if old.offset <= word < old.file_end), old.file_end):
@@ -179,10 +179,10 @@ def _changed_pointers(code: Registered, new: Registered) -> Iterator[str]:
         for each, table in zip((code, new), numbers, strict=True)
     ]
     if leads[0] != leads[1]:
-        yield "pointers to its bundles are not what they were"
+        yield "the pointers to its bundles changed"
     named = [[table[value] for _, value in each.symbols] for each, table in zip((code, new), numbers, strict=True)]
     if named[0] != named[1]:
-        yield "symbols of its bundles are not what they were"
+        yield "the symbols of its bundles changed"
 
 
 def _changed_code(
@@ -196,7 +196,7 @@ def _changed_code(
         where = f"the bundle that was at offset {one.offset}"
         wanted = kept_entries(one, kept.get(one.offset))
         if one.packing != two.packing or [entry.id for entry in wanted] != [entry.id for entry in two.entries]:
-            yield f"{where} holds other code than it should"
+            yield f"{where} contains the wrong code"
         elif one.packing != "none":
             if len(wanted) == len(one.entries):
                 same = one.size == two.size and _equal(before, after, (one.offset, two.offset), one.size)

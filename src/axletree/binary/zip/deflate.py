@@ -39,7 +39,7 @@ _MAX_STORED = 0xFFFF
 _HEADER = 5
 
 
-class Block(NamedTuple):
+class DeflateBlock(NamedTuple):
     """A piece of content to compress."""
 
     data: bytes | memoryview
@@ -48,7 +48,7 @@ class Block(NamedTuple):
     last: bool
 
 
-def cut(chunks: Iterable[bytes | memoryview]) -> Iterator[Block]:
+def cut(chunks: Iterable[bytes | memoryview]) -> Iterator[DeflateBlock]:
     """Cut chunks of any sizes into blocks; there is always at least one, and exactly one is the last.
 
     A chunk that makes up a whole block, or more, is not copied.
@@ -60,7 +60,7 @@ def cut(chunks: Iterable[bytes | memoryview]) -> Iterator[Block]:
         view = memoryview(chunk)
         while view:
             if held:
-                yield Block(held, dictionary, last=False)
+                yield DeflateBlock(held, dictionary, last=False)
                 dictionary, held = held[-_WINDOW:], b""
             if not pending and len(view) >= BLOCK:
                 held, view = view[:BLOCK], view[BLOCK:]
@@ -70,10 +70,10 @@ def cut(chunks: Iterable[bytes | memoryview]) -> Iterator[Block]:
             view = view[missing:]
             if len(pending) == BLOCK:
                 held, pending = bytes(pending), bytearray()
-    yield Block(held or bytes(pending), dictionary, last=True)
+    yield DeflateBlock(held or bytes(pending), dictionary, last=True)
 
 
-def deflate(block: Block, level: int) -> bytes:
+def deflate(block: DeflateBlock, level: int) -> bytes:
     """Compress a block to its piece of the stream, at most 0.1 % longer than the block."""
     data = memoryview(block.data)
     parts: list[bytes | memoryview] = []

@@ -119,7 +119,7 @@ def _read_end(view: memoryview, archive: str) -> _End:
     while True:
         at = tail.rfind(b"PK\x05\x06", 0, at)
         if at < 0:
-            raise damaged(archive, "no ZIP archive, or cut off: it has no end record that closes the file")
+            raise damaged(archive, "not a ZIP archive, or truncated: it has no end record")
         if at + _EOCD.size <= len(tail) and at + _EOCD.size + _EOCD.unpack_from(tail, at)[7] == len(tail):
             break
     place = len(view) - len(tail) + at
@@ -133,13 +133,13 @@ def _read_end(view: memoryview, archive: str) -> _End:
     elif disk or start_disk or here != entries:
         raise damaged(archive, "it is one part of a split archive")
     if end.offset + end.size != end.end:
-        raise damaged(archive, "its central directory does not lie right before the end record")
+        raise damaged(archive, "its central directory is not directly before the end record")
     return end
 
 
 def _read_end64(view: memoryview, locator: int, archive: str) -> _End:
     if locator < 0:
-        raise damaged(archive, "its ZIP64 locator is cut off")
+        raise damaged(archive, "its ZIP64 locator is truncated")
     _, disk, place, disks = _LOCATOR64.unpack_from(view, locator)
     if disk or disks > 1 or place + _EOCD64.size > locator or bytes(view[place : place + 4]) != b"PK\x06\x06":
         raise damaged(archive, "its ZIP64 end record is not where the locator says")
@@ -170,7 +170,7 @@ def _read_entry(view: memoryview, directory: bytes, position: int, archive: str)
     start = position + _CENTRAL.size
     after = start + n_name + n_extra + n_comment
     if after > len(directory):
-        raise damaged(archive, "its central directory is cut off")
+        raise damaged(archive, "its central directory is truncated")
     raw = directory[start : start + n_name]
     name = _decode(raw, flags, archive)
     if _MAX_32 in (size, compressed, offset):
@@ -179,9 +179,9 @@ def _read_entry(view: memoryview, directory: bytes, position: int, archive: str)
     if flags & _TROUBLE or disk or method not in _METHODS or version & 0xFF > _VERSION:
         _refuse(flags, method, disk, archive, name)
     if method == STORED and size != compressed:
-        raise damaged(archive, f"is stored, yet declares two sizes, {size} and {compressed}", member=name)
+        raise damaged(archive, f"is stored, but declares two sizes, {size} and {compressed}", member=name)
     if size > compressed * MAX_RATIO + 1024:
-        raise damaged(archive, f"declares {size} bytes from {compressed}, more than deflate can give", member=name)
+        raise damaged(archive, f"declares {size} bytes from {compressed}, more than deflate can produce", member=name)
     entry = ZipEntry(
         name=name,
         method=method,
@@ -201,7 +201,7 @@ def _decode(raw: bytes, flags: int, archive: str) -> str:
     try:
         return raw.decode("utf-8" if flags & _UTF8 else "cp437")
     except UnicodeDecodeError as error:
-        raise damaged(archive, f"the name of a member is no UTF-8: {raw[:80]!r}") from error
+        raise damaged(archive, f"the name of a member is not UTF-8: {raw[:80]!r}") from error
 
 
 def _refuse(flags: int, method: int, disk: int, archive: str, name: str) -> NoReturn:
@@ -210,7 +210,7 @@ def _refuse(flags: int, method: int, disk: int, archive: str, name: str) -> NoRe
     if flags & _PATCH or disk:
         raise damaged(archive, "is a patch or a part of a split archive", member=name)
     if method in _METHODS:
-        raise damaged(archive, "asks for a later version of the format than there is", member=name)
+        raise damaged(archive, "requires a later version of the ZIP format than exists", member=name)
     raise damaged(archive, f"uses compression method {method}; wheels may only store or deflate", member=name)
 
 
@@ -233,7 +233,7 @@ def _zip64(extra: bytes, values: list[int], archive: str, name: str) -> list[int
                 return values
             break
         position += 4 + length
-    raise damaged(archive, "lacks the ZIP64 sizes that it announces", member=name)
+    raise damaged(archive, "lacks the ZIP64 sizes that it declares", member=name)
 
 
 def _data_offset(
@@ -266,13 +266,13 @@ def _other_data_offset(
     start = offset + _LOCAL.size
     after = start + n_name + n_extra
     if after + central[3] > len(view):
-        raise damaged(archive, "its content reaches beyond the end of the archive", member=name)
+        raise damaged(archive, "its content extends past the end of the archive", member=name)
     if bytes(view[start : start + n_name]) != raw or (flags ^ central[0]) & ~_UTF8 or method != central[1]:
         raise damaged(archive, "its local header and the central directory contradict each other", member=name)
     if not flags & _DESCRIPTOR:
         size, compressed = _zip64(bytes(view[start + n_name : after]), [size, compressed], archive, name)
         if (crc, compressed, size) != central[2:]:
-            raise damaged(archive, "its local header declares other sizes than the central directory", member=name)
+            raise damaged(archive, "its local header and the central directory declare different sizes", member=name)
     return int(after)
 
 
@@ -299,14 +299,16 @@ def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
     for entry in entries:
         name = entry.name.removesuffix("/")
         if not is_safe_path(name) or name[1:2] == ":":
-            yield Problem(file=archive, key=repr(entry.name)[1:-1], message="its path leaves the folder, or is no path")
+            yield Problem(
+                file=archive, key=repr(entry.name)[1:-1], message="its path leaves the folder, or is not a valid path"
+            )
         elif _too_long(name):
             message = f"its path has more than {_MAX_PATH} bytes or {_MAX_DEPTH} parts"
             yield Problem(file=archive, key=f"{name[:100]}...", message=message)
         elif stat.S_ISLNK(entry.mode):
-            yield Problem(file=archive, key=entry.name, message="is a symbolic link, which wheels can't hold")
+            yield Problem(file=archive, key=entry.name, message="is a symbolic link, which wheels cannot contain")
         elif entry.directory and entry.size:
-            yield Problem(file=archive, key=entry.name, message="is a folder, yet has content")
+            yield Problem(file=archive, key=entry.name, message="is a folder, but has content")
 
 
 def _clashes(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
@@ -314,7 +316,7 @@ def _clashes(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
     for entry in entries:
         name = entry.name.removesuffix("/")
         if name in seen:
-            yield Problem(file=archive, key=name, message="is there twice")
+            yield Problem(file=archive, key=name, message="occurs twice")
         seen.add(name)
     files = {entry.name for entry in entries if not entry.directory}
     for name in paths_above_others(seen):
@@ -325,7 +327,7 @@ def _clashes(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
 def _overlaps(entries: tuple[ZipEntry, ...], directory: int, archive: str) -> Iterator[Problem]:
     ordered = sorted(entries, key=lambda entry: entry.offset)
     if ordered and ordered[0].offset != 0:
-        yield Problem(file=archive, message="something stands before its first member")
+        yield Problem(file=archive, message="it has data before its first member")
     for entry, follows in zip(ordered, [*(e.offset for e in ordered[1:]), directory], strict=False):
         if entry.data + entry.compressed > follows:
-            yield Problem(file=archive, key=entry.name, message="overlaps what follows it in the archive")
+            yield Problem(file=archive, key=entry.name, message="overlaps the next member of the archive")

@@ -74,7 +74,7 @@ def iter_member(
         total += len(chunk)
         yield chunk
     if total != entry.size:
-        raise failed(f"declares {entry.size} bytes, but holds {total}")
+        raise failed(f"declares {entry.size} bytes, but contains {total}")
     if crc != entry.crc:
         raise failed(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
 
@@ -277,7 +277,7 @@ class MemberSource:
             total += len(chunk)
             yield chunk
         if total != entry.size:
-            raise self._failed(f"declares {entry.size} bytes, but holds {total}")
+            raise self._failed(f"declares {entry.size} bytes, but contains {total}")
         if crc != entry.crc:
             raise self._failed(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
-from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.core.errors import IntegrityError, Problem, UsageError, some_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ _SHOWN = 120  # characters of a malformed line in a message
 _TOLD = 5  # such lines that are told one by one
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the cache."""
 
     name: str
@@ -70,7 +70,7 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     """A cache: its lines, each with its end, and the entries in them."""
 
     lines: tuple[str, ...]
-    entries: dict[str, Entry]
+    entries: dict[str, CacheEntry]
     """By name; where a name stands twice, the last, as CMake takes it."""
 
     def get(self, name: str) -> str | None:
@@ -83,7 +83,7 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
         return is_true(self.get(name) or "")
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class CacheChange(msgspec.Struct, frozen=True, kw_only=True):
     """How an entry differs between two caches."""
 
     name: str
@@ -118,7 +118,7 @@ def parse_cache(text: str, *, file: str) -> Cache:
             them, and how many more there are; or no line is an entry.
     """
     lines = tuple(re.findall(r"[^\n]*\n|[^\n]+", text))  # str.splitlines knows more ends than CMake
-    entries: dict[str, Entry] = {}
+    entries: dict[str, CacheEntry] = {}
     problems: list[Problem] = []
     about = ""
     for number, line in enumerate(lines, 1):
@@ -134,26 +134,24 @@ def parse_cache(text: str, *, file: str) -> Cache:
             problems.append(_malformed(match and match["type"], content, file, number))
             continue
         name, value = _name(match), _unquoted(match["value"])
-        entries[name] = Entry(name=name, type=_TYPES[match["type"]], value=value, line=number, help=found)
+        entries[name] = CacheEntry(name=name, type=_TYPES[match["type"]], value=value, line=number, help=found)
     if problems:
-        raise IntegrityError(*_damage(problems, file, is_cache=bool(entries)))
+        raise IntegrityError(*_damage(problems, is_cache=bool(entries)))
     return Cache(lines=lines, entries=entries)
 
 
-def _damage(problems: Sequence[Problem], file: str, *, is_cache: bool) -> Iterator[Problem]:
+def _damage(problems: Sequence[Problem], *, is_cache: bool) -> Iterator[Problem]:
     """What to say of the lines that are wrong: another file would fill the screen with them."""
     if not is_cache:
-        first = msgspec.structs.replace(problems[0], message="no CMake cache: no line is an entry KEY:TYPE=VALUE")
-        yield msgspec.structs.replace(first, hint=f"name a {CACHE_FILE}, or the folder that CMake configured")
+        first = msgspec.structs.replace(problems[0], message="not a CMake cache: no line has the form KEY:TYPE=VALUE")
+        yield msgspec.structs.replace(first, hint=f"give a {CACHE_FILE}, or the folder that CMake configured")
         return
-    yield from problems[:_TOLD]
-    if len(problems) > _TOLD:
-        yield Problem(message=f"{len(problems) - _TOLD} more lines are damaged", file=file)
+    yield from some_problems(problems, _TOLD, what="damaged line")
 
 
 def _malformed(kind: str | None, content: str, file: str, number: int) -> Problem:
     if kind is None:
-        what, hint = "no entry KEY:TYPE=VALUE", "the file is damaged: configure the tree anew"
+        what, hint = "not an entry of the form KEY:TYPE=VALUE", "the file is damaged: configure the build folder again"
     else:
         what, hint = f"unknown type {kind[:_SHOWN]!r}", f"types: {', '.join(sorted(_TYPES))}"
     return Problem(message=what, file=file, line=number, excerpt=content[:_SHOWN], hint=hint)
@@ -197,7 +195,7 @@ def edit_cache(cache: Cache, changes: Mapping[str, str | tuple[EntryType, str] |
         raise UsageError(*problems)
     lines = list(cache.lines)
     dropped: set[int] = set()
-    added: list[Entry] = []
+    added: list[CacheEntry] = []
     for name, change in wanted.items():
         entry = cache.entries.get(name)
         if entry is None:
@@ -210,30 +208,30 @@ def edit_cache(cache: Cache, changes: Mapping[str, str | tuple[EntryType, str] |
     return parse_cache("".join(_with_new(kept, added)), file=file or CACHE_FILE)
 
 
-def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None) -> Entry | None:
+def _wanted(cache: Cache, name: str, change: str | tuple[EntryType, str] | None) -> CacheEntry | None:
     if change is None:
         return None
     known = cache.entries.get(name)
     kind, value = change if isinstance(change, tuple) else (known.type if known else "UNINITIALIZED", change)
-    return Entry(name=name, type=kind, value=value, line=known.line if known else 0)
+    return CacheEntry(name=name, type=kind, value=value, line=known.line if known else 0)
 
 
-def _refusals(cache: Cache, name: str, change: Entry | None) -> Iterator[Problem]:
+def _refusals(cache: Cache, name: str, change: CacheEntry | None) -> Iterator[Problem]:
     if name != name.strip() or not name or any(mark in name for mark in '=\n\r"') or name.startswith("#"):
-        yield Problem(message=f"{name!r} is no name of a cache entry", key=name)
+        yield Problem(message=f"{name!r} is not a valid cache entry name", key=name)
         return
     if name in FIXED and (change is None or change.value != cache.get(name)):
         yield Problem(
-            message="can't be changed in a configured tree",
+            message="cannot be changed in a configured build folder",
             key=name,
-            hint="CMake would start from nothing: remove the build folder and configure it anew",
+            hint="CMake would start from scratch: remove the build folder and configure it again",
         )
     if change is None:
         return
     if "\n" in change.value or "\r" in change.value:
-        yield Problem(message="a value is one line", key=name, hint="lists are separated by ';'")
+        yield Problem(message="a value must be a single line", key=name, hint="separate list items with ';'")
     if change.type == "BOOL" and change.value.upper() not in _TRUE | _FALSE - {""} and not is_missing(change.value):
-        yield Problem(message=f"{change.value!r} is no BOOL", key=name, hint="ON or OFF")
+        yield Problem(message=f"{change.value!r} is not a valid BOOL", key=name, hint="use ON or OFF")
 
 
 def _lines_of(name: str, lines: list[str]) -> set[int]:
@@ -251,7 +249,7 @@ def _lines_of(name: str, lines: list[str]) -> set[int]:
     return found
 
 
-def _with_new(lines: list[str], added: list[Entry]) -> list[str]:
+def _with_new(lines: list[str], added: list[CacheEntry]) -> list[str]:
     if not added:
         return lines
     outside = [_rendered(entry) for entry in added if entry.type not in {"INTERNAL", "STATIC"}]
@@ -264,7 +262,7 @@ def _with_new(lines: list[str], added: list[Entry]) -> list[str]:
     return [*lines[:at], *outside, *lines[at:], *inside]
 
 
-def _rendered(entry: Entry) -> str:
+def _rendered(entry: CacheEntry) -> str:
     name, value = entry.name, entry.value
     if ":" in name or name.startswith("//"):
         name = f'"{name}"'
@@ -273,7 +271,7 @@ def _rendered(entry: Entry) -> str:
     return f"{name}:{entry.type}={value}\n"
 
 
-def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
+def diff_caches(old: Cache, new: Cache) -> tuple[CacheChange, ...]:
     """The entries that differ in value or type, by name."""
     changes = []
     for name in sorted(old.entries.keys() | new.entries.keys()):
@@ -282,7 +280,7 @@ def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
             continue
         known = after or old.entries[name]
         changes.append(
-            Change(
+            CacheChange(
                 name=name,
                 old=old.get(name),
                 new=new.get(name),
@@ -293,7 +291,7 @@ def diff_caches(old: Cache, new: Cache) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-def render_diff(changes: tuple[Change, ...]) -> str:
+def render_diff(changes: tuple[CacheChange, ...]) -> str:
     """A diff for people, two lines for each entry that is another one."""
     lines = []
     for change in changes:

@@ -50,7 +50,7 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """One sentence."""
         if self.found is None:
-            return f"{self.feature} is expected to be {self.wanted}, but CMake knows nothing of that name"
+            return f"{self.feature} should be {self.wanted}, but CMake does not know this name"
         return f"{self.feature} is {self.found or 'empty'} ({self.where}), not {self.wanted}"
 
 
@@ -155,7 +155,9 @@ def _about(feature: str, log: Sequence[str]) -> list[str]:
 
 def _advice(feature: str, value: str | None, *, logged: bool) -> str:
     if value is not None:
-        return f"see the configure log for {feature.removeprefix('USE_')}, or expect what is there"
+        return f"look for {feature.removeprefix('USE_')} in the configure log, or change what the recipe expects"
     if logged:
-        return f"is {feature} spelt as in the project's CMakeLists.txt? `axletree cmake-cache` lists what there is"
-    return f"is {feature} spelt right? what only the project's summary names needs the configure log"
+        return (
+            f"check the spelling of {feature} in the project's CMakeLists.txt; `axletree cmake-cache` lists all names"
+        )
+    return f"check the spelling of {feature}; a name that occurs only in the project's summary needs the configure log"

@@ -20,7 +20,7 @@ from axletree.core.errors import IntegrityError, Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from axletree.buildsystem.cmake.cache import Cache, Entry, EntryType
+    from axletree.buildsystem.cmake.cache import Cache, CacheEntry, EntryType
 
 _ANY = r"(?:Python[23]?|PYTHON)"
 _FOUND_ANEW = re.compile(
@@ -130,13 +130,15 @@ def switch_python(cache: Cache, old: PythonFacts, new: PythonFacts, *, file: str
         rule = _rule(entry)
         value = _moved(entry, old, new) if rule is None else rule(new)
         if value is None:
-            message = f"is {entry.value}, and the new Python {new.version} has no such thing"
+            message = f"is {entry.value}, which Python {new.version} lacks"
             problems.append(_problem(message, entry, file, hint="install its headers, its library or NumPy"))
             continue
         left = sorted(set(_traces(entry, value, old, new))) if rule is None else []
         if left:
             message = f"still names Python {old.version}: {', '.join(left)}"
-            problems.append(_problem(message, entry, file, hint="remove the entry, or configure the tree anew"))
+            problems.append(
+                _problem(message, entry, file, hint="remove the entry, or configure the build folder again")
+            )
         elif value != entry.value:
             changes[entry.name] = value
     if problems:
@@ -144,7 +146,7 @@ def switch_python(cache: Cache, old: PythonFacts, new: PythonFacts, *, file: str
     return {**changes, **_asked_for(cache, new)}
 
 
-def _problem(message: str, entry: Entry, file: str, *, hint: str) -> Problem:
+def _problem(message: str, entry: CacheEntry, file: str, *, hint: str) -> Problem:
     return Problem(message=message, file=file, line=entry.line, key=entry.name, hint=hint)
 
 
@@ -158,7 +160,7 @@ def _asked_for(cache: Cache, new: PythonFacts) -> Changes:
     }
 
 
-def _rule(entry: Entry) -> Callable[[PythonFacts], str | None] | None:
+def _rule(entry: CacheEntry) -> Callable[[PythonFacts], str | None] | None:
     """What an entry of Python's own becomes; the result is ``None`` if the new interpreter has nothing for it."""
     if entry.value == "" or entry.value.endswith("NOTFOUND"):
         return None
@@ -190,7 +192,7 @@ def _folders(python: PythonFacts) -> tuple[str, ...]:
     return tuple(folder for folder in dict.fromkeys(folders) if folder not in _EVERYBODYS)
 
 
-def _moved(entry: Entry, old: PythonFacts, new: PythonFacts) -> str:
+def _moved(entry: CacheEntry, old: PythonFacts, new: PythonFacts) -> str:
     """The value with folders of the old environment exchanged for those of the new, path by path."""
     pairs = {
         old.base_prefix: new.base_prefix,
@@ -213,7 +215,7 @@ def _moved(entry: Entry, old: PythonFacts, new: PythonFacts) -> str:
     return "".join(text if _MAPPED.fullmatch(text) else pattern.sub(replace, text) for text in texts)
 
 
-def _traces(entry: Entry, value: str, old: PythonFacts, new: PythonFacts) -> Iterator[str]:
+def _traces(entry: CacheEntry, value: str, old: PythonFacts, new: PythonFacts) -> Iterator[str]:
     """What in a value names the old interpreter."""
     text = _MAPPED.sub(" ", value)
     for path in (_LISTED if entry.type in {"PATH", "FILEPATH"} else _IN_TEXT).findall(text):
@@ -231,7 +233,7 @@ def _words_with(names: str, text: str) -> list[str]:
     return re.findall(rf"(?<![^\s;])[^\s;]*(?:{names})[^\s;]*", text, re.IGNORECASE)
 
 
-def _names(entry: Entry, old: PythonFacts, new: PythonFacts) -> Iterator[str]:
+def _names(entry: CacheEntry, old: PythonFacts, new: PythonFacts) -> Iterator[str]:
     """Regular expressions of what only the old interpreter is called."""
     if _short(old) != _short(new):
         dotted, plain = re.escape(_short(old)), _short(old).replace(".", "")

@@ -70,7 +70,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "BLAS",
         says=r"Preferred BLAS \(\w+\) cannot be found|Not using BLAS\.",
-        hint="install the BLAS that is wanted, with its headers, and add its prefix to CMAKE_PREFIX_PATH",
+        hint="install the BLAS you want, with its headers, and add its prefix to CMAKE_PREFIX_PATH",
     ),
     _off(
         "BLAS",
@@ -81,7 +81,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         *("USE_NNPACK", "USE_PYTORCH_QNNPACK", "USE_XNNPACK"),
         says=r"is not supported in \{Q/X\}NNPACK",
-        hint="these libraries are for x86 and ARM, on Linux, macOS, Windows, Android and iOS",
+        hint="these libraries support only x86 and ARM, on Linux, macOS, Windows, Android and iOS",
     ),
     _off(
         "USE_NNPACK",
@@ -99,28 +99,28 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "USE_NUMPY",
         says=r"NumPy could not be found\. Not building with NumPy",
-        hint="add numpy to the environment that builds",
+        hint="add numpy to the build environment",
     ),
     _off(
         "BUILD_PYTHON",
         says=r"Python dependencies not met\. Not compiling with python",
-        hint="the interpreter's headers are missing",
+        hint="install the interpreter's headers",
     ),
     _off("USE_MPI", says=r"Not compiling with MPI", hint="install an MPI with its compilers"),
-    _off("USE_OPENMP", says=r"Not compiling with OpenMP", hint="the compiler has no OpenMP runtime"),
-    _off("USE_NCCL", says=r"so disabling USE_NCCL", hint="NCCL is used with CUDA or ROCm, and on Linux only"),
+    _off("USE_OPENMP", says=r"Not compiling with OpenMP", hint="install an OpenMP runtime for the compiler"),
+    _off("USE_NCCL", says=r"so disabling USE_NCCL", hint="NCCL needs CUDA or ROCm, and works only on Linux"),
     _off("USE_NCCL", says=r"RCCL NOT Found", hint="install RCCL, or set RCCL_PATH"),
     _off(
         "USE_MKLDNN",
         says=r"Not compiling with MKLDNN|MKLDNN could not be found|MKLDNN source files not found",
-        hint="check out third_party/ideep with its submodules; it is for 64-bit CPUs",
+        hint="check out third_party/ideep with its submodules; it needs a 64-bit CPU",
     ),
     _off("USE_MIOPEN", says=r"Compiling without MIOpen", hint="install MIOpen's headers"),
     _off("USE_KINETO", says=r"Turning off Kineto|Not building with Kineto", hint="check out third_party/kineto"),
     _off(
         "USE_CUPTI_SO",
         says=r"Could not find CUPTI library, using CPU-only Kineto",
-        hint="install the toolkit's CUPTI; without it profiles have no GPU events",
+        hint="install the toolkit's CUPTI; without it, profiles contain no GPU events",
     ),
     _off("USE_GLOG", says=r"glog is not found\.", hint="install glog"),
     _off("USE_GFLAGS", says=r"gflags is not found\.", hint="install gflags"),

@@ -73,7 +73,7 @@ def parse_desired_cuda(text: str) -> DesiredCuda:
             return msgspec.convert(
                 {"world": world, "version": version, "machine": found.get("machine") or ""}, DesiredCuda
             )
-    raise ValueError(f"{text!r} is no DESIRED_CUDA: such as cpu, cu126, 12.6, 12.6-aarch64, rocm6.3 or xpu")
+    raise ValueError(f"{text!r} is not a valid DESIRED_CUDA (such as cpu, cu126, 12.6, 12.6-aarch64, rocm6.3 or xpu)")
 
 
 def version_for(base: str, text: str) -> str:
@@ -92,7 +92,7 @@ def version_for(base: str, text: str) -> str:
         return _checked(text)
     if kind in {"rc", "post"}:
         if not _NUMBER.fullmatch(value):
-            raise ValueError(f"{value!r} is no number: such as {kind}=2")
+            raise ValueError(f"{value!r} is not a number (expected, for example, {kind}=2)")
         return candidate(base, int(value)) if kind == "rc" else rebuilt(base, int(value))
     if kind == "tag":
         return of_tag(value)
@@ -116,7 +116,7 @@ def nightly(base: str, date: str) -> str:
     try:
         dt.date.fromisoformat(date if _DATE.fullmatch(date) else "")
     except ValueError:
-        raise ValueError(f"{date!r} is no date: eight digits, such as nightly=20260822") from None
+        raise ValueError(f"{date!r} is not a date (expected eight digits, such as nightly=20260822)") from None
     return f"{release_of(base)}.dev{date}"
 
 
@@ -137,7 +137,7 @@ def from_commit(base: str, sha: str) -> str:
         ValueError: it is no commit.
     """
     if not _SHA.fullmatch(sha):
-        raise ValueError(f"{sha!r} is no commit: {_SHORT} to 40 digits, such as git=1a2b3c4")
+        raise ValueError(f"{sha!r} is not a commit (expected {_SHORT} to 40 hexadecimal digits, such as git=1a2b3c4)")
     return f"{Version(base).public}+git{sha[:_SHORT]}"
 
 
@@ -149,7 +149,7 @@ def of_tag(tag: str) -> str:
     """
     match = _TAG.fullmatch(tag)
     if match is None:
-        raise ValueError(f"{tag!r} is no tag of a release: such as v2.14.0 or v2.14.0-rc3")
+        raise ValueError(f"{tag!r} is not a release tag (such as v2.14.0 or v2.14.0-rc3)")
     return match["release"]
 
 
@@ -158,4 +158,4 @@ def _checked(text: str) -> str:
         return str(Version(text))
     except InvalidVersion:
         known = ", ".join(f"{each}=" for each in KINDS)
-        raise ValueError(f"{text!r} is no version (PEP 440), and none of {known}") from None
+        raise ValueError(f"{text!r} is neither a version (PEP 440) nor one of {known}") from None

@@ -12,6 +12,7 @@ from axletree.check.diagnosis.kind import MAX_WINDOW, Kind
 from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.literals import MIN_LENGTH, required_texts
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.shipped import shipped_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
     try:
         table = tomllib.loads(data.decode("utf-8"))
         if table.keys() - {"kind"}:
-            raise IntegrityError(Problem(file=file, message="holds other keys than 'kind'"))
+            raise IntegrityError(Problem(file=file, message="contains keys other than 'kind'"))
         kinds = msgspec.convert(table.get("kind", []), tuple[Kind, ...])
     except (ValueError, msgspec.ValidationError) as error:
         raise IntegrityError(Problem(file=file, message=f"no list of kinds: {error}")) from error
@@ -43,10 +44,14 @@ def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
         for message in _faults(kind, file.rpartition("/")[2].removesuffix(".toml"))
     ]
     names = [kind.id for kind in kinds]
-    problems += [Problem(file=file, key=name, message="is there twice") for name in names if names.count(name) > 1]
+    problems += [Problem(file=file, key=name, message="occurs twice") for name in names if names.count(name) > 1]
     if problems:
         raise IntegrityError(*problems)
     return kinds
+
+
+FAILURE_KINDS = shipped_list("*.toml", decode_kinds, folder="axletree.check/diagnosis/kinds")
+"""The kinds that ship."""
 
 
 def _faults(kind: Kind, stage: str) -> Iterator[str]:

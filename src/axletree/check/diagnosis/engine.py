@@ -16,15 +16,15 @@ from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines
 from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.near import Around
-from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, Outcome, Statement, decide, is_forgiven, is_noise
+from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, LogOutcome, Statement, decide, is_forgiven, is_noise
 from axletree.check.diagnosis.rank import Candidate, is_after, rank
-from axletree.check.diagnosis.scan import Hit, Scanner
-from axletree.core.findings import Finding, Severity
+from axletree.check.diagnosis.scan import LogMatch, Scanner
+from axletree.core.findings import Finding, LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from axletree.check.diagnosis.log import Block
+    from axletree.check.diagnosis.log import LogBlock
     from axletree.package.libraries.providers import Provider
 
 UNKNOWN = "log/unknown"
@@ -50,24 +50,9 @@ _Owner = Kind | bool | str
 """Whose an expression is: a kind's, a statement's (whether it is one of success), or :data:`_TELLING`."""
 
 
-class EvidenceLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the log."""
+class Diagnosed(Finding, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that a log says; its rule is the id of its kind, ``log/unknown`` or ``log/unfinished`` if none fits."""
 
-    line: int
-    """Its number in the raw log, counted from 1."""
-    text: str
-
-
-class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a log says."""
-
-    rule: str
-    """Id of the kind; ``log/unknown`` and ``log/unfinished`` where none fits."""
-    severity: Severity
-    title: str
-    cause: str
-    fix: str
-    evidence: tuple[EvidenceLine, ...]
     line: int | None = None
     """Number of the line that names it; ``None`` where no kind fits."""
     specific: int = 0
@@ -81,7 +66,7 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be said of a log."""
 
-    outcome: Outcome
+    outcome: LogOutcome
     findings: tuple[Diagnosed, ...]
     """The root cause first."""
 
@@ -91,7 +76,7 @@ def cause_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
     told = next((found for found in diagnosis.findings if found.severity == "error" or found.rule == UNKNOWN), None)
     if told is None:
         return ()
-    return tuple(line.text for line in told.evidence if told.line is None or line.line >= told.line)[:MOST_SHOWN]
+    return tuple(line.text for line in told.lines if told.line is None or line.line >= told.line)[:MOST_SHOWN]
 
 
 class _Seen:
@@ -133,11 +118,12 @@ class Engine:
         self._scanner: Scanner[_Owner] = Scanner(patterns)
         self._providers = tuple(providers)
 
-    def diagnose(self, chunks: Iterable[bytes]) -> Diagnosis:
+    def diagnose(self, chunks: Iterable[bytes], name: str = "log") -> Diagnosis:
         """Read a log once and say what is in it.
 
         Args:
             chunks: The log, in pieces of any size.
+            name: Its name, for findings to say where they are.
 
         Raises:
             BinaryLogError: it is no text.
@@ -154,29 +140,30 @@ class Engine:
         outcome = decide(said, [text for _, text in seen.tail], seen.lines)
         chosen = rank(seen.candidates, said, outcome)
         if outcome.ending == "succeeded" and any(is_after(candidate, outcome) for candidate in chosen):
-            outcome = Outcome(ending="unknown", said=None, lines=outcome.lines)
-        findings = [self._diagnosed(candidate) for candidate in chosen]
+            outcome = LogOutcome(ending="unknown", said=None, lines=outcome.lines)
+        findings = [self._diagnosed(candidate, name) for candidate in chosen]
         if not any(candidate.kind.severity == "error" for candidate in chosen):
-            findings[:0] = _unknown(seen, outcome)
+            findings[:0] = _unknown(seen, outcome, name)
         return Diagnosis(outcome=outcome, findings=tuple(findings))
 
-    def _diagnosed(self, candidate: Candidate) -> Diagnosed:
+    def _diagnosed(self, candidate: Candidate, name: str) -> Diagnosed:
         kind, groups = candidate.kind, candidate.groups
         cause, fix = enrich(groups, specific=kind.specific, providers=self._providers)
         return Diagnosed(
             rule=kind.id,
             severity=kind.severity,
-            title=_filled(kind.title, groups),
+            where=f"{name}:{candidate.own}",
+            message=_filled(kind.title, groups),
             cause=" ".join(part for part in (_filled(kind.cause, groups).strip(), cause) if part),
-            fix="\n".join(part for part in (fix, _filled(kind.fix, groups).strip()) if part),
-            evidence=_evidence(candidate.excerpt),
+            fix="\n".join(part for part in (fix, _filled(kind.fix, groups).strip()) if part) or None,
+            lines=_lines(candidate.excerpt),
             line=candidate.own,
             specific=kind.specific,
             see=kind.see,
         )
 
 
-def _take(around: Around, hit: Hit[_Owner], seen: _Seen) -> bool:
+def _take(around: Around, hit: LogMatch[_Owner], seen: _Seen) -> bool:
     """Take in a match; whether it is a statement of a failure."""
     block = around.block
     line, owner = block.first + hit.at, hit.owner
@@ -208,7 +195,7 @@ def _take(around: Around, hit: Hit[_Owner], seen: _Seen) -> bool:
     return not owner
 
 
-def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
+def _unknown(seen: _Seen, outcome: LogOutcome, name: str) -> Iterator[Diagnosed]:
     """What is said where no kind fits: that something failed, or that the log is cut off; nothing where all is well."""
     if outcome.ending == "succeeded":
         return
@@ -221,12 +208,14 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
         yield Diagnosed(
             rule="log/unfinished",
             severity="warning",
-            title="The log stops in the middle of the work",
-            cause="Its last line is one of work going on, and nothing says how it ended: it still runs, the log was "
-            "cut, or the whole process was killed (for memory, by a time limit), which leaves no word.",
+            where=name,
+            message="The log stops in the middle of the work",
+            cause="Its last line is about work in progress, and the log does not say how it ended: it still runs, the "
+            "log is truncated, or the whole process was killed (for lack of memory, or by a time limit), which "
+            "leaves no message.",
             fix="See whether the kernel killed it:\n$ dmesg | grep -i -E 'killed process|out of memory'",
             see=_KILLERS,
-            evidence=_evidence([*lines, *(line for line in last if line not in lines)]),
+            lines=_lines([*lines, *(line for line in last if line not in lines)]),
         )
     elif outcome.ending == "failed" or any(is_loud(text) for _, text in lines):
         failed = outcome.ending == "failed"
@@ -234,14 +223,14 @@ def _unknown(seen: _Seen, outcome: Outcome) -> Iterator[Diagnosed]:
         yield Diagnosed(
             rule=UNKNOWN,
             severity="error" if failed else "warning",
-            title="No known kind of failure" if failed else "Nothing says that it failed, but this looks like it",
+            where=name,
+            message="No known kind of failure" if failed else "Nothing says that it failed, but this looks like it",
             cause="No rule knows this failure. The lines shown are those that most likely name its cause.",
-            fix="",
-            evidence=_evidence(more or [line for line in seen.before if line[1].strip()][-MOST:]),
+            lines=_lines(more or [line for line in seen.before if line[1].strip()][-MOST:]),
         )
 
 
-def _candidate(around: Around, hit: Hit[_Owner], kind: Kind) -> Candidate | None:
+def _candidate(around: Around, hit: LogMatch[_Owner], kind: Kind) -> Candidate | None:
     """What a match is worth; ``None`` where its kind asks for more, or for less, around it."""
     low, high = hit.at - kind.window, hit.end + kind.window
     if not all(around.holds(expression(pattern), low, high) for pattern in kind.needs):
@@ -261,17 +250,17 @@ def _candidate(around: Around, hit: Hit[_Owner], kind: Kind) -> Candidate | None
     )
 
 
-def _window(block: Block, low: int, high: int) -> list[str]:
+def _window(block: LogBlock, low: int, high: int) -> list[str]:
     return [line.decode("utf-8", "replace") for line in block.lines[max(0, low) : high + 1]]
 
 
-def _numbered(block: Block, places: Iterable[int]) -> list[tuple[int, str]]:
+def _numbered(block: LogBlock, places: Iterable[int]) -> list[tuple[int, str]]:
     return [(block.first + at, block.lines[at].decode("utf-8", "replace")) for at in places]
 
 
-def _evidence(lines: Iterable[tuple[int, str]]) -> tuple[EvidenceLine, ...]:
+def _lines(lines: Iterable[tuple[int, str]]) -> tuple[LogLine, ...]:
     readable = ((line, text.translate(_CONTROLS).rstrip()[:_WIDTH]) for line, text in lines)
-    return tuple(EvidenceLine(line=line, text=text) for line, text in readable if text)
+    return tuple(LogLine(line=line, text=text) for line, text in readable if text)
 
 
 def _filled(text: str, groups: dict[str, str]) -> str:

@@ -51,7 +51,7 @@ def _of_symbol(symbol: str) -> Iterator[Said]:
             yield "Its std::string is that of the old ABI: the library that lacks it was built with the C++11 one.", ""
     owner = symbol_owner(name) if name else None
     if owner:
-        yield f"By its name the symbol is of {owner}.", ""
+        yield f"Judging by its name, the symbol belongs to {owner}.", ""
 
 
 def _of_library(library: str, providers: Sequence[Provider]) -> Iterator[Said]:
@@ -75,8 +75,8 @@ def _of_provider(soname: str, provider: Provider) -> Iterator[Said]:
         names = ", ".join(name.replace("*", "NN") for name in provider.distributions)
         folder = f", in site-packages/{provider.folders[0]}" if provider.folders else ""
         yield (
-            f"{soname} is brought by {names or provider.name}{folder}.",
-            f"Install who brings it, in the version that fits:\n$ python -m pip install '{plain[0]}'" if plain else "",
+            f"{names or provider.name} provides {soname}{folder}.",
+            f"Install it in the matching version:\n$ python -m pip install '{plain[0]}'" if plain else "",
         )
     else:
         packages = library_packages(soname)
@@ -87,7 +87,7 @@ def _of_header(header: str) -> Iterator[Said]:
     packages = header_packages(header) if header else None
     if packages:
         yield (
-            f"{header} is brought by {packages[0]} (Debian, Ubuntu) or {packages[1]} (conda-forge).",
+            f"{packages[0]} (Debian, Ubuntu) or {packages[1]} (conda-forge) provides {header}.",
             _install(packages),
         )
 

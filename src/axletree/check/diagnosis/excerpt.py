@@ -12,7 +12,7 @@ from axletree.check.diagnosis.linear import expression
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.check.diagnosis.log import Block
+    from axletree.check.diagnosis.log import LogBlock
 
 MOST_SHOWN = 6
 """Lines of an error and of what belongs to it."""
@@ -47,7 +47,7 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     shown: tuple[int, ...]
 
 
-def excerpt(block: Block, first: int, last: int) -> Excerpt:
+def excerpt(block: LogBlock, first: int, last: int) -> Excerpt:
     """What is shown of a match that takes up the lines from ``first`` to ``last``."""
     lines = block.lines
     if lines[first].startswith(b"Traceback "):
@@ -60,13 +60,13 @@ def excerpt(block: Block, first: int, last: int) -> Excerpt:
     return Excerpt(own=start, shown=(*_instantiated(lines, start), *shown))
 
 
-def begin(block: Block, first: int) -> int:
+def begin(block: LogBlock, first: int) -> int:
     """Where the message begins that a match is in: CMake's says only in its first line where."""
     above = range(first, max(-1, first - _HEAD - 1), -1)
     return next((at for at in above if b"CMake Error" in block.lines[at]), first)
 
 
-def following(block: Block, start: int, last: int | None = None) -> range:
+def following(block: LogBlock, start: int, last: int | None = None) -> range:
     """A line, those up to ``last``, and those after them that belong to it."""
     lines = block.lines
     least = start if last is None else max(start, last)

@@ -58,7 +58,7 @@ GENERIC_KINDS: tuple[Kind, ...] = (
             r"^\[  FAILED  \] (?P<test>[A-Z]\w*[./]\w\S*)",
             r"^\s*\d+ - (?P<test>\S+) \((?:Failed|SEGFAULT|Timeout|Subprocess aborted|ILLEGAL|Not Run)\)",
         ),
-        cause="The test ran and did not get what it expects; what the test says of it stands above.",
+        cause="The test ran but did not get what it expects; its own message is above.",
         fix="Run it alone:\n$ python -m pytest -x -vv {test}",
         samples=(
             (

@@ -1,6 +1,6 @@
 """A kind of failure: what its logs say, why it happens, what to do. The values come from TOML files.
 
-The files lie in ``axletree/check/diagnosis/kinds``; :mod:`axletree.host.kinds` reads them.
+The files lie in ``axletree/check/diagnosis/kinds``; :mod:`axletree.host.shipped_data` reads them.
 """
 
 from __future__ import annotations

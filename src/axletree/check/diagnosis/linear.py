@@ -237,7 +237,7 @@ class _Reader:
     def _close(self, opened: list[int]) -> None:
         looks = opened.pop() if opened else 0
         if len(self._looks) > looks and _OFTEN.match(self._text, self._at):
-            raise ValueError("a look-around stands in what is repeated")
+            raise ValueError("a repeated part contains a look-around")
 
     def _look(self) -> None:
         end = _closing(self._text, self._at)

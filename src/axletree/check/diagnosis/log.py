@@ -54,7 +54,7 @@ _STARTS = (b"T", b":", b"\n#", b"\n[", b"\xe2\x94\x82")
 _ONCE = re.compile(rb"(?m)^(?:" + rb"|".join(_PREFIXES) + rb")")
 
 
-class Block(msgspec.Struct, frozen=True, kw_only=True):
+class LogBlock(msgspec.Struct, frozen=True, kw_only=True):
     """Some lines of a log, with lines before and after them at hand."""
 
     lines: tuple[bytes, ...]
@@ -77,7 +77,7 @@ class BinaryLogError(ValueError):
     """What was given is no text. The message says what it is."""
 
 
-def read_blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
+def read_blocks(chunks: Iterable[bytes]) -> Iterator[LogBlock]:
     """Blocks of plain lines; each line is of exactly one.
 
     Line numbers are those of the raw log, whatever was taken out of its lines.
@@ -102,8 +102,8 @@ def read_blocks(chunks: Iterable[bytes]) -> Iterator[Block]:
         yield _block(before, current, [], number)
 
 
-def _block(before: list[bytes], lines: list[bytes], after: list[bytes], number: int) -> Block:
-    return Block(
+def _block(before: list[bytes], lines: list[bytes], after: list[bytes], number: int) -> LogBlock:
+    return LogBlock(
         lines=(*before, *lines, *after),
         first=number - len(before),
         own=range(len(before), len(before) + len(lines)),

@@ -9,13 +9,13 @@ from axletree.check.diagnosis.log import joined
 
 if TYPE_CHECKING:
     from axletree.check.diagnosis.linear import Expression
-    from axletree.check.diagnosis.log import Block
+    from axletree.check.diagnosis.log import LogBlock
 
 
 class Around:
     """A block, and which expressions are on which of its lines."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: LogBlock) -> None:
         """Take a block; nothing is looked for yet."""
         self.block = block
         self._text: bytes | None = None

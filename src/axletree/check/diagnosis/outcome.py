@@ -119,7 +119,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a log ends."""
 
     ending: Ending
@@ -129,7 +129,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Lines of the log."""
 
 
-def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> Outcome:
+def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> LogOutcome:
     """How a log ends.
 
     Args:
@@ -140,19 +140,19 @@ def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> 
     made_good = recoveries(statements)
     failing = [said for said in statements if said.failed and not within(made_good, said.line)]
     if failing:
-        return Outcome(ending="failed", said=failing[0], lines=lines)
+        return LogOutcome(ending="failed", said=failing[0], lines=lines)
     if statements and not statements[-1].failed and statements[-1].line >= lines - 1:
-        return Outcome(ending="succeeded", said=statements[-1], lines=lines)
+        return LogOutcome(ending="succeeded", said=statements[-1], lines=lines)
     last = next((line for line in reversed(tail) if line.strip()), "")
     progress = _PROGRESS.match(last)
     complete = progress is not None and progress.groups["done"] == progress.groups.get("all", "100")
     if complete:
-        return Outcome(ending="succeeded", said=Statement(line=lines, failed=False, text=last), lines=lines)
+        return LogOutcome(ending="succeeded", said=Statement(line=lines, failed=False, text=last), lines=lines)
     if progress is not None or _WORKING.search(last):
-        return Outcome(ending="unfinished", said=None, lines=lines)
+        return LogOutcome(ending="unfinished", said=None, lines=lines)
     if statements and not statements[-1].failed and not _gave_up(tail):
-        return Outcome(ending="succeeded", said=statements[-1], lines=lines)
-    return Outcome(ending="unknown", said=None, lines=lines)
+        return LogOutcome(ending="succeeded", said=statements[-1], lines=lines)
+    return LogOutcome(ending="unknown", said=None, lines=lines)
 
 
 def _gave_up(tail: Sequence[str]) -> bool:

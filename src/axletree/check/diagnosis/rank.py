@@ -15,7 +15,7 @@ from axletree.check.diagnosis.outcome import recoveries, within
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.check.diagnosis.outcome import Outcome, Statement
+    from axletree.check.diagnosis.outcome import LogOutcome, Statement
 
 _ENDS = expression(r"^FAILED: |make(?:\[\d+\])?: \*\*\* ")
 """Statements with which ninja and make begin, or end, what one command printed."""
@@ -51,7 +51,7 @@ class _Last(msgspec.Struct, frozen=True, kw_only=True):
     succeeded: int | None
 
 
-def rank(candidates: Sequence[Candidate], said: Sequence[Statement], outcome: Outcome) -> list[Candidate]:
+def rank(candidates: Sequence[Candidate], said: Sequence[Statement], outcome: LogOutcome) -> list[Candidate]:
     """The matches that count, the root cause first, each kind once; warnings behind errors."""
     made_good = recoveries(said)
     said = [statement for statement in said if not within(made_good, statement.line)]
@@ -90,12 +90,12 @@ def _closest(place: Sequence[Candidate]) -> list[Candidate]:
     return [found for found in ordered if found.kind.specific > GENERIC] or ordered[:1]
 
 
-def is_after(found: Candidate, outcome: Outcome) -> bool:
+def is_after(found: Candidate, outcome: LogOutcome) -> bool:
     """Whether an error comes after all that is said of how the log ends."""
     return found.kind.severity == "error" and outcome.said is not None and found.line > outcome.said.line
 
 
-def _counts(found: Candidate, last: _Last, outcome: Outcome) -> bool:
+def _counts(found: Candidate, last: _Last, outcome: LogOutcome) -> bool:
     """Whether a match may be an error at all, given how the log ends."""
     if outcome.ending == "succeeded" or _went_on(found, last):
         generic = found.kind.specific <= GENERIC

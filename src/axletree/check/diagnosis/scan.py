@@ -15,7 +15,7 @@ from axletree.check.diagnosis.words import Vocabulary, words_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from axletree.check.diagnosis.log import Block
+    from axletree.check.diagnosis.log import LogBlock
 
 K = TypeVar("K")
 
@@ -27,7 +27,7 @@ _SPAN = 8
 """Times the reach of a match that are looked at in one go."""
 
 
-class Hit(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
+class LogMatch(msgspec.Struct, Generic[K], frozen=True, kw_only=True):
     """A match."""
 
     owner: K
@@ -83,7 +83,7 @@ class Scanner(Generic[K]):
             word for watch in self._watches for choice in watch.choices for text in choice for word in text.words
         )
 
-    def scan(self, block: Block) -> Iterator[Hit[K]]:
+    def scan(self, block: LogBlock) -> Iterator[LogMatch[K]]:
         """All matches that begin on a line of the block's own; of one expression at most one a line."""
         pieces = [(start, text, self._vocabulary.parts_in(text)) for start, text in _cut(block.text)]
         present = frozenset(part for *_, parts in pieces for part in parts)
@@ -164,7 +164,7 @@ def _lines_with(word: bytes, text: bytes) -> list[int]:
     return found
 
 
-def _matches(watch: _Watch[K], block: Block, places: Sequence[int]) -> Iterator[Hit[K]]:
+def _matches(watch: _Watch[K], block: LogBlock, places: Sequence[int]) -> Iterator[LogMatch[K]]:
     begin, begun, ended = block.own.start, -1, -1
     for start, end in _merged([begin + place for place in places], watch.reach, len(block.lines)):
         for low, stop, high in _pieces(start, end, watch.reach):
@@ -174,7 +174,7 @@ def _matches(watch: _Watch[K], block: Block, places: Sequence[int]) -> Iterator[
                     break
                 if first in block.own and first > begun and first >= ended:
                     begun, ended = first, low + found.last
-                    yield Hit(owner=watch.owner, at=begun, end=ended, groups=found.groups)
+                    yield LogMatch(owner=watch.owner, at=begun, end=ended, groups=found.groups)
 
 
 def _pieces(start: int, end: int, reach: int) -> Iterator[tuple[int, int, int]]:

@@ -6,21 +6,23 @@ import msgspec
 
 from axletree.check.host.gpu import Cuda, Rocm
 from axletree.check.host.libraries import Libraries
-from axletree.check.host.part import Part
+from axletree.check.host.part import FactGroup
 from axletree.check.host.python import Git, Pythons
 from axletree.check.host.system import Cpu, Disk, Memory, System
 from axletree.check.host.toolchain import Toolchain
 from axletree.check.host.variables import Variable  # noqa: TC001 (msgspec reads annotations)
 from axletree.core.errors import Problem, UsageError
+from axletree.core.formats import format_problem
 
 SCHEMA = 1
 """Counts changes after which older programs would read a file wrongly; new fields alone do not."""
 
+_HINT = "write the file with `axletree facts --json > host.json`"
 
-class HostFacts(Part, frozen=True, kw_only=True, omit_defaults=False):
-    """What is known of a host. Every group may be left out, as every fact may."""
 
-    schema: int = SCHEMA
+class HostFacts(FactGroup, frozen=True, kw_only=True, omit_defaults=False):
+    """What is known of a host: report of ``facts``. Every group may be left out, as every fact may."""
+
     taken: str | None = None
     """Day and time (UTC, ISO 8601)."""
     axletree: str | None = None
@@ -43,12 +45,19 @@ class HostFacts(Part, frozen=True, kw_only=True, omit_defaults=False):
         return next((each.value for each in self.variables or () if each.name == name), None)
 
 
-class _Envelope(msgspec.Struct, frozen=True):
-    schema: int
+class _Read(msgspec.Struct, frozen=True):
+    """What tells which kind of file it is: facts by themselves, or in the envelope of a report."""
+
+    schema: int | None = None
+    command: str = "facts"
+    result: dict[str, object] | None = None
+    system: dict[str, object] | None = None
 
 
 def decode_facts(data: bytes, *, file: str) -> HostFacts:
-    """Read facts that ``axletree facts`` wrote, on this machine or another. Fields of newer versions are passed over.
+    """Read facts that ``axletree facts --json`` wrote, on this machine or another: the report, or only its result.
+
+    Fields of newer versions are passed over.
 
     Args:
         data: JSON.
@@ -57,12 +66,19 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
     Raises:
         UsageError: it is not that, or of another schema.
     """
-    hint = "such a file is written by `axletree facts > host.json`"
     try:
-        schema = msgspec.json.decode(data, type=_Envelope).schema
-        if schema == SCHEMA:
+        read = msgspec.json.decode(data, type=_Read)
+        if read.command != "facts":
+            message = f"is a report of `axletree {read.command}`, not facts of a host"
+        elif read.schema is not None and (problem := format_problem(read.schema, SCHEMA, file=file, remake=_HINT)):
+            raise UsageError(problem)
+        elif read.result is None and read.system is None and read.schema is None:
+            message = "does not contain facts of a host"
+        else:
+            if read.result is not None:
+                return msgspec.convert(read.result, HostFacts)
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageError(Problem(file=file, message=f"holds no facts of a host: {error}", hint=hint)) from error
-    message = f"facts of schema {schema}; this version of Axletree reads {SCHEMA}"
-    raise UsageError(Problem(file=file, message=message, hint=hint))
+        reason = error if data.lstrip().startswith(b"{") else "it is not a JSON object"
+        message = f"does not contain facts of a host: {reason}"
+    raise UsageError(Problem(file=file, message=message, hint=_HINT))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from axletree.check.host.part import Library, Part, Tool
+from axletree.check.host.part import FactGroup, HostLibrary, HostTool
 
 
-class CudaToolkit(Part, frozen=True, kw_only=True):
+class CudaToolkit(FactGroup, frozen=True, kw_only=True):
     """An installed CUDA toolkit, or what of one wheels or conda packages brought."""
 
     root: str
@@ -34,7 +34,7 @@ class CudaToolkit(Part, frozen=True, kw_only=True):
     """Of the parts that PyTorch is built with, those whose header is not there: ``cublas``, ``cusparse`` ..."""
 
 
-class NvidiaGpu(Part, frozen=True, kw_only=True):
+class NvidiaGpu(FactGroup, frozen=True, kw_only=True):
     """An NVIDIA GPU."""
 
     name: str | None = None
@@ -46,7 +46,7 @@ class NvidiaGpu(Part, frozen=True, kw_only=True):
     integrated: bool | None = None
 
 
-class CudaDriver(Part, frozen=True, kw_only=True):
+class CudaDriver(FactGroup, frozen=True, kw_only=True):
     """The NVIDIA driver: its kernel part, its libraries, and whether they work together."""
 
     module: str | None = None
@@ -70,7 +70,7 @@ class CudaDriver(Part, frozen=True, kw_only=True):
     gpus: tuple[NvidiaGpu, ...] | None = None
 
 
-class CompatPackage(Part, frozen=True, kw_only=True):
+class CompatPackage(FactGroup, frozen=True, kw_only=True):
     """Libraries of a newer driver, for use with an older kernel module (NVIDIA's forward compatibility)."""
 
     path: str
@@ -80,14 +80,14 @@ class CompatPackage(Part, frozen=True, kw_only=True):
     """Whether the loader takes ``libcuda.so.1`` from there."""
 
 
-class Cuda(Part, frozen=True, kw_only=True):
+class Cuda(FactGroup, frozen=True, kw_only=True):
     """All about CUDA."""
 
     toolkits: tuple[CudaToolkit, ...] | None = None
     """The one that a build takes is first."""
     driver: CudaDriver | None = None
     compat: tuple[CompatPackage, ...] | None = None
-    libraries: tuple[Library, ...] | None = None
+    libraries: tuple[HostLibrary, ...] | None = None
     """cuDNN, NCCL, cuBLAS and others, wherever they lie; in the loader's order."""
     headers: dict[str, str] | None = None
     """Version that a header on the compiler's path or in a toolkit states: ``cudnn`` -> ``9.13.0``, ``nccl``."""
@@ -102,7 +102,7 @@ INTEGRATED = frozenset(
 """GPUs of AMD that are part of a processor (LLVM, AMDGPU usage: column "APU")."""
 
 
-class AmdGpu(Part, frozen=True, kw_only=True):
+class AmdGpu(FactGroup, frozen=True, kw_only=True):
     """An AMD GPU as the kernel's KFD driver lists it."""
 
     node: int
@@ -118,7 +118,7 @@ class AmdGpu(Part, frozen=True, kw_only=True):
     """Whether it is part of a processor."""
 
 
-class RocmRoot(Part, frozen=True, kw_only=True):
+class RocmRoot(FactGroup, frozen=True, kw_only=True):
     """An installed ROCm, or parts of one."""
 
     root: str
@@ -138,7 +138,7 @@ class RocmRoot(Part, frozen=True, kw_only=True):
     """Of the parts that PyTorch is built with, those whose header is not there: ``rocblas``, ``miopen`` ..."""
 
 
-class Rocm(Part, frozen=True, kw_only=True):
+class Rocm(FactGroup, frozen=True, kw_only=True):
     """All about ROCm."""
 
     roots: tuple[RocmRoot, ...] | None = None
@@ -157,6 +157,6 @@ class Rocm(Part, frozen=True, kw_only=True):
     """What ``rocm_agent_enumerator`` prints, without ``gfx000``."""
     offload_archs: tuple[str, ...] | None = None
     """What ``offload-arch`` or ``amdgpu-arch`` prints, features included."""
-    tools: tuple[Tool, ...] | None = None
-    libraries: tuple[Library, ...] | None = None
+    tools: tuple[HostTool, ...] | None = None
+    libraries: tuple[HostLibrary, ...] | None = None
     """rocBLAS, MIOpen, RCCL, HIP runtime and others, wherever they lie; in the loader's order."""

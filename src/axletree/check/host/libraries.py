@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from axletree.check.host.part import Library, Part
+from axletree.check.host.part import FactGroup, HostLibrary
 
 
-class MathLibrary(Library, frozen=True, kw_only=True):
+class MathLibrary(HostLibrary, frozen=True, kw_only=True):
     """A BLAS, LAPACK or MAGMA to build with."""
 
     headers: str | None = None
@@ -13,7 +13,7 @@ class MathLibrary(Library, frozen=True, kw_only=True):
     static: bool | None = None
 
 
-class Copies(Part, frozen=True, kw_only=True):
+class Copies(FactGroup, frozen=True, kw_only=True):
     """A library of which several files lie where programs look.
 
     A program without a search path of its own takes the first. One with such a path, as torch has to what lies in its
@@ -22,19 +22,19 @@ class Copies(Part, frozen=True, kw_only=True):
     """
 
     soname: str
-    libraries: tuple[Library, ...]
+    libraries: tuple[HostLibrary, ...]
     """In the loader's order: ``LD_LIBRARY_PATH``, then the cache; then those that packages of Python or conda bring and
     find by their own search paths."""
     differ: bool | None = None
     """Whether they are of different versions, or of different content."""
 
 
-class Libraries(Part, frozen=True, kw_only=True):
+class Libraries(FactGroup, frozen=True, kw_only=True):
     """Libraries that decide how fast and whether a build works."""
 
     math: tuple[MathLibrary, ...] | None = None
     """MKL, OpenBLAS, BLIS, NVPL, reference BLAS, MAGMA."""
-    openmp: tuple[Library, ...] | None = None
+    openmp: tuple[HostLibrary, ...] | None = None
     """``gomp``, ``omp``, ``iomp5``, wherever they lie."""
     copies: tuple[Copies, ...] | None = None
     preload: tuple[str, ...] | None = None

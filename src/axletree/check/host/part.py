@@ -8,7 +8,7 @@ UNLIMITED = 2**63 - 1
 """A limit that is none. A number, so that comparisons hold."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FactGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A group of facts.
 
     ``None`` is "not known", also for a tuple; ``()`` is "looked, and there are none". A rule is silent about what is
@@ -19,7 +19,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Field -> where its value came from (a file, a command, a variable), or why it is not known."""
 
 
-class Library(Part, frozen=True, kw_only=True):
+class HostLibrary(FactGroup, frozen=True, kw_only=True):
     """A shared library that lies on the host."""
 
     name: str
@@ -35,7 +35,7 @@ class Library(Part, frozen=True, kw_only=True):
     """What brings it there: ``loader cache``, ``LD_LIBRARY_PATH``, ``conda``, ``wheel``, ``cuda toolkit``, ``rocm``."""
 
 
-class Tool(Part, frozen=True, kw_only=True):
+class HostTool(FactGroup, frozen=True, kw_only=True):
     """A program."""
 
     name: str

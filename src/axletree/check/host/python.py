@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from axletree.check.host.part import Part, Tool
+from axletree.check.host.part import FactGroup, HostTool
 
 
-class Torch(Part, frozen=True, kw_only=True):
+class Torch(FactGroup, frozen=True, kw_only=True):
     """An installed torch, read from its files: importing it would take seconds, and may crash."""
 
     path: str
@@ -20,7 +20,7 @@ class Torch(Part, frozen=True, kw_only=True):
     """Whether it was built with libstdc++'s new ABI."""
 
 
-class Interpreter(Part, frozen=True, kw_only=True):
+class Interpreter(FactGroup, frozen=True, kw_only=True):
     """A Python that commands of a build start."""
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Interpreter(Part, frozen=True, kw_only=True):
     torch: Torch | None = None
 
 
-class Conda(Part, frozen=True, kw_only=True):
+class Conda(FactGroup, frozen=True, kw_only=True):
     """The conda environment that is active."""
 
     prefix: str | None = None
@@ -64,7 +64,7 @@ class Conda(Part, frozen=True, kw_only=True):
     """The prefixes below, outermost first: ``CONDA_PREFIX_1`` ..."""
     on_path: tuple[str, ...] | None = None
     """Folders of PATH that are ``bin`` of a conda environment, in order; one that comes twice was activated twice."""
-    client: Tool | None = None
+    client: HostTool | None = None
     """``conda``, ``mamba``, ``micromamba`` or ``pixi``."""
     packages: dict[str, str] | None = None
     """Package of the prefix -> version and build string, for compilers, sysroot, CUDA, BLAS, OpenMP, Python."""
@@ -72,7 +72,7 @@ class Conda(Part, frozen=True, kw_only=True):
     """Names of the scripts that activation ran (``etc/conda/activate.d``)."""
 
 
-class Pyenv(Part, frozen=True, kw_only=True):
+class Pyenv(FactGroup, frozen=True, kw_only=True):
     """pyenv's state."""
 
     root: str | None = None
@@ -86,7 +86,7 @@ class Pyenv(Part, frozen=True, kw_only=True):
     """Those of them that are not installed."""
 
 
-class Packaging(Part, frozen=True, kw_only=True):
+class Packaging(FactGroup, frozen=True, kw_only=True):
     """How pip and uv find packages. Addresses have no credentials."""
 
     index_url: str | None = None
@@ -97,17 +97,17 @@ class Packaging(Part, frozen=True, kw_only=True):
     """Configuration files of pip and uv that exist."""
     options: dict[str, str] | None = None
     """Further settings of pip and uv that change builds: ``PIP_NO_BUILD_ISOLATION``, ``no-binary`` ..."""
-    pip: Tool | None = None
+    pip: HostTool | None = None
     pip_python: str | None = None
     """Version of the Python that ``pip`` on PATH installs into: ``3.11``."""
     pip_folder: str | None = None
     """Where that pip lies."""
-    uv: Tool | None = None
+    uv: HostTool | None = None
     proxy: bool | None = None
     """Whether a proxy is set for https."""
 
 
-class Git(Part, frozen=True, kw_only=True):
+class Git(FactGroup, frozen=True, kw_only=True):
     """git."""
 
     path: str | None = None
@@ -119,7 +119,7 @@ class Git(Part, frozen=True, kw_only=True):
     """Settings that change what a checkout holds or whether it works, by lower-case key."""
 
 
-class Pythons(Part, frozen=True, kw_only=True):
+class Pythons(FactGroup, frozen=True, kw_only=True):
     """Everything of Python."""
 
     interpreters: tuple[Interpreter, ...] | None = None

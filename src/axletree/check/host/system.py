@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from axletree.check.host.part import Part
+from axletree.check.host.part import FactGroup
 
 
-class Limit(Part, frozen=True, kw_only=True):
+class Limit(FactGroup, frozen=True, kw_only=True):
     """A resource limit of this process; :data:`~axletree.check.host.part.UNLIMITED` where there is none."""
 
     soft: int
     hard: int
 
 
-class System(Part, frozen=True, kw_only=True):
+class System(FactGroup, frozen=True, kw_only=True):
     """Kernel, distribution, C library, and what kind of machine it is."""
 
     machine: str | None = None
@@ -54,7 +54,7 @@ class System(Part, frozen=True, kw_only=True):
     locked_memory: Limit | None = None
 
 
-class Cpu(Part, frozen=True, kw_only=True):
+class Cpu(FactGroup, frozen=True, kw_only=True):
     """The processor, and how much of it a build may use."""
 
     model: str | None = None
@@ -76,7 +76,7 @@ class Cpu(Part, frozen=True, kw_only=True):
     """``x86-64-v3``: the highest of the psABI's levels that all flags fit; ``None`` on other machines."""
 
 
-class Cgroup(Part, frozen=True, kw_only=True):
+class Cgroup(FactGroup, frozen=True, kw_only=True):
     """Control groups: which version rules memory, and what this process may do. Tried, not guessed from a version."""
 
     version: str | None = None
@@ -93,7 +93,7 @@ class Cgroup(Part, frozen=True, kw_only=True):
     """The group had ``cgroup.freeze`` or a freezer."""
 
 
-class Memory(Part, frozen=True, kw_only=True):
+class Memory(FactGroup, frozen=True, kw_only=True):
     """Memory, its limits, and the signs of its shortage."""
 
     total: int | None = None
@@ -121,7 +121,7 @@ class Memory(Part, frozen=True, kw_only=True):
     cgroup: Cgroup | None = None
 
 
-class Disk(Part, frozen=True, kw_only=True):
+class Disk(FactGroup, frozen=True, kw_only=True):
     """A file system that matters, and what it can do, tried in the folders named."""
 
     uses: dict[str, str]

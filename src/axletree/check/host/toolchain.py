@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from axletree.check.host.part import Part, Tool
+from axletree.check.host.part import FactGroup, HostTool
 
 
-class Runtime(Part, frozen=True, kw_only=True):
+class Runtime(FactGroup, frozen=True, kw_only=True):
     """A C++ runtime library, and the newest symbol versions that it defines."""
 
     path: str
@@ -16,7 +16,7 @@ class Runtime(Part, frozen=True, kw_only=True):
     """``1.3.13``."""
 
 
-class Compiler(Tool, frozen=True, kw_only=True):
+class Compiler(HostTool, frozen=True, kw_only=True):
     """A compiler, and what it does when nothing is said: asked, not assumed."""
 
     kind: str
@@ -56,7 +56,7 @@ class Compiler(Tool, frozen=True, kw_only=True):
     """nvcc: version of that compiler."""
 
 
-class BuildTool(Tool, frozen=True, kw_only=True):
+class BuildTool(HostTool, frozen=True, kw_only=True):
     """cmake, ninja or make."""
 
     jobserver_fifo: bool | None = None
@@ -65,16 +65,16 @@ class BuildTool(Tool, frozen=True, kw_only=True):
     """The same of a pipe."""
 
 
-class Toolchain(Part, frozen=True, kw_only=True):
+class Toolchain(FactGroup, frozen=True, kw_only=True):
     """Everything that compiles and links."""
 
     compilers: tuple[Compiler, ...] | None = None
     """In the order in which builds find them: those of ``CC``, ``CXX``, then PATH."""
-    linkers: tuple[Tool, ...] | None = None
+    linkers: tuple[HostTool, ...] | None = None
     """``ld``, ``ld.bfd``, ``ld.gold``, ``ld.lld``, ``mold``."""
     build_tools: tuple[BuildTool, ...] | None = None
     """``cmake``, ``ninja``, ``make``: those first on PATH."""
-    tools: tuple[Tool, ...] | None = None
+    tools: tuple[HostTool, ...] | None = None
     """Binutils, ``patchelf``, ``ccache``, ``sccache``, ``pkg-config``, ``perl``, ``git-lfs`` and others."""
     runtime: Runtime | None = None
     """The libstdc++ that the loader takes for a program without a search path of its own."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from axletree.check.host.part import Part
+from axletree.check.host.part import FactGroup
 
 
-class Variable(Part, frozen=True, kw_only=True):
+class Variable(FactGroup, frozen=True, kw_only=True):
     """A variable that is set."""
 
     name: str

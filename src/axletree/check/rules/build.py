@@ -77,8 +77,10 @@ BUILD_RULES: tuple[Rule[LinkEstimate], ...] = (
         id="build/link-size",
         severity="warning",
         title="The CUDA library may become too large to link",
-        why="GPU code lies between the program and its data, and code reaches 2 GiB. With more than that the linker "
-        "ends in `relocation truncated to fit`, when all the compiling is done.",
+        why=(
+            "GPU code is between the program and its data, and code can reach only 2 GiB. Beyond that, the linker "
+            "fails with `relocation truncated to fit`, after everything was compiled."
+        ),
         fix="fewer architectures, or better compression",
         check=_too_large,
         cases=lambda: (

@@ -87,7 +87,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         cases=lambda: (
             Case(title="no `info/paths.json`", facts=_sample(paths=None), fires=True),
             Case(
-                title="an `index.json` that is no JSON",
+                title="an `index.json` that is not JSON",
                 facts=_sample(unreadable=("info/index.json: no JSON",)),
                 fires=True,
             ),
@@ -110,7 +110,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
     Rule(
         id="conda/path-unsafe",
         severity="error",
-        title="A path leads out of the prefix",
+        title="A path is outside the prefix",
         why="Installing the package could write or replace any file of the user. Absolute paths, `..`, and files below "
         "a symbolic link of the package all can.",
         fix="do not install it; get it again from where it was made",
@@ -124,8 +124,10 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/link",
         severity="error",
         title="A link has no end inside of the package's prefix",
-        why="A symbolic link that is absolute or climbs out of the prefix shows another file on each machine, or none; "
-        "a hard link to what is not there can't be unpacked.",
+        why=(
+            "A symbolic link that is absolute or leaves the prefix points to a different file on each machine, or to "
+            "none; a hard link to a missing file cannot be unpacked."
+        ),
         fix="make links relative, to a place below the prefix",
         check=partial(_found, kinds=("link",)),
         cases=lambda: (
@@ -150,7 +152,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
     Rule(
         id="conda/path-twice",
         severity="error",
-        title="A path is there twice",
+        title="A path occurs twice",
         why="Which of the two is installed depends on the installer, and the recorded hash fits one of them at most.",
         fix="pack each file once",
         check=partial(_found, kinds=("twice",)),
@@ -163,7 +165,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/case-collision",
         severity="warning",
         title="Paths differ only in upper and lower case",
-        why="macOS and Windows keep one of the two and say nothing.",
+        why="macOS and Windows silently keep one of the two.",
         fix="rename one of them",
         check=partial(_found, kinds=("case",)),
         cases=lambda: (
@@ -183,7 +185,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/file-missing",
         severity="error",
         title="A file that `paths.json` lists is not in the archive",
-        why="Installers link what is listed, and stop in the middle where it is not there.",
+        why="Installers link the listed files, and stop halfway if one is missing.",
         fix="build the package again",
         check=partial(_found, kinds=("missing",)),
         cases=lambda: (
@@ -195,8 +197,10 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/file-unlisted",
         severity="warning",
         title="A file is in the archive, but not in every list of files",
-        why="Installers take the files of `paths.json`, older ones those of `info/files`: what only one of them names "
-        "is installed for some users and left behind by removals.",
+        why=(
+            "Installers use `paths.json`, older ones `info/files`: a file in only one of them is installed for some "
+            "users only, and left behind on removal."
+        ),
         fix="build the package again, so that both lists are made from its content",
         check=partial(_found, kinds=("extra", "files")),
         cases=lambda: (
@@ -227,8 +231,10 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/prefix",
         severity="error",
         title="The build prefix is not replaced, or replaced wrongly",
-        why="A file that holds the path it was built in looks for its data on the machine of whoever built it. "
-        "Binaries treated as text change their length and break.",
+        why=(
+            "A file that contains its build path looks for its data on the build machine. Binaries treated as text "
+            "change their length and break."
+        ),
         fix="build again with a tool that detects prefixes in texts and binaries, or make the file relocatable",
         check=partial(_found, kinds=("prefix",)),
         cases=lambda: (

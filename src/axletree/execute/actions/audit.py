@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from axletree.check.audit import audit_buffer
 from axletree.execute.auditing import judged
 from axletree.host.archive import map_file
-from axletree.host.policies import read_all_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 
 if TYPE_CHECKING:
     from axletree.execute.context import ActionContext, Outcome
@@ -28,8 +29,8 @@ def run(context: ActionContext[WheelAuditParameters]) -> Outcome:
         report = audit_buffer(
             view,
             filename=wheel.path,
-            policies=read_all_policies(),
-            providers=read_providers(),
+            policies=read_shipped(PLATFORM_POLICIES),
+            providers=read_shipped(LIBRARY_PROVIDERS),
             driver=parameters.driver,
             provided_by=parameters.provided_by,
             glibc=parameters.glibc,

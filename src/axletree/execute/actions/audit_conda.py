@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from axletree.check.conda_audit import audit_conda
 from axletree.execute.auditing import judged
 from axletree.host.conda_code import read_conda_code
-from axletree.host.policies import read_all_policies
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.policy import PLATFORM_POLICIES
 
 if TYPE_CHECKING:
     from axletree.execute.context import ActionContext, Outcome
@@ -25,4 +26,6 @@ def run(context: ActionContext[AuditParameters]) -> Outcome:
     assert entry.blob is not None  # noqa: S101 (a package is a file)
     filename = entry.path.rpartition("/")[2]
     facts, code = read_conda_code(context.store.blob_path(entry.blob), filename=filename)
-    return judged(context, audit_conda(facts, code, policies=read_all_policies(), glibc=context.parameters.glibc))
+    return judged(
+        context, audit_conda(facts, code, policies=read_shipped(PLATFORM_POLICIES), glibc=context.parameters.glibc)
+    )

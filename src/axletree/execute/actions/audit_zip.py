@@ -8,10 +8,10 @@ from axletree.check.tree import audit_tree
 from axletree.execute.auditing import judged
 from axletree.execute.packing import content_of
 from axletree.host.archive import map_file
-from axletree.host.policies import read_all_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
 from axletree.package.cpp_archive import lay_out
-from axletree.package.libraries.providers import Provider
+from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS, Provider
 from axletree.package.wheel.tree import scan_tree
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def run(context: ActionContext[ZipAuditParameters]) -> Outcome:
         scan_tree(_content(context, content.entries, places)),
         label=archive,
         files=tuple(places),
-        policies=read_all_policies(),
-        providers=(*read_providers(), driver),
+        policies=read_shipped(PLATFORM_POLICIES),
+        providers=(*read_shipped(LIBRARY_PROVIDERS), driver),
         glibc=parameters.glibc,
     )
     return judged(context, report)

@@ -14,12 +14,12 @@ from axletree.execute.drivers.configure import checking, make_room, vouch
 from axletree.execute.drivers.installed import clear_leftovers
 from axletree.execute.drivers.job import build_folder, own_files
 from axletree.execute.drivers.setup_py import configure_again
-from axletree.execute.environ import child_environment, note_environment
-from axletree.execute.environments import ensure_environment
 from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
+from axletree.execute.stage_venvs import ensure_environment
+from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
-from axletree.plan.actions.build import WheelFacts
+from axletree.plan.actions.build import BuiltWheel
 
 if TYPE_CHECKING:
     from axletree.execute.context import ActionContext
@@ -42,7 +42,7 @@ def run(context: ActionContext[BuildParameters]) -> Outcome:
     ready = [entry for entry in context.tree("source").entries if entry.path.endswith(".whl") and "/" not in entry.path]
     if ready and len(ready) == len(context.tree("source").entries):
         check_wheel_name(context, ready[0].path)
-        return Outcome(tree=context.request.inputs["source"], facts=WheelFacts(wheel=ready[0].path))
+        return Outcome(tree=context.request.inputs["source"], facts=BuiltWheel(wheel=ready[0].path))
     venv = ensure_environment(context, context.request.inputs["environment"])
     era = era_of(context)
     by_cmake = era.driver in _BY_CMAKE
@@ -85,4 +85,4 @@ def run(context: ActionContext[BuildParameters]) -> Outcome:
         end()
         if by_cmake and build.is_dir():
             vouch(context, build, env=env, settings=chosen)
-    return Outcome(tree=context.store.ingest(out, adopt=True), facts=WheelFacts(wheel=wheel))
+    return Outcome(tree=context.store.ingest(out, adopt=True), facts=BuiltWheel(wheel=wheel))

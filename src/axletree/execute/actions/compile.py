@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.drivers.job import Job, build_folder
-from axletree.execute.environ import child_environment, note_environment
-from axletree.execute.environments import ensure_environment
 from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
+from axletree.execute.stage_venvs import ensure_environment
+from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.package.partition import Claim, first_claims
 from axletree.plan.actions.compile import CompileFacts
@@ -43,7 +43,7 @@ def run(context: ActionContext[CompileParameters]) -> Outcome:
     driver = _driver(context, era)
     environment = context.request.inputs.get("environment")
     if environment is None and driver != "cmake":
-        raise StageError(f"driver {driver} needs an environment to run in", hint="name one by `environment`")
+        raise StageError(f"driver {driver} needs an environment to run in", hint="set `environment`")
     venv = ensure_environment(context, environment) if environment is not None else None
     out = context.work / "out"
     out.mkdir()
@@ -82,8 +82,8 @@ def _driver(context: ActionContext[CompileParameters], era: Era) -> Driver:
     found = next((driver for driver in _DRIVERS if driver == era.driver), None)
     if found is None:
         raise StageError(
-            f"the source is no project that CMake builds: {'; '.join(era.evidence)}",
-            hint='use action = "build", or say `driver`',
+            f"the source is not a CMake project: {'; '.join(era.evidence)}",
+            hint='use action = "build", or set `driver`',
         )
     context.log.say(f"driver {found}: {'; '.join(era.evidence)}")
     return found
@@ -101,5 +101,5 @@ def _keep(out: Path, patterns: tuple[str, ...]) -> None:
                 folder.rmdir()
     if not any(out.iterdir()):
         shutil.rmtree(out)
-        wanted = "something that `files` names" if patterns else "something, as `install` does"
+        wanted = "something that `files` matches" if patterns else "something, as `install` does"
         raise StageError("nothing was installed", hint=f"one of `targets` must install {wanted}")

@@ -8,7 +8,7 @@ from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json
 from axletree.execute.actions.fetch import fetch_blob
 from axletree.execute.context import Outcome
-from axletree.execute.environments import DESCRIPTION, LOCK, ensure_environment
+from axletree.execute.stage_venvs import DESCRIPTION, LOCK, ensure_environment
 from axletree.plan.actions.environment import EnvironmentFacts
 from axletree.plan.actions.fetch import FileSource
 from axletree.recipe.locks import make_lock, render_lock

@@ -15,7 +15,7 @@ from axletree.core.units import format_bytes
 from axletree.execute.context import Outcome
 from axletree.host.fetch import download
 from axletree.host.gitfetch import fetch_git
-from axletree.host.indexes import IndexSettings, read_settings
+from axletree.host.indexes import read_indexes
 from axletree.host.project_tree import unpacked_limit
 from axletree.host.simple_api import find_file
 from axletree.plan.actions.fetch import CommitSource, FetchFacts, FileSource, FolderSource
@@ -51,9 +51,9 @@ def run(context: ActionContext[FetchParameters]) -> Outcome:
                 cache=context.store.cache / "git",
                 environ=context.environ,
                 submodules=submodules,
-                offline=offline(context),
+                offline=context.settings.offline,
             )
-            return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=(".git",)))
+            return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=("**/.git",)))
         case FileSource(filename=filename) as wanted:
             digest = fetch_blob(context, wanted)
             if filename.endswith(".whl"):
@@ -65,16 +65,6 @@ def run(context: ActionContext[FetchParameters]) -> Outcome:
                 unpack(context.store.blob_path(digest), folder, name=filename)
                 tree = context.store.ingest(folder, adopt=True)
             return Outcome(tree=tree, facts=FetchFacts(file=filename))
-
-
-def offline(context: Context) -> bool:
-    """Whether the user forbade the network."""
-    return context.environ.get("AXLETREE_OFFLINE") == "1"
-
-
-def settings_of(context: Context) -> IndexSettings:
-    """The user's package indexes."""
-    return read_settings(context.environ, home=Path(context.environ.get("HOME", "/")), cwd=Path.cwd())
 
 
 def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: int | None = None) -> Digest:
@@ -100,8 +90,10 @@ def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: 
             return digest
         url = wanted.url
         if url is None:
-            extra = context.request.local.extra_indexes
-            url = find_file(filename, digest, settings_of(context), extra=extra, offline=offline(context)).url
+            extra, offline = context.request.local.extra_indexes, context.settings.offline
+            home = Path(context.environ.get("HOME", "/"))
+            indexes = read_indexes(context.settings, context.environ, home=home, cwd=Path.cwd())
+            url = find_file(filename, digest, indexes, extra=extra, offline=offline).url
         context.progress(message, done=before, total=whole)
         target = context.work / filename
         download(
@@ -111,7 +103,7 @@ def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: 
             size=size,
             partial_folder=context.store.cache / "downloads",
             progress=tell,
-            offline=offline(context),
+            offline=context.settings.offline,
         )
         return context.store.put_file(target, adopt=True)[0]
 
@@ -154,7 +146,7 @@ class _Allowance:
         if self._left < 0:
             raise StageError(
                 f"{self._name} ({format_bytes(self._size)}) would unpack to more than {format_bytes(self._limit)}",
-                hint='if it is what it should be, unpack it yourself and name the folder: source = { path = "..." }',
+                hint='if the archive is correct, unpack it yourself and use the folder: source = { path = "..." }',
             )
 
     def spend_tar(self, member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -167,7 +159,7 @@ def _unpack_zip(archive: Path, folder: Path, name: str, allowance: _Allowance) -
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             if not is_safe_path(member.filename.rstrip("/")):
-                raise IntegrityError(f"{name}: member outside of its folder: {member.filename!r}")
+                raise IntegrityError(f"{name}: member outside its folder: {member.filename!r}")
             allowance.spend(member.file_size)
             path = Path(opened.extract(member, folder))
             mode = member.external_attr >> 16

@@ -13,12 +13,12 @@ import msgspec
 
 from axletree.buildsystem.pytorch.hipified import SCRIPT
 from axletree.core.errors import StageError
+from axletree.core.units import plural
 from axletree.execute.context import Outcome
-from axletree.execute.environ import child_environment
-from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
+from axletree.execute.stage_venvs import ensure_environment
+from axletree.execute.variables import child_environment
 from axletree.plan.actions.hipify import HipifyFacts
-from axletree.view.tables import plural
 
 if TYPE_CHECKING:
     from axletree.core.trees import Tree
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from axletree.plan.actions.project import WorkParameters
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
+class HipifyChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What hipify did to a source. Paths, sorted."""
 
     made: tuple[str, ...]
@@ -48,11 +48,12 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     script = SCRIPT if folder == "." else f"{folder}/{SCRIPT}"
     if before.find(script) is None:
         raise StageError(
-            f"the source has no {script}", hint="hipify stages are for PyTorch's tree; `directory` says where it is"
+            f"the source has no {script}",
+            hint="hipify stages need PyTorch's source tree; set `directory` if it is in a subfolder",
         )
     venv = ensure_environment(context, context.request.inputs["environment"])
     source = context.materialise("source", "source")
-    context.progress("making HIP code of CUDA code")
+    context.progress("converting CUDA code to HIP")
     with child_environment(context, venv=venv, compiles=False, variables=context.parameters.env) as env:
         check_program(
             [str(venv / "bin" / "python"), SCRIPT],
@@ -66,10 +67,10 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     changes = compare(before, context.store.get_tree(result))
     if not changes.made:
         raise StageError(
-            f"{SCRIPT} made no file",
-            hint="the source has HIP code already (a checkout that it ran in), or no CUDA code",
+            f"{SCRIPT} created no files",
+            hint="the source already contains HIP code (from an earlier run), or no CUDA code",
         )
-    said = f"{plural(len(changes.made), 'file')} made, {len(changes.edited):,} edited in place"
+    said = f"{plural(len(changes.made), 'file')} created, {len(changes.edited):,} edited in place"
     context.progress(said)
     context.log.say(said)
     for path in changes.edited:
@@ -78,10 +79,10 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     return Outcome(tree=result, facts=facts)
 
 
-def compare(before: Tree, after: Tree) -> Changes:
+def compare(before: Tree, after: Tree) -> HipifyChanges:
     """What differs between two trees."""
     old, new = ({entry.path: entry for entry in tree.entries} for tree in (before, after))
-    return Changes(
+    return HipifyChanges(
         made=tuple(sorted(new.keys() - old.keys())),
         edited=tuple(sorted(path for path in new.keys() & old.keys() if new[path] != old[path])),
         removed=tuple(sorted(old.keys() - new.keys())),

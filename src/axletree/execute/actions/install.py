@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from axletree.execute.context import Outcome
 from axletree.host.wheels import unpack_wheel
-from axletree.plan.actions.build import WheelFacts
+from axletree.plan.actions.build import BuiltWheel
 
 if TYPE_CHECKING:
     from axletree.execute.context import ActionContext
@@ -23,4 +23,4 @@ def run(context: ActionContext[InstallParameters]) -> Outcome:
     folder = context.materialise("wheel", "wheel")
     site = context.work / "site"
     unpack_wheel(folder / wheel.path, site)
-    return Outcome(tree=context.store.ingest(site, adopt=True), facts=WheelFacts(wheel=wheel.path))
+    return Outcome(tree=context.store.ingest(site, adopt=True), facts=BuiltWheel(wheel=wheel.path))

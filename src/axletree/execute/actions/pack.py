@@ -9,10 +9,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.core.errors import StageError
+from axletree.core.units import some_of
 from axletree.execute.context import Outcome
 from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of, with_bill
 from axletree.host.archive import write_wheel_file
-from axletree.package.partition import some_paths
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
 from axletree.package.wheel.writer import Member
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from axletree.core.trees import Entry
     from axletree.execute.context import ActionContext
-    from axletree.execute.packing import Content
+    from axletree.execute.packing import PackageContent
     from axletree.package.wheel.tags import Tags
     from axletree.plan.actions.pack import WheelParameters
     from axletree.plan.actions.packages import Described
@@ -67,10 +67,10 @@ def run(context: ActionContext[WheelParameters]) -> Outcome:
     return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
 
 
-def _no_links(content: Content, targets: Iterable[str]) -> None:
+def _no_links(content: PackageContent, targets: Iterable[str]) -> None:
     links = [path for path in targets if content.entries[path].kind == "link"]
     if links:
-        message = f"a wheel can't hold symbolic links: {some_paths(links)}"
+        message = f"a wheel cannot contain symbolic links: {some_of(links)}"
         hint = "exclude them, or let a relocate stage keep each library under one name (single)"
         raise StageError(message, hint=hint)
 

@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
-from axletree.execute.environments import interpreter_for
 from axletree.execute.packing import (
     as_distribution,
     blob_chunks,
@@ -23,13 +22,14 @@ from axletree.execute.packing import (
     tags_of,
     with_bill,
 )
+from axletree.execute.stage_venvs import interpreter_for
 from axletree.host.conda import write_conda_file
-from axletree.host.conda_names import read_conda_names
 from axletree.host.conda_pyc import compile_pyc
+from axletree.host.shipped_data import read_shipped
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
 from axletree.package.conda.platforms import conda_subdir
-from axletree.package.conda.requires import conda_name
+from axletree.package.conda.requires import CONDA_NAMES, conda_name
 from axletree.package.conda.tree import conda_package_from_tree
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.writer import Member
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from axletree.core.trees import Entry
     from axletree.execute.context import ActionContext
-    from axletree.execute.packing import Content
+    from axletree.execute.packing import PackageContent
     from axletree.package.wheel.tags import Tags
     from axletree.store.store import Store
 
@@ -83,16 +83,16 @@ def run(context: ActionContext[CondaParameters]) -> Outcome:
     return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
 
 
-def _is_distribution(content: Content, layout: str, context: ActionContext[CondaParameters]) -> bool:
+def _is_distribution(content: PackageContent, layout: str, context: ActionContext[CondaParameters]) -> bool:
     if layout == "prefix" and content.brought is not None:
-        message = f"the tree brings {content.brought}, which has no place at the root of an environment"
-        raise StageError(message, hint='give layout = "python", or exclude what Python metadata the tree has')
+        message = f"the tree contains {content.brought}, which does not belong at the root of an environment"
+        raise StageError(message, hint='set layout = "python", or exclude the tree\'s Python metadata')
     if not content.paths or layout == "prefix":
         return False
     return layout == "python" or content.brought is not None or "python" in context.ingredients.axes
 
 
-def _distribution(context: ActionContext[CondaParameters], content: Content) -> _Made:
+def _distribution(context: ActionContext[CondaParameters], content: PackageContent) -> _Made:
     """Files below the site-packages of one Python, or of any."""
     package, wanted = context.parameters.package, context.parameters.conda
     prefix = package.prefix if wanted.prefix is None else wanted.prefix
@@ -124,7 +124,7 @@ def _distribution(context: ActionContext[CondaParameters], content: Content) -> 
     return made, (*files, *links), python
 
 
-def _at_prefix(context: ActionContext[CondaParameters], content: Content) -> _Made:
+def _at_prefix(context: ActionContext[CondaParameters], content: PackageContent) -> _Made:
     """Files where they lie in the tree; none at all for a metapackage."""
     wanted = context.parameters.conda
     called = partial(_called, context.parameters.called)
@@ -147,7 +147,7 @@ def _at_prefix(context: ActionContext[CondaParameters], content: Content) -> _Ma
 
 def _called(name: str, distribution: str) -> bool:
     """Whether conda calls a distribution so."""
-    return conda_name(canonicalize_name(distribution), read_conda_names()) == name
+    return conda_name(canonicalize_name(distribution), read_shipped(CONDA_NAMES)) == name
 
 
 def _common(context: ActionContext[CondaParameters]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _common(context: ActionContext[CondaParameters]) -> dict[str, Any]:
         "build": wanted.build,
         "build_number": wanted.build_number,
         "variant": wanted.variant,
-        "names": {**read_conda_names(), **pins},
+        "names": {**read_shipped(CONDA_NAMES), **pins},
         "depends": wanted.depends,
         "constrains": wanted.constrains,
         "run_exports": RunExports(weak=wanted.weak, strong=wanted.strong) if wanted.weak or wanted.strong else None,

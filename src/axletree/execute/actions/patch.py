@@ -26,7 +26,7 @@ def run(context: ActionContext[PatchParameters]) -> Outcome:
     program = shutil.which("patch")
     if program is None:
         raise HostError(
-            "patch is not on PATH, and the recipe has patches", hint="install it (Debian: apt-get install patch)"
+            "the recipe has patches, but patch is not on PATH", hint="install it (Debian: apt-get install patch)"
         )
     source = context.materialise("source", "source")
     for number, patch in enumerate(context.parameters.patches, start=1):
@@ -45,6 +45,6 @@ def run(context: ActionContext[PatchParameters]) -> Outcome:
         if code != 0:
             raise StageError(
                 f"patch {name} does not apply",
-                hint="it was made for another version, or is in it already; make it anew against the locked source",
+                hint="it is for another version, or already applied; create it again from the locked source",
             )
     return Outcome(tree=context.store.ingest(source, adopt=True))

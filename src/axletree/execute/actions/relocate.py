@@ -18,18 +18,18 @@ import msgspec
 from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import Entry, make_tree
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, some_of
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf
 from axletree.host.grafts import graft_folders, library_finder, licence_of
-from axletree.host.policies import read_policies
-from axletree.host.providers import read_providers
+from axletree.host.shipped_data import read_shipped
 from axletree.package.cmake.exports import CMakeChanges, CMakeTree, adapt_exports
 from axletree.package.libraries.graft import graft_components
-from axletree.package.libraries.policy import promised_libraries
-from axletree.package.relocation.layout import Layout, lay_out
-from axletree.package.relocation.links import Links, plan_links
+from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libraries
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
+from axletree.package.relocation.layout import RelocatedTree, lay_out
+from axletree.package.relocation.links import LinkChanges, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
 from axletree.package.relocation.texts import edit_texts
 from axletree.package.sbom.read import read_bundled
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from axletree.binary.elf.facts import ElfFacts
     from axletree.core.trees import Tree
     from axletree.execute.context import ActionContext
-    from axletree.package.libraries.graft import Candidate, Find, Graft
+    from axletree.package.libraries.graft import Find, Graft, GraftCandidate
     from axletree.recipe.relocation import Relocate
     from axletree.store.store import Store
 
@@ -80,8 +80,8 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
         layout,
         rules,
         siblings=trees.beside_elfs,
-        system=promised_libraries(now, read_policies(), single_machine(now)),
-        providers=read_providers(),
+        system=promised_libraries(now, read_shipped(MANYLINUX_POLICIES), single_machine(now)),
+        providers=read_shipped(LIBRARY_PROVIDERS),
         find=_pinned(library_finder(folders), context.parameters.libraries, rules.graft),
         searched=[str(folder) for folder in folders],
     )
@@ -121,11 +121,11 @@ def _read_elfs(store: Store, entries: Iterable[Entry]) -> dict[str, ElfFacts]:
 def _pinned(find: Find, known: Mapping[str, str], patterns: Iterable[str]) -> Find:
     """Refuse a library that may be taken in and is not the one whose digest went into the stage's key."""
 
-    def pinned(soname: str, like: ElfFacts) -> Candidate | None:
+    def pinned(soname: str, like: ElfFacts) -> GraftCandidate | None:
         library = find(soname, like)
         listed = any(fnmatchcase(soname, pattern) for pattern in patterns)
         if library is not None and listed and known.get(soname) != library.sha256:
-            problem = Problem(file=library.origin, message="is not as it was when the build was planned")
+            problem = Problem(file=library.origin, message="has changed since the build was planned")
             raise IntegrityError(problem, hint="start the build again")
         return library
 
@@ -133,7 +133,11 @@ def _pinned(find: Find, known: Mapping[str, str], patterns: Iterable[str]) -> Fi
 
 
 def _texts(
-    context: ActionContext[RelocateParameters], trees: _Trees, layout: Layout, links: Links, rules: Relocate
+    context: ActionContext[RelocateParameters],
+    trees: _Trees,
+    layout: RelocatedTree,
+    links: LinkChanges,
+    rules: Relocate,
 ) -> tuple[CMakeChanges | None, dict[str, str]]:
     """Path before -> new text, of all texts that change."""
     edited = {edit.file for edit in rules.edits}
@@ -168,11 +172,11 @@ def _text(store: Store, entry: Entry) -> str:
     try:
         return store.read_blob(entry.blob).decode()
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=entry.path, message=f"is no UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=entry.path, message=f"is not UTF-8 text: {error.reason}")) from error
 
 
 def _write_texts(
-    context: ActionContext[RelocateParameters], texts: Mapping[str, str], layout: Layout
+    context: ActionContext[RelocateParameters], texts: Mapping[str, str], layout: RelocatedTree
 ) -> Iterator[Entry]:
     entries = {entry.path: (path, entry) for path, entry in layout.entries.items()}
     for before, text in texts.items():
@@ -183,7 +187,7 @@ def _write_texts(
 
 
 def _write_elfs(
-    context: ActionContext[RelocateParameters], links: Links, entries: Mapping[str, Entry]
+    context: ActionContext[RelocateParameters], links: LinkChanges, entries: Mapping[str, Entry]
 ) -> Iterator[Entry]:
     """Edit the ELF files that change, in copies of them, and the libraries that are taken in."""
     grafts = {graft.path: graft for graft in links.grafts}
@@ -212,7 +216,7 @@ def _copy_graft(graft: Graft, target: Path) -> None:
 
 
 def _write_papers(
-    context: ActionContext[RelocateParameters], layout: Layout, grafts: tuple[Graft, ...], rules: Relocate
+    context: ActionContext[RelocateParameters], layout: RelocatedTree, grafts: tuple[Graft, ...], rules: Relocate
 ) -> Iterator[Entry]:
     """Bills of the libraries that were taken in, now and when the tree was relocated before, and their licences."""
     bills = {
@@ -236,7 +240,7 @@ def _write_papers(
         yield Entry(path=path, blob=context.store.put_bytes(data), size=len(data))
 
 
-def _bill_before(store: Store, entry: Entry, layout: Layout) -> tuple[Component, ...]:
+def _bill_before(store: Store, entry: Entry, layout: RelocatedTree) -> tuple[Component, ...]:
     """What the bill of an earlier relocation names, where it lies now; what was dropped is not in it any more."""
     assert entry.blob is not None  # noqa: S101 (only files are read)
     parts = read_bundled(store.read_blob(entry.blob), file=entry.path)
@@ -245,7 +249,7 @@ def _bill_before(store: Store, entry: Entry, layout: Layout) -> tuple[Component,
 
 
 def _prove(
-    context: ActionContext[RelocateParameters], entries: Mapping[str, Entry], trees: _Trees, links: Links
+    context: ActionContext[RelocateParameters], entries: Mapping[str, Entry], trees: _Trees, links: LinkChanges
 ) -> tuple[str, ...]:
     """See that the new tree loads and names nothing of the build; returns libraries whose data names its folders.
 
@@ -278,7 +282,7 @@ def _names(store: Store, entry: Entry, pattern: re.Pattern[bytes]) -> bool:
         return pattern.search(view) is not None
 
 
-def _say(context: ActionContext[RelocateParameters], layout: Layout, links: Links) -> None:
+def _say(context: ActionContext[RelocateParameters], layout: RelocatedTree, links: LinkChanges) -> None:
     for path, change in sorted(links.changes.items()):
         new = [f"SONAME {change.soname}"] if change.soname else []
         new += [f"{old} -> {name}" for old, name in change.replace_needed.items()]
@@ -286,18 +290,21 @@ def _say(context: ActionContext[RelocateParameters], layout: Layout, links: Link
         context.log.say(f"{path}: {', '.join(new)}")
     for graft in links.grafts:
         package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
-        context.log.say(f"{graft.path}: taken in from {graft.library.origin}{package}")
+        context.log.say(f"{graft.path}: copied from {graft.library.origin}{package}")
     for each in links.outside:
-        more = f" and {len(each.files) - 1} more" if len(each.files) > 1 else ""
-        context.log.say(f"{each.soname}: left to {each.owner}, needed by {each.files[0]}{more}")
+        context.log.say(f"{each.soname}: left to {each.owner}, needed by {some_of(each.files, 1)}")
     if layout.shared:
-        context.log.say(f"{len(layout.shared):,} files are those of sibling trees")
+        context.log.say(f"{len(layout.shared):,} files are shared with sibling trees")
     if layout.saved:
-        context.log.say(f"copies of libraries under other names: {format_bytes(layout.saved)} less")
+        context.log.say(f"copies of libraries under other names removed: {format_bytes(layout.saved)} saved")
 
 
 def _facts(
-    layout: Layout, links: Links, cmake: CMakeChanges | None, texts: Mapping[str, str], leaks: tuple[str, ...]
+    layout: RelocatedTree,
+    links: LinkChanges,
+    cmake: CMakeChanges | None,
+    texts: Mapping[str, str],
+    leaks: tuple[str, ...],
 ) -> RelocateFacts:
     return RelocateFacts(
         grafts=tuple(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
-from axletree.execute.environ import child_environment, note_environment
-from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
+from axletree.execute.stage_venvs import ensure_environment
+from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
 
 if TYPE_CHECKING:

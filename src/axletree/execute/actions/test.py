@@ -12,11 +12,11 @@ from packaging.version import Version
 from axletree.core.errors import StageError
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import canonical_json
-from axletree.execute.conda_environment import conda_environment, untried
+from axletree.execute.conda_prefix import conda_environment, untried
 from axletree.execute.context import Outcome
-from axletree.execute.environ import child_environment
-from axletree.execute.environments import LOCK, client_environ, describe, interpreter_for, uv_cache, wheel_folder
 from axletree.execute.process import check_program
+from axletree.execute.stage_venvs import LOCK, client_environ, describe, interpreter_for, uv_cache, wheel_folder
+from axletree.execute.variables import child_environment
 from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv, install_with_pip, install_with_uv
 from axletree.plan.actions.test import ClientTestFacts
@@ -117,7 +117,7 @@ def _install(
         if name not in installed or Version(installed[name]) != Version(version)
     ]
     if wrong:
-        raise StageError(f"{installer} installed something else than what was built and locked: {'; '.join(wrong)}")
+        raise StageError(f"{installer} did not install what was built and locked: {'; '.join(wrong)}")
     return installed
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from axletree.disk import remove_tree
 from axletree.execute.drivers.job import configure, finish, install_arguments, run_tool
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,6 +20,7 @@ from axletree.buildsystem.cmake.features import WRITTEN, check_features
 from axletree.buildsystem.code import is_compiled
 from axletree.buildsystem.pytorch.forwarding import ACT_ON_EACH_BUILD
 from axletree.core.errors import AxletreeError, ExpectationError, Problem, StageError
+from axletree.core.units import some_lines
 from axletree.core.values import Digest
 from axletree.host.files import replace_file
 
@@ -108,8 +109,7 @@ def _changed_files(before: Tree, now: Tree) -> list[str]:
     moved = sorted(old.keys() ^ new.keys())
     edited = sorted(path for path in old.keys() & new.keys() if old[path] != new[path])
     found = [*moved, *(path for path in edited if not is_compiled(path))]
-    shown = 3
-    return [*found[:shown], *([f"{len(found) - shown} more files"] if len(found) > shown else [])]
+    return some_lines(found, 3, what="file")
 
 
 def check_expectations(expected: Mapping[str, str], cache: Path, lines: list[str]) -> None:
@@ -154,7 +154,7 @@ def checking(expected: Mapping[str, str], source: Path) -> tuple[Callable[[str],
     def end() -> None:
         if expected and not checked:
             raise StageError(
-                "the build never configured the source by CMake, so nothing is known of its features",
+                "the build never ran CMake on the source, so its features are unknown",
                 hint="only a CMake build can have `expect`",
             )
 

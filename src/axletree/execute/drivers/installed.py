@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from axletree.store.disk import remove_tree
+from axletree.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from axletree.disk import remove_tree
 from axletree.execute.backend import build_wheel
 from axletree.execute.drivers import configure
 from axletree.execute.drivers.job import finish
 from axletree.host.wheels import unpack_wheel
-from axletree.store.disk import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

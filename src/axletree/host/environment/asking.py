@@ -6,16 +6,17 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.core.errors import HostError
 from axletree.environment import gcc
 from axletree.environment.gcc import SearchList, headers_entered, headers_read, search_lists
 from axletree.environment.linker import libraries_linked
 from axletree.environment.loader import Loaded, libraries_loaded, libraries_mapped
+from axletree.host.run import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,7 @@ int main() {
 """
 
 
-class Compiler(msgspec.Struct, frozen=True, kw_only=True):
+class FoundCompiler(msgspec.Struct, frozen=True, kw_only=True):
     """A compiler on PATH."""
 
     name: str
@@ -63,10 +64,10 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         """Its last words, where it failed."""
         lines = [line.strip() for line in (self.err + self.out).splitlines() if line.strip()]
         sure = [line for line in lines if re.search(r"\berror\b|cannot find", line) and "Configured with" not in line]
-        return (sure or lines[-1:] or [f"exit code {self.code}, and no word"])[0][:300]
+        return (sure or lines[-1:] or [f"exit code {self.code}, without a message"])[0][:300]
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     """A probe that was started."""
 
     ran: Ran
@@ -74,13 +75,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     mapped: tuple[str, ...]
 
 
-def find_compilers(environ: Mapping[str, str], *, only: Sequence[str] = ()) -> tuple[Compiler, ...]:
+def find_compilers(environ: Mapping[str, str], *, only: Sequence[str] = ()) -> tuple[FoundCompiler, ...]:
     """The compilers that a build would find: ``$CXX``, then the usual names on PATH, each program once.
 
     ``only`` are names or paths of those that are wanted instead.
     """
     names = only or [*shlex.split(environ.get("CXX", ""))[:1], *_NAMES]
-    found: dict[tuple[str, Kind], Compiler] = {}
+    found: dict[tuple[str, Kind], FoundCompiler] = {}
     for name in names:
         path = shutil.which(name, path=environ.get("PATH", os.defpath))
         if path is None:
@@ -91,7 +92,7 @@ def find_compilers(environ: Mapping[str, str], *, only: Sequence[str] = ()) -> t
     return tuple(found.values())
 
 
-def _compiler(name: str, path: str, environ: Mapping[str, str]) -> Compiler | None:
+def _compiler(name: str, path: str, environ: Mapping[str, str]) -> FoundCompiler | None:
     ran = call([path, "--version"], environ)
     text = ran.out
     if "nvcc" in name:
@@ -104,33 +105,21 @@ def _compiler(name: str, path: str, environ: Mapping[str, str]) -> Compiler | No
     version = re.search(pattern, text) or re.search(r"(\d+\.\d+[\d.]*)", text)
     if ran.code and version is None:
         return None
-    return Compiler(name=name, path=path, kind=kind, version=version[1] if version else "")
+    return FoundCompiler(name=name, path=path, kind=kind, version=version[1] if version else "")
 
 
 def call(command: Sequence[str], environ: Mapping[str, str], *, cwd: Path | None = None) -> Ran:
     """Run a program with exactly these variables, messages in English."""
     env = {name: value for name, value in environ.items() if not name.startswith("LC_")} | {"LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            command,
-            env=env,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except OSError as error:
-        return Ran(code=127, out="", err=f"{command[0]}: {error.strerror}")
-    except subprocess.TimeoutExpired:
-        return Ran(code=124, out="", err=f"{command[0]}: nothing in {_SECONDS} s")
-    return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
+        done = finish(command, environ=env, cwd=cwd, seconds=_SECONDS)
+    except HostError as error:
+        return Ran(code=127, out="", err=str(error))
+    return Ran(code=done.code, out=done.out.decode(errors="replace"), err=done.err.decode(errors="replace"))
 
 
 def look(
-    compiler: Compiler,
+    compiler: FoundCompiler,
     headers: Iterable[str],
     environ: Mapping[str, str],
     scratch: Path,
@@ -158,7 +147,7 @@ def _look_options(kind: Kind) -> list[str]:
     }[kind]
 
 
-def compile_probe(compiler: Compiler, environ: Mapping[str, str], scratch: Path) -> tuple[Path, Ran]:
+def compile_probe(compiler: FoundCompiler, environ: Mapping[str, str], scratch: Path) -> tuple[Path, Ran]:
     """Compile a program that shows its map of memory: the object file."""
     source, thing = scratch / "probe.cpp", scratch / "probe.o"
     source.write_text(_PROBE)
@@ -166,7 +155,7 @@ def compile_probe(compiler: Compiler, environ: Mapping[str, str], scratch: Path)
 
 
 def link_probe(
-    compiler: Compiler, thing: Path, program: Path, environ: Mapping[str, str], *, libraries: Sequence[str] = ()
+    compiler: FoundCompiler, thing: Path, program: Path, environ: Mapping[str, str], *, libraries: Sequence[str] = ()
 ) -> tuple[tuple[Linked, ...], Ran]:
     """Link an object file, and perhaps more libraries: what the linker took."""
     program.unlink(missing_ok=True)
@@ -200,7 +189,7 @@ def _language(kind: Kind) -> list[str]:
     return {"nvcc": ["-x", "c++"], "hipcc": ["-x", "c++"]}.get(kind, [])
 
 
-def library_folders(compiler: Compiler, environ: Mapping[str, str]) -> tuple[str, ...]:
+def library_folders(compiler: FoundCompiler, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Where the driver looks for libraries."""
     path = compiler.path if compiler.kind in {"gcc", "clang"} else shutil.which("c++", path=environ.get("PATH"))
     if path is None:
@@ -209,14 +198,14 @@ def library_folders(compiler: Compiler, environ: Mapping[str, str]) -> tuple[str
     return tuple(dict.fromkeys(map(os.path.realpath, folders)))
 
 
-def run_probe(program: Path, environ: Mapping[str, str]) -> Run:
+def run_probe(program: Path, environ: Mapping[str, str]) -> ProbeRun:
     """Start a probe and see what the loader takes."""
     beside = program.with_name("loader")
     for old in beside.parent.glob("loader.*"):
         old.unlink()
     ran = call([str(program)], {**environ, "LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(beside)})
     debug = "".join(path.read_text(errors="replace") for path in sorted(beside.parent.glob("loader.*")))
-    return Run(ran=ran, loaded=libraries_loaded(debug), mapped=libraries_mapped(ran.out))
+    return ProbeRun(ran=ran, loaded=libraries_loaded(debug), mapped=libraries_mapped(ran.out))
 
 
 def names_below(folder: str, *, most: int = 30_000) -> Iterator[str]:

@@ -29,8 +29,8 @@ def moved_folders(wanted: Sequence[str], environ: Mapping[str, str], *, program:
     with tempfile.TemporaryDirectory(prefix="axletree-order-") as scratch:
         folders, _, ran = look(compiler, (), environ, Path(scratch))
     if folders is None:
-        message = f"{compiler.path} can't be asked where it looks: {ran.trouble}"
-        raise HostError(message, hint="a library of the environment may be in its way")
+        message = f"{compiler.path} does not report its search path: {ran.trouble}"
+        raise HostError(message, hint="a library of the environment may break it")
     actual = [os.path.realpath(folder) for folder in folders.angle]
     moved = []
     for number, folder in enumerate(wanted):
@@ -61,7 +61,7 @@ def copy_headers(source: Path, target: Path) -> int:
                 count += 1
     except OSError as error:
         where = str(error.filename or target)
-        raise HostError(Problem(file=where, message=f"can't be copied: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be copied: {error.strerror}")) from error
     return count
 
 

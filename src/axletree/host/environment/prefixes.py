@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from axletree.core.errors import StageError
 from axletree.environment.delta import Delta
 from axletree.environment.layers import Layer, cuda_layer, setting
+from axletree.host.run import finish
 from axletree.host.tools import SYSTEM_PATH
 
 if TYPE_CHECKING:
@@ -153,12 +153,11 @@ def _scripted(prefix: Path) -> Iterator[Delta]:
 
 def _after(script: Path, before: Mapping[str, str]) -> dict[str, str]:
     command = ["bash", "--norc", "--noprofile", "-c", _ASK, "bash", str(script)]
-    done = subprocess.run(command, env=dict(before), stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        raise StageError(f"{script} fails: {words[-1] if words else f'exit code {done.returncode}'}")
-    pairs = (entry.partition(b"=") for entry in done.stdout.split(b"\0") if entry)
-    return {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs}
+    done = finish(command, environ=before)
+    if done.code:
+        raise StageError(f"{script} fails with {done.ending(1)}")
+    pairs = (entry.partition("=") for entry in done.text.split("\0") if entry)
+    return {name: value for name, _, value in pairs}
 
 
 def _change(name: str, before: str | None, after: str | None, origin: str) -> Delta:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from axletree.environment.gcc import SearchList
     from axletree.environment.linker import Linked
     from axletree.environment.loader import Loaded
-    from axletree.host.environment.asking import Compiler, Ran, Run
+    from axletree.host.environment.asking import FoundCompiler, ProbeRun, Ran
 
 _PROBED = {
     "gcc": ("cstdio", "string"),
@@ -77,7 +77,7 @@ def verify_environment(
 class _Asking:
     """One compiler, with and without the variables of the user."""
 
-    def __init__(self, compiler: Compiler, order: Order, environ: Mapping[str, str], scratch: Path) -> None:
+    def __init__(self, compiler: FoundCompiler, order: Order, environ: Mapping[str, str], scratch: Path) -> None:
         self.compiler, self.order, self.environ, self.scratch = compiler, order, environ, scratch
         self.trouble: list[str] = []
         self.tools, self.now, self.now_ran = self._startable(environ)
@@ -247,7 +247,7 @@ class _Asking:
         usual = {each.name: each.path for each in self._usual(program, now).loaded}
         return tuple(self._loaded(now, usual))
 
-    def _usual(self, program: Path, now: Run) -> Run:
+    def _usual(self, program: Path, now: ProbeRun) -> ProbeRun:
         """The probe with the environment's own order only; what is then nowhere gets a stand-in, behind all else."""
         stand_in = self.scratch / "stand-in"
         stand_in.mkdir(exist_ok=True)
@@ -264,7 +264,7 @@ class _Asking:
             usual = run_probe(program, variables)
         return usual
 
-    def _loaded(self, now: Run, usual: Mapping[str, str]) -> Iterator[Choice]:
+    def _loaded(self, now: ProbeRun, usual: Mapping[str, str]) -> Iterator[Choice]:
         mapped = {os.path.realpath(path) for path in now.mapped}
         for each in now.loaded:
             actual = os.path.realpath(each.path)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from axletree.check.host.part import Part, Tool
+from axletree.check.host.part import FactGroup, HostTool
 from axletree.host.files import part_folder
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return f"exit code {self.code}" + (f": {said[-1].strip()[:200]}" if said else "")
 
 
-class Run(Protocol):
+class RunProgram(Protocol):
     """Runs a program and waits for it."""
 
     def __call__(
@@ -72,7 +72,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A way to a host."""
 
     environ: Mapping[str, str]
-    run: Run
+    run: RunProgram
     home: str
     cwd: str
     tmp: str
@@ -187,7 +187,7 @@ class Seen:
             self.values[field] = value
         return value
 
-    def rest(self, kind: type[Part], why: str) -> None:
+    def rest(self, kind: type[FactGroup], why: str) -> None:
         """Say of every field that nothing was said of why it isn't known."""
         for field in kind.__struct_fields__:
             if field != "sources":
@@ -201,7 +201,7 @@ class Seen:
             return self.put(field, f"{source}: {error.strerror or error}", None)
         except (ValueError, IndexError, KeyError) as error:
             return self.put(field, f"{source}: not as expected: {error}"[:300], None)
-        return self.put(field, source if value is not None else f"{source}: not there", value)
+        return self.put(field, source if value is not None else f"{source}: not found", value)
 
 
 def run_program(
@@ -258,7 +258,7 @@ def this_host(environ: Mapping[str, str], *, cwd: Path, store: Path) -> Access:
 _NUMBERS = re.compile(r"\d+(?:\.\d+)+")
 
 
-def find_tool(access: Access, name: str, *options: str) -> Tool | None:
+def find_tool(access: Access, name: str, *options: str) -> HostTool | None:
     """A program on PATH and its version; ``None`` where it is not there.
 
     Args:
@@ -272,10 +272,10 @@ def find_tool(access: Access, name: str, *options: str) -> Tool | None:
     answer = access.ask(path, *(options or ("--version",)))
     line, version = read_version(f"{answer.out}\n{answer.err}") if answer.code == 0 else (None, None)
     said = " ".join([path.rpartition("/")[2], *(options or ("--version",))])
-    source = said if version else f"{said}: {answer.trouble if answer.code != 0 else 'tells no version'}"
+    source = said if version else f"{said}: {answer.trouble if answer.code != 0 else 'prints no version'}"
     sources = {"name": "what was looked for", "path": "PATH" if "/" not in name else "where it was looked for"}
     sources |= {"version": source, "release": source}
-    return Tool(name=name.rpartition("/")[2], path=path, version=version, release=line, sources=sources)
+    return HostTool(name=name.rpartition("/")[2], path=path, version=version, release=line, sources=sources)
 
 
 def read_version(text: str) -> tuple[str | None, str | None]:

@@ -22,7 +22,7 @@ from axletree.host.facts.gpu_compilers import find_gpu_compilers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from axletree.check.host.part import Tool
+    from axletree.check.host.part import HostTool
     from axletree.host.facts.access import Access
     from axletree.host.facts.loader import Loader
 
@@ -67,7 +67,7 @@ def toolchain_facts(access: Access, loader: Loader) -> Toolchain:
         )
 
 
-def _present(tools: Iterable[Tool | None]) -> tuple[Tool, ...]:
+def _present(tools: Iterable[HostTool | None]) -> tuple[HostTool, ...]:
     return tuple(tool for tool in tools if tool is not None)
 
 
@@ -80,9 +80,9 @@ def _build_tool(access: Access, name: str) -> BuildTool | None:
     for style in ("fifo", "pipe"):
         field = f"jobserver_{style}"
         if name == "cmake":
-            taken[field], sources[field] = None, "it starts others and takes no tokens itself"
+            taken[field], sources[field] = None, "it starts other tools and takes no tokens itself"
         elif access.root != Path("/"):
-            taken[field], sources[field] = None, "can't be tried below another root"
+            taken[field], sources[field] = None, "cannot be tested below another root"
         else:
             taken[field], sources[field] = takes_tokens(access, tool.path, name, style)
     return BuildTool(

@@ -32,7 +32,7 @@ _STANDARDS = ("c++17", "c++20", "c++23")
 _SECONDS = 30.0
 
 
-class Candidate(NamedTuple):
+class CompilerCandidate(NamedTuple):
     """A compiler that may be asked."""
 
     name: str
@@ -50,7 +50,7 @@ def find_compilers(access: Access) -> tuple[Compiler, ...]:
         return tuple(pool.map(lambda each: _ask(access, each), candidates))
 
 
-def _candidates(access: Access) -> Iterator[Candidate]:
+def _candidates(access: Access) -> Iterator[CompilerCandidate]:
     for variable, language in _VARIABLES:
         words = shlex_words(access.environ.get(variable, ""))
         if words:
@@ -79,7 +79,7 @@ def shlex_words(text: str) -> list[str]:
         return text.split()
 
 
-def _candidate(access: Access, words: Sequence[str], language: str, origin: str) -> Candidate:
+def _candidate(access: Access, words: Sequence[str], language: str, origin: str) -> CompilerCandidate:
     """What a command starts: a wrapper's name before the compiler's, or a wrapper that has its name."""
     wrapper = words[0].rpartition("/")[2] if words[0].rpartition("/")[2] in WRAPPERS and len(words) > 1 else None
     words = words[1:] if wrapper else words
@@ -87,10 +87,10 @@ def _candidate(access: Access, words: Sequence[str], language: str, origin: str)
     behind = access.real(path).rpartition("/")[2]
     if behind in WRAPPERS:
         wrapper = behind
-    return Candidate(words[0].rpartition("/")[2], language, (path, *words[1:]), wrapper, origin)
+    return CompilerCandidate(words[0].rpartition("/")[2], language, (path, *words[1:]), wrapper, origin)
 
 
-def _unique(access: Access, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+def _unique(access: Access, candidates: Iterable[CompilerCandidate]) -> Iterator[CompilerCandidate]:
     seen: set[tuple[object, ...]] = set()
     for each in candidates:
         program = each.command[0] if each.wrapper else access.real(each.command[0])
@@ -100,7 +100,7 @@ def _unique(access: Access, candidates: Iterable[Candidate]) -> Iterator[Candida
             yield each
 
 
-def _ask(access: Access, candidate: Candidate) -> Compiler:
+def _ask(access: Access, candidate: CompilerCandidate) -> Compiler:
     seen = Seen()
     command = candidate.command
     said = access.ask(*command, "--version")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.check.host.gpu import CompatPackage, Cuda, CudaToolkit
-from axletree.check.host.part import Library
+from axletree.check.host.part import HostLibrary
 from axletree.host.facts.access import Seen, read_version
 from axletree.host.facts.gpu_compilers import nvcc_root
 from axletree.host.facts.nvidia_driver import driver_facts
@@ -193,7 +193,7 @@ def cuda_facts(
         "folders compat of toolkits, and that of the loader's libcuda",
         _compat(access, toolkits, driver.libcuda),
     )
-    seen.put("libraries", "the loader's search path, toolkits, conda, wheels", survey.find(_LIBRARIES, Library))
+    seen.put("libraries", "the loader's search path, toolkits, conda, wheels", survey.find(_LIBRARIES, HostLibrary))
     folders = [folder for kit in toolkits for folder in include_folders(access, kit.root)]
     packages = [place.folder.rpartition("/")[0] + "/include" for place in survey.places if "/nvidia/" in place.folder]
     everywhere = tuple(dict.fromkeys((*includes, *folders, *packages)))

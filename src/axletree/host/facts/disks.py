@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import subprocess
 import time
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.check.host.part import UNLIMITED
 from axletree.check.host.system import Disk
+from axletree.disk import clone
 from axletree.host.facts.access import Seen, existing, own_folder
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _NETWORK = frozenset(
     "virtiofs",
     "drvfs",
 }
-_FICLONE = 0x40049409
 """``ioctl_ficlone(2)``: one file shares the blocks of another."""
 _SECONDS = 10
 _MOUNTS = "/proc/self/mountinfo"
@@ -82,7 +81,7 @@ def find_mount(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
 def _disk(access: Access, uses: dict[str, str], mount: Mount | None) -> Disk:
     seen = Seen()
     absent = [use for use, name in uses.items() if not access.exists(name)]
-    more = f"; not there, so what is above is meant: {', '.join(absent)}" if absent else ""
+    more = f"; missing, so their parent folder is used: {', '.join(absent)}" if absent else ""
     seen.put("uses", f"HOME, TMPDIR, the store's and the working folder{more}", uses)
     if mount is None:
         seen.put("mount", f"{_MOUNTS} lists none for it", None)
@@ -128,7 +127,7 @@ def _try(seen: Seen, folders: dict[str, Path]) -> None:
     }
     if place is None:
         for field in trials:
-            seen.put(field, "nothing can be written there", None)
+            seen.put(field, "no file can be written there", None)
         return
     use, folder = place
     try:
@@ -178,11 +177,7 @@ def _symlinks(folder: Path) -> bool:
 def _shares_blocks(folder: Path) -> bool:
     (folder / "original").write_bytes(b"\0" * 65536)
     with (folder / "original").open("rb") as source, (folder / "clone").open("wb") as target:
-        try:
-            fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
-        except OSError:
-            return False
-    return True
+        return clone(source.fileno(), target.fileno())
 
 
 def _tells_case(folder: Path) -> bool:

@@ -26,7 +26,7 @@ from axletree.host.facts.processor import processor_facts
 from axletree.host.facts.python import python_facts
 from axletree.host.facts.rocm import find_roots, rocm_facts
 from axletree.host.facts.rocm import library_folders as rocm_folders
-from axletree.host.facts.survey import Place, Survey, wheel_places
+from axletree.host.facts.survey import LibraryFolder, Survey, wheel_places
 from axletree.host.facts.system import system_facts
 from axletree.host.facts.variables import variable_facts
 
@@ -119,7 +119,6 @@ def gather_facts(access: Access, *, taken: dt.datetime, version: str) -> HostFac
         variables=variable_facts(access.environ),
         sources=asked.sources
         | {
-            "schema": "this program",
             "axletree": "this program",
             "taken": "the clock",
             "variables": "the environment",
@@ -164,20 +163,22 @@ def _places(
     toolkits: tuple[CudaToolkit, ...],
     roots: tuple[RocmRoot, ...],
     sites: tuple[str, ...],
-) -> tuple[Place, ...]:
+) -> tuple[LibraryFolder, ...]:
     """Folders of libraries beside the loader's: compilers', toolkits', conda's, Intel's, wheels'."""
     cxx = _cxx(toolchain)
-    places = [Place(folder=folder, origin="compiler") for folder in (cxx.libraries if cxx else None) or ()]
+    places = [LibraryFolder(folder=folder, origin="compiler") for folder in (cxx.libraries if cxx else None) or ()]
     for kit in toolkits:
-        places += [Place(folder=folder, origin="cuda toolkit") for folder in cuda_folders(access, kit.root)]
+        places += [LibraryFolder(folder=folder, origin="cuda toolkit") for folder in cuda_folders(access, kit.root)]
     for root in roots:
-        places += [Place(folder=folder, origin="rocm") for folder in rocm_folders(access, root.root)]
+        places += [LibraryFolder(folder=folder, origin="rocm") for folder in rocm_folders(access, root.root)]
     if access.environ.get("CONDA_PREFIX"):
-        places.append(Place(folder=f"{access.environ['CONDA_PREFIX'].rstrip('/')}/lib", origin="conda"))
+        places.append(LibraryFolder(folder=f"{access.environ['CONDA_PREFIX'].rstrip('/')}/lib", origin="conda"))
     named = [(name, access.environ[name].rstrip("/")) for name in _ROOTS if access.environ.get(name)]
     named += [(folder, folder) for folder in _INTEL]
     places += [
-        Place(folder=f"{folder}/{rest}", origin=name) for name, folder in named for rest in ("lib", "lib/intel64")
+        LibraryFolder(folder=f"{folder}/{rest}", origin=name)
+        for name, folder in named
+        for rest in ("lib", "lib/intel64")
     ]
-    places += [Place(folder=folder, origin=folder) for folder in ("/usr/local/lib", "/usr/local/magma/lib")]
+    places += [LibraryFolder(folder=folder, origin=folder) for folder in ("/usr/local/lib", "/usr/local/magma/lib")]
     return (*places, *wheel_places(access, sites))

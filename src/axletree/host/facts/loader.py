@@ -14,7 +14,7 @@ from axletree.host.facts.elf import elf_class
 _NATIVE = "/proc/self/exe"
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class LoaderLibrary(msgspec.Struct, frozen=True, kw_only=True):
     """A library in the loader's search path."""
 
     path: str
@@ -55,15 +55,15 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What the loader takes for a name; ``None`` where it finds none."""
         return next((each.path for each in self.find_all(soname)), None)
 
-    def find_all(self, soname: str) -> tuple[Found, ...]:
+    def find_all(self, soname: str) -> tuple[LoaderLibrary, ...]:
         """All files of that name in the search path, in its order; one file under two names comes once."""
         places = [(f"{folder.rstrip('/')}/{soname}", "LD_LIBRARY_PATH") for folder in self.variable]
         places += [(path, "loader cache") for path in self.cache.get(soname, ())]
         places += [(f"{folder}/{soname}", "default folder") for folder in DEFAULT_FOLDERS]
-        found: dict[str, Found] = {}
+        found: dict[str, LoaderLibrary] = {}
         for path, origin in places:
             if self.access.is_file(path):
-                found.setdefault(self.access.real(path), Found(path=path, origin=origin))
+                found.setdefault(self.access.real(path), LoaderLibrary(path=path, origin=origin))
         return tuple(found.values())
 
     def names(self) -> dict[str, tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.check.host.libraries import Copies, Libraries, MathLibrary
-from axletree.check.host.part import Library
+from axletree.check.host.part import HostLibrary
 from axletree.host.facts.access import Seen
 from axletree.host.facts.elf import cxx_runtime
 
@@ -58,7 +58,7 @@ def library_facts(access: Access, loader: Loader, survey: Survey, includes: Iter
     where = "the loader's search path, compilers' folders, conda, wheels, /opt/intel"
     found = survey.find(_MATH, MathLibrary)
     seen.put("math", where, tuple(_with_headers(access, library, folders) for library in found))
-    seen.put("openmp", where, survey.find(_OPENMP, Library))
+    seen.put("openmp", where, survey.find(_OPENMP, HostLibrary))
     seen.put("copies", where, _copies(access, survey))
     preload = access.environ.get("LD_PRELOAD", "")
     seen.put("preload", "LD_PRELOAD", tuple(re.split(r"[:\s]+", preload.strip())) if preload.strip() else ())
@@ -86,8 +86,8 @@ def _copies(access: Access, survey: Survey) -> tuple[Copies, ...]:
 
     The loader looks for a file of that name, so one that is called otherwise, as a stub is, can't be taken for another.
     """
-    by_name: dict[str, list[Library]] = {}
-    for library in survey.find(_SEVERAL, Library):
+    by_name: dict[str, list[HostLibrary]] = {}
+    for library in survey.find(_SEVERAL, HostLibrary):
         named = library.soname == library.path.rpartition("/")[2]
         if library.soname and named and _PLAIN.fullmatch(library.soname):
             by_name.setdefault(library.soname, []).append(library)
@@ -104,7 +104,7 @@ def _copies(access: Access, survey: Survey) -> tuple[Copies, ...]:
     return tuple(found)
 
 
-def _cxx(access: Access, library: Library) -> Library:
+def _cxx(access: Access, library: HostLibrary) -> HostLibrary:
     runtime = cxx_runtime(access, library.path, found_by="")
     if runtime.glibcxx is None:
         return library
@@ -112,7 +112,7 @@ def _cxx(access: Access, library: Library) -> Library:
     return msgspec.structs.replace(library, version=f"GLIBCXX_{runtime.glibcxx}", sources=sources)
 
 
-def _size(access: Access, library: Library) -> int | None:
+def _size(access: Access, library: HostLibrary) -> int | None:
     try:
         return access.path(library.path).stat().st_size
     except OSError:

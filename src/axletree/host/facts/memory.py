@@ -34,7 +34,7 @@ def memory_facts(access: Access) -> Memory:
     total, available = fields.get("MemTotal"), fields.get("MemAvailable")
     seen.put("total", "MemTotal of /proc/meminfo", total)
     left = min([*([] if available is None else [available]), *(room for room, _ in rooms)], default=None)
-    seen.put("available", "MemAvailable of /proc/meminfo, and what limits of control groups leave", left)
+    seen.put("available", "MemAvailable of /proc/meminfo, within the limits of control groups", left)
     seen.put("swap_total", "SwapTotal of /proc/meminfo", fields.get("SwapTotal"))
     seen.put("swap_free", "SwapFree of /proc/meminfo", fields.get("SwapFree"))
     groups = "memory.max or memory.limit_in_bytes of the control groups above this process"

@@ -18,9 +18,12 @@ from axletree.host.indexes import (
     merge_layers,
     parse_pip_config,
     pip_config_files,
-    read_settings,
+    read_indexes,
     redact,
+    settings_layers,
 )
+from axletree.host.settings import load_settings
+from axletree.recipe.settings import from_variables, merge
 
 if TYPE_CHECKING:
     from axletree.host.facts.access import Access
@@ -94,7 +97,7 @@ def packaging_facts(access: Access) -> Packaging:
         for field in ("index_url", "extra_index_urls", "find_links"):
             seen.put(field, str(error.problems[0].message), None)
     else:
-        source = "AXLETREE_*, PIP_*, UV_* variables, pip's and uv's files"
+        source = "Axletree's settings, PIP_* and UV_* variables, pip's and uv's files"
         seen.put("index_url", source, without_credentials(redact(settings.index_url)) if settings.index_url else "none")
         seen.put("extra_index_urls", source, tuple(map(without_credentials, settings.extra_index_urls)))
         seen.put("find_links", source, tuple(map(without_credentials, settings.find_links)))
@@ -128,11 +131,13 @@ def _files(access: Access) -> list[str]:
 def _settings(access: Access) -> IndexSettings:
     home, cwd, prefix = Path(access.home), Path(access.cwd), _prefix(access)
     if access.root == Path("/"):
-        return read_settings(access.environ, home=home, cwd=cwd, prefix=prefix)
+        settings = load_settings(access.environ, home=home, cwd=cwd).settings
+        return read_indexes(settings, access.environ, home=home, cwd=cwd, prefix=prefix)
+    settings = merge([from_variables(access.environ)]).settings
     paths = map(str, pip_config_files(access.environ, home=home, prefix=prefix))
     texts = [(path, text) for path in paths if (text := access.peek(path)) is not None]
-    own, pip, uv = environment_layers(access.environ)
-    return merge_layers((own, pip, parse_pip_config(texts), uv), home=home, cwd=cwd)
+    pip, uv = environment_layers(access.environ)
+    return merge_layers((*settings_layers(settings), pip, parse_pip_config(texts), uv), home=home, cwd=cwd)
 
 
 def _options(access: Access, files: list[str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ def processor_facts(access: Access) -> Cpu:
     text = access.peek(_CPUINFO)
     if text is None:
         for field in ("model", "vendor", "flags", "level"):
-            seen.put(field, f"{_CPUINFO}: can't be read", None)
+            seen.put(field, f"{_CPUINFO}: cannot be read", None)
     else:
         _describe(text, seen)
     online = access.peek("/sys/devices/system/cpu/online")
@@ -107,7 +107,7 @@ def _describe(text: str, seen: Seen) -> None:
             if not needed <= flags:
                 break
             level = name
-    seen.put("level", f"flags of {_CPUINFO}" if level else "levels are x86-64's", level)
+    seen.put("level", f"flags of {_CPUINFO}" if level else "only x86-64 has levels", level)
 
 
 def _allowed(access: Access) -> int | None:

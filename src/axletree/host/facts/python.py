@@ -211,7 +211,7 @@ def _abi(access: Access, folder: str) -> tuple[str, bool | None]:
     )
     if always:
         return "compiled_with_cxx11_abi in torch/__init__.py", True
-    return "neither TorchConfig.cmake nor torch/__init__.py says it", None
+    return "neither TorchConfig.cmake nor torch/__init__.py has it", None
 
 
 def _conda(access: Access) -> Conda:
@@ -264,7 +264,7 @@ def _pyenv(access: Access) -> Pyenv:
     selected = tuple(text.split())
     installed = access.names(f"{root}/versions")
     seen.put("selected", source, selected)
-    seen.put("selected_by", "the first of them that says something", source)
+    seen.put("selected_by", "the first of them that is set", source)
     missing = [each for each in selected if each != "system" and not _installed(each, installed)]
     seen.put("missing", f"folders of {root}/versions", tuple(missing))
     return Pyenv(**seen.values, sources=seen.sources)

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.check.host.gpu import INTEGRATED, AmdGpu, Rocm, RocmRoot
-from axletree.check.host.part import Library
+from axletree.check.host.part import HostLibrary
 from axletree.host.facts.access import Seen, find_tool
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def rocm_facts(access: Access, survey: Survey, roots: tuple[RocmRoot, ...]) -> R
     _enumerate(access, seen, places)
     found = [find_tool(access, path) for name in _TOOLS if (path := _program(access, name, places)) is not None]
     seen.put("tools", "PATH and bin of the roots", tuple(tool for tool in found if tool is not None))
-    seen.put("libraries", "the loader's search path, roots, conda, wheels", survey.find(_LIBRARIES, Library))
+    seen.put("libraries", "the loader's search path, roots, conda, wheels", survey.find(_LIBRARIES, HostLibrary))
     return Rocm(**seen.values, sources=seen.sources)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from axletree.check.host.part import Library
+from axletree.check.host.part import HostLibrary
 from axletree.environment.loader import DEFAULT_FOLDERS
 from axletree.host.facts.access import Access
 from axletree.host.facts.elf import read_soname
@@ -17,7 +17,7 @@ from axletree.host.facts.loader import Loader
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-L = TypeVar("L", bound=Library)
+L = TypeVar("L", bound=HostLibrary)
 _FILE = re.compile(r"lib(?P<stem>.+?)\.so(?:\.(?P<version>\d[\w.]*))?")
 _HASHED = re.compile(r"-[0-9a-f]{8}(?:\.[\d.]+)?$")
 """What auditwheel adds to names of libraries that it takes into a wheel."""
@@ -35,7 +35,7 @@ _DISTRIBUTIONS = {
 """Library -> what its wheel is called after ``nvidia_``, where that is not the library's name in lower case."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class LibraryFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder that libraries lie in."""
 
     folder: str
@@ -47,14 +47,14 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     access: Access
     loader: Loader
-    places: tuple[Place, ...]
+    places: tuple[LibraryFolder, ...]
 
     @cached_property
     def files(self) -> tuple[tuple[str, str, str], ...]:
         """(stem, path, origin) of every file, in the loader's order, then in that of the places."""
         found: dict[str, tuple[str, str, str]] = {}
         everywhere = [(path, origin) for path, origin in self.loader.names().values()]
-        folders = [Place(folder=folder, origin="default folder") for folder in DEFAULT_FOLDERS]
+        folders = [LibraryFolder(folder=folder, origin="default folder") for folder in DEFAULT_FOLDERS]
         for place in dict.fromkeys((*folders, *self.places)):
             if place.folder.rstrip("/").endswith("/stubs"):
                 continue  # for links without a driver: no program is to load them
@@ -112,16 +112,16 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return next((match[1] for match in matches if match), None)
 
 
-def wheel_places(access: Access, site_folders: Iterable[str]) -> tuple[Place, ...]:
+def wheel_places(access: Access, site_folders: Iterable[str]) -> tuple[LibraryFolder, ...]:
     """Folders of libraries below folders of installed packages: NVIDIA's, ROCm's, torch's, and ``NAME.libs``."""
-    found: list[Place] = []
+    found: list[LibraryFolder] = []
     for site in site_folders:
         folders = [
             folder for pattern in ("nvidia/*/lib", "_rocm_sdk_*/lib", "*.libs") for folder in access.glob(site, pattern)
         ]
         folders += [f"{site}/torch/lib"]
-        found += [Place(folder=folder, origin="wheel") for folder in folders if access.exists(folder)]
+        found += [LibraryFolder(folder=folder, origin="wheel") for folder in folders if access.exists(folder)]
         prefix = site.partition("/lib/python")[0]
         if access.exists(f"{prefix}/lib/libmkl_rt.so.2") or access.glob(f"{prefix}/lib", "libiomp5.so"):
-            found.append(Place(folder=f"{prefix}/lib", origin="wheel"))
+            found.append(LibraryFolder(folder=f"{prefix}/lib", origin="wheel"))
     return tuple(found)

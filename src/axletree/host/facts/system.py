@@ -123,9 +123,9 @@ def _container(access: Access) -> tuple[str | None, str]:
     if access.environ.get("container"):  # what systemd-nspawn, podman and flatpak set
         return access.environ["container"], "variable container"
     if mounts is None:
-        return None, "/proc/self/mountinfo: can't be read"
+        return None, "/proc/self/mountinfo: cannot be read"
     kind = "container" if " - overlay " in root else "none"
-    return kind, "the root's file system in /proc/self/mountinfo, and no container's mark"
+    return kind, "the root's file system in /proc/self/mountinfo, and no sign of a container"
 
 
 def _wsl(access: Access, kernel: str) -> int:
@@ -148,7 +148,7 @@ def _virtual(access: Access, wsl: int) -> tuple[str | None, str]:
         return hypervisor, "/sys/hypervisor/type"
     cpu = access.peek("/proc/cpuinfo")
     if cpu is None:
-        return None, "/proc/cpuinfo: can't be read"
+        return None, "/proc/cpuinfo: cannot be read"
     flags = next((line for line in cpu.splitlines() if line.startswith("flags")), "")
     if "hypervisor" not in flags.split():
         return "none", "no flag hypervisor in /proc/cpuinfo"
@@ -160,7 +160,7 @@ def _virtual(access: Access, wsl: int) -> tuple[str | None, str]:
 def _sys_writable(access: Access) -> tuple[str, bool | None]:
     text = access.peek("/proc/self/mountinfo")
     if text is None:
-        return "/proc/self/mountinfo: can't be read", None
+        return "/proc/self/mountinfo: cannot be read", None
     for line in text.splitlines():
         fields = line.split()
         if len(fields) > 5 and fields[4] == "/sys":

@@ -6,7 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
 from axletree.host.sdk.scan import same_content, scan
 from axletree.host.sdk.together import all_results
 from axletree.host.sdk.unpack import base_folders, below_base, unpack_artifact
@@ -19,18 +19,17 @@ from axletree.package.sdk.artifact_name import (
     parse_artifact_name,
 )
 from axletree.package.sdk.descriptor import assign_files
-from axletree.package.sdk.entries import GENERIC, Entry
+from axletree.package.sdk.entries import GENERIC, SdkEntry
 from axletree.package.sdk.merge import merge_entries, path_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from axletree.host.sdk.scan import Found
+    from axletree.host.sdk.scan import ScannedFile
     from axletree.package.sdk.descriptor import Descriptor
 
 CHECKSUM_SUFFIXES = (".sha256sum", ".sha256")
-_MOST_PROBLEMS = 20
 _SHA256 = re.compile(r"([0-9a-fA-F]{64})(?:[ \t]++\*?(\S.*))?")
 
 
@@ -41,7 +40,7 @@ def read_artifacts(
     targets: Collection[str] | None = None,
     note: Callable[[str], None] = lambda _: None,
     threads: int = 1,
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of all artifacts in a folder, sorted by path, each path once.
 
     Args:
@@ -69,7 +68,7 @@ def read_artifacts(
         }
     unpacked = dict(zip(pending, all_results(pending.values()), strict=True))
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     for name, place in sorted(found.items()):
         entries += _read_artifact(name, unpacked.get(place, place), problems, shown=place)
     refuse(problems)
@@ -83,7 +82,7 @@ def read_stages(
     artifact: str,
     target: str = GENERIC,
     note: Callable[[str], None] = lambda _: None,
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of a build's stage folders, with components as a descriptor says.
 
     Args:
@@ -105,7 +104,7 @@ def read_stages(
         folders={stage: [item.path for item in items if item.kind == "folder"] for stage, items in scanned.items()},
     )
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     for stage, items in scanned.items():
         for item in items:
             component = taken.get((stage, item.path))
@@ -123,19 +122,19 @@ def refuse(problems: list[Problem]) -> None:
         IntegrityError: something was.
     """
     if problems:
-        more = len(problems) - _MOST_PROBLEMS
-        told = [Problem(message=f"and {more:,} more of this kind")] if more > 0 else []
-        raise IntegrityError(*problems[:_MOST_PROBLEMS], *told)
+        raise IntegrityError(*some_problems(problems))
 
 
-def entry_of(item: Found, path: str, name: ArtifactName, problems: list[Problem], *, shown: str) -> Iterator[Entry]:
+def entry_of(
+    item: ScannedFile, path: str, name: ArtifactName, problems: list[Problem], *, shown: str
+) -> Iterator[SdkEntry]:
     """What was found as an entry at a path below the prefix, or a problem: a device, an unsafe name or link."""
-    fault = "is neither a file nor a link nor a folder" if item.kind == "other" else path_fault(path, item.link)
+    fault = "is not a file, link or folder" if item.kind == "other" else path_fault(path, item.link)
     if fault is not None or item.kind == "other":
         hint = f"it says {item.link!r}" if item.link else None
         problems.append(Problem(file=repr(shown)[1:-1], message=fault or "", hint=hint))
         return
-    yield Entry(
+    yield SdkEntry(
         path=path,
         kind=item.kind,
         artifact=name.name,
@@ -162,7 +161,7 @@ def checksum_of(place: Path) -> str | None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise HostError(Problem(file=str(side), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(side), message=f"cannot be read: {error.strerror}")) from error
         return parse_checksum(text, filename=place.name, shown=str(side))
     return None
 
@@ -175,9 +174,9 @@ def parse_checksum(text: str, *, filename: str, shown: str) -> str:
     """
     match = _SHA256.fullmatch(text.strip())
     if match is None:
-        raise IntegrityError(Problem(file=shown, message="holds no SHA-256, as sha256sum writes it"))
+        raise IntegrityError(Problem(file=shown, message="does not contain a SHA-256 in the format of sha256sum"))
     if match[2] is not None and match[2].rpartition("/")[2] != filename:
-        raise IntegrityError(Problem(file=shown, message=f"is the checksum of {match[2]!r}"))
+        raise IntegrityError(Problem(file=shown, message=f"is the checksum of another file, {match[2]!r}"))
     return match[1].lower()
 
 
@@ -193,7 +192,7 @@ def _artifacts(folder: Path) -> dict[ArtifactName, list[Path]]:
         ]
     except OSError as error:
         where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     found: dict[ArtifactName, list[Path]] = {}
     problems: list[Problem] = []
     for stem, place in candidates:
@@ -211,10 +210,8 @@ def _choose(
     found: dict[ArtifactName, list[Path]], targets: Collection[str] | None, folder: Path, note: Callable[[str], None]
 ) -> dict[ArtifactName, Path]:
     if not found:
-        hint = (
-            f"artifacts are folders NAME_COMPONENT_TARGET with an {MANIFEST}, or archives NAME_COMPONENT_TARGET.tar.zst"
-        )
-        raise IntegrityError(Problem(file=str(folder), message="holds no artifacts", hint=hint))
+        hint = f"expected folders NAME_COMPONENT_TARGET with an {MANIFEST}, or archives NAME_COMPONENT_TARGET.tar.zst"
+        raise IntegrityError(Problem(file=str(folder), message="contains no artifacts", hint=hint))
     built = {name.target for name in found} - {GENERIC}
     if targets is not None:
         wanted = {target for target in built if target in targets or base_target(target) in targets}
@@ -222,30 +219,30 @@ def _choose(
             target for target in targets if not any(target in {it, base_target(it)} for it in built | {GENERIC})
         )
         if missing:
-            hint = f"there are some for {', '.join(sorted(built)) or 'no GPU at all'}"
+            hint = f"it has artifacts for {', '.join(sorted(built)) or 'no GPU at all'}"
             raise IntegrityError(
-                Problem(file=str(folder), message=f"holds no artifacts for {', '.join(missing)}", hint=hint)
+                Problem(file=str(folder), message=f"contains no artifacts for {', '.join(missing)}", hint=hint)
             )
         found = {name: places for name, places in found.items() if name.target in wanted | {GENERIC}}
     for name, places in sorted(found.items()):
         if len(places) > 1:
-            note(f"{name.folder} is there more than once; read: {places[0].name}")
+            note(f"{name.folder} occurs more than once; read: {places[0].name}")
     return {name: places[0] for name, places in found.items()}
 
 
-def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, shown: Path) -> Iterable[Entry]:
+def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, shown: Path) -> Iterable[SdkEntry]:
     try:
         text = (root / MANIFEST).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise HostError(Problem(file=str(shown / MANIFEST), message=f"can't be read: {error}")) from error
+        raise HostError(Problem(file=str(shown / MANIFEST), message=f"cannot be read: {error}")) from error
     bases = base_folders(text, filename=str(shown / MANIFEST))
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     for item in scan(root):
         base = below_base(item.path, bases)
         if base is not None:
             entries += entry_of(item, item.path[len(base) + 1 :], name, problems, shown=f"{shown}/{item.path}")
         elif item.path != MANIFEST and not (item.kind == "folder" and _leads_to(item.path, bases)):
-            message = f"lies in none of the folders that {MANIFEST} lists"
+            message = f"is not in any folder that {MANIFEST} lists"
             problems.append(Problem(file=repr(f"{shown}/{item.path}")[1:-1], message=message))
     return entries
 

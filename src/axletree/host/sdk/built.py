@@ -50,7 +50,7 @@ def read_built(folder: Path) -> tuple[BuiltFile, ...]:
     try:
         paths = sorted(path for path in folder.iterdir() if path.name.endswith((".whl", ".tar.gz")))
     except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(folder), message=f"cannot be read: {error.strerror}")) from error
     found: list[BuiltFile] = []
     problems: list[Problem] = []
     for path in paths:
@@ -102,7 +102,7 @@ def _sdist(path: Path) -> BuiltFile:
                     stream = archive.extractfile(member) or io.BytesIO()
                     sdk = _decode(stream.read(_LIMIT))
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise IntegrityError(Problem(file=str(path), message=f"is no sound sdist: {error}")) from error
+        raise IntegrityError(Problem(file=str(path), message=f"is not a valid sdist: {error}")) from error
     size = path.stat().st_size
     return BuiltFile(path=path, project=project, version=version, size=size, sha256=digest_file(path), sdk=sdk)
 

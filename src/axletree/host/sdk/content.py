@@ -11,15 +11,15 @@ from axletree.binary.elf.edit import plan_edit
 from axletree.binary.elf.verify import verify_edit
 from axletree.binary.zip.deflate import BLOCK
 from axletree.host.sdk.launcher import aim, compile_launcher
-from axletree.host.sources import FileSource
+from axletree.host.sources import DiskSource
 from axletree.package.gpu.compact import Thinning, thin_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from axletree.binary.elf.edit import ElfChange
-    from axletree.package.sdk.entries import Entry
-    from axletree.package.sdk.plan import DevelItem, Item
+    from axletree.package.sdk.entries import SdkEntry
+    from axletree.package.sdk.plan import DevelItem, PlatformFile
 
 
 class FileContent(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class FileContent(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             HostError: the file can't be read.
         """
-        with FileSource(self.source) as source:
+        with DiskSource(self.source) as source:
             thin = self.thinning.source(source) if self.thinning is not None else source
             yield from iter_source(EditedSource(thin, self.edits) if self.edits else thin, chunk=BLOCK)
 
@@ -68,7 +68,7 @@ class Contents:
         self._launcher = b""
         self.notes: list[str] = []
 
-    def of_item(self, item: Item) -> FileContent | Bytes:
+    def of_item(self, item: PlatformFile) -> FileContent | Bytes:
         """A file of a platform folder.
 
         Raises:
@@ -90,11 +90,11 @@ class Contents:
         assert item.entry is not None  # noqa: S101 (files have one)
         return self._file(item.entry, item.change, ())
 
-    def _file(self, entry: Entry, change: ElfChange | None, targets: tuple[str, ...]) -> FileContent:
+    def _file(self, entry: SdkEntry, change: ElfChange | None, targets: tuple[str, ...]) -> FileContent:
         if change is None and not targets:
             return FileContent(source=entry.source, size=entry.size)
         name = entry.path
-        with FileSource(entry.source) as original:
+        with DiskSource(entry.source) as original:
             if targets:
                 thin = thin_library(original, name=name, gpus=targets, change=change, allow_missing=True)
                 self.notes += [f"{name} for {', '.join(targets)}: {note}" for note in thin.notes]

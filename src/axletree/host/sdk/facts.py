@@ -8,13 +8,13 @@ import msgspec
 
 from axletree.binary.elf.facts import ElfFacts, is_elf
 from axletree.core.errors import IntegrityError
-from axletree.host.sources import FileSource
+from axletree.host.sources import DiskSource
 from axletree.package.gpu.read import read_file_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
 
 _SMALLEST = 52
 """Bytes of the smallest ELF header."""
@@ -30,7 +30,7 @@ class SdkFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with files that look like ELF files and can't be read; they are packed as they are."""
 
 
-def read_sdk_facts(entries: Iterable[Entry]) -> SdkFacts:
+def read_sdk_facts(entries: Iterable[SdkEntry]) -> SdkFacts:
     """Read the headers of all ELF files among entries.
 
     Raises:
@@ -42,7 +42,7 @@ def read_sdk_facts(entries: Iterable[Entry]) -> SdkFacts:
     for entry in entries:
         if entry.kind != "file" or entry.size < _SMALLEST:
             continue
-        with FileSource(entry.source) as source:
+        with DiskSource(entry.source) as source:
             if not is_elf(source.read(0, 4)):
                 continue
             try:

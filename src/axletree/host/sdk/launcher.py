@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import tempfile
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.host.run import finish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,21 +32,17 @@ def compile_launcher(environ: Mapping[str, str]) -> bytes:
     """
     compiler = shlex.split(environ.get("CC", "")) or ["cc"]
     source = files("axletree.host.sdk").joinpath("launcher.c").read_bytes()
-    hint = "install a C compiler, or name one in CC: links to programs become small programs"
+    hint = "install a C compiler, or set CC: links to programs are compiled to small launchers"
     problem = ""
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch, "launcher")
         for flags in (_FLAGS, _PORTABLE):  # not every compiler knows all of them
             command = [*compiler, "-x", "c", *flags, "-o", str(target), "-"]
-            try:
-                done = subprocess.run(command, input=source, capture_output=True, check=False)
-            except OSError as error:
-                message = f"the C compiler {compiler[0]} can't be run: {error.strerror}"
-                raise HostError(Problem(message=message), hint=hint) from error
-            if done.returncode == 0:
+            done = finish(command, text=source, hint=hint)
+            if done.code == 0:
                 return target.read_bytes()
-            problem = done.stderr.decode("utf-8", "replace").strip()[-400:]
-    raise HostError(Problem(message=f"{compiler[0]} can't compile a launcher: {problem}"), hint=hint)
+            problem = done.ending()[-400:]
+    raise HostError(Problem(message=f"{compiler[0]} cannot compile a launcher: {problem}"), hint=hint)
 
 
 def aim(launcher: bytes, target: str) -> bytes:
@@ -61,6 +57,6 @@ def aim(launcher: bytes, target: str) -> bytes:
     """
     path = os.fsencode(target)
     if len(path) >= _ROOM:
-        raise IntegrityError(Problem(key=target[:80], message=f"is longer than {_ROOM} bytes: no launcher can hold it"))
+        raise IntegrityError(Problem(key=target[:80], message=f"is longer than {_ROOM} bytes, too long for a launcher"))
     at = launcher.index(_MARK)
     return launcher[:at] + path + bytes(_ROOM - len(path)) + launcher[at + _ROOM :]

@@ -20,7 +20,7 @@ from axletree.host.files import part_folder
 from axletree.host.sdk.together import all_results
 from axletree.package.ahead import made_ahead
 from axletree.package.sdk.artifact_name import MANIFEST, ArtifactName, parse_artifact_name
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.tar import END, padding, tar_header
 from axletree.report.sdk import LaidArtifact, LaidOut
 
@@ -42,7 +42,7 @@ class _Member(msgspec.Struct, frozen=True, kw_only=True):
     """A path of an artifact, from its folder."""
 
     path: str
-    entry: Entry | None = None
+    entry: SdkEntry | None = None
     data: bytes = b""
     """Where there is no entry."""
 
@@ -53,7 +53,7 @@ class _Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lay_out(
-    entries: Iterable[Entry],
+    entries: Iterable[SdkEntry],
     out: Path,
     *,
     archives: bool = False,
@@ -80,7 +80,7 @@ def lay_out(
     members = _members(tuple(entries), records or {})
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out} is there, and not empty", hint="name a folder that is to be made, or remove it")
+            raise UsageError(f"{out} exists and is not empty", hint="choose a new folder, or remove this one")
         out.parent.mkdir(parents=True, exist_ok=True)
         with part_folder(out) as part:
             if archives:
@@ -93,11 +93,11 @@ def lay_out(
             part.rename(out)
     except OSError as error:
         where = str(error.filename or out)
-        raise HostError(Problem(file=where, message=f"can't be laid out: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be laid out: {error.strerror}")) from error
     return LaidOut(folder=str(out), artifacts=tuple(laid), linked=counts["linked"], copied=counts["copied"])
 
 
-def _members(entries: Sequence[Entry], records: Mapping[str, bytes]) -> dict[ArtifactName, list[_Member]]:
+def _members(entries: Sequence[SdkEntry], records: Mapping[str, bytes]) -> dict[ArtifactName, list[_Member]]:
     """What lies in each artifact; paths begin with its base folder."""
     problems: dict[str, Problem] = {}
     found: dict[ArtifactName, list[_Member]] = {}
@@ -116,7 +116,7 @@ def _members(entries: Sequence[Entry], records: Mapping[str, bytes]) -> dict[Art
     paths = {entry.path for entry in entries}
     for path, data in sorted(records.items()):
         if path in paths:
-            problems[path] = Problem(file=path, message="the SDK has this file, and it was to be written anew")
+            problems[path] = Problem(file=path, message="the SDK already has this file, which axletree would write")
         found.setdefault(RECORDS, []).append(_Member(path=f"{RECORDS_BASE}/{path}", data=data))
     if problems:
         raise IntegrityError(*problems.values())
@@ -153,7 +153,7 @@ def _place(name: ArtifactName, members: Sequence[_Member], out: Path, counts: di
     return _laid(name.folder, members)
 
 
-def _link_or_copy(entry: Entry, place: str) -> str:
+def _link_or_copy(entry: SdkEntry, place: str) -> str:
     try:
         os.link(entry.source, place, follow_symlinks=False)
     except OSError as error:
@@ -218,7 +218,7 @@ def _tar(manifest: bytes, members: Iterable[_Member], epoch: int) -> Generator[b
     yield bytes(waiting + END)
 
 
-def _content(entry: Entry) -> Generator[bytes, None, None]:
+def _content(entry: SdkEntry) -> Generator[bytes, None, None]:
     if entry.kind != "file":
         return
     left = entry.size

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.globs import glob_matcher
 from axletree.core.units import some_of
 from axletree.host.sdk.artifacts import entry_of, refuse
 from axletree.host.sdk.scan import same_content, scan
@@ -18,15 +19,14 @@ from axletree.host.sdk.unpack import unpack_deb
 from axletree.package.sdk.artifact_name import ArtifactName
 from axletree.package.sdk.components import assigning
 from axletree.package.sdk.entries import GENERIC
-from axletree.package.sdk.globs import glob_matcher
 from axletree.package.sdk.merge import leaves_tree, merge_entries
 from axletree.package.sdk.packed import DebControl, parse_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from axletree.host.sdk.scan import Found
-    from axletree.package.sdk.entries import Component, Entry
+    from axletree.host.sdk.scan import ScannedFile
+    from axletree.package.sdk.entries import Component, SdkEntry
     from axletree.package.sdk.manifest import Debs
 
 PREFIX = "prefix"
@@ -50,7 +50,7 @@ def read_prefix(
     components: Mapping[Component, tuple[str, ...]] | None = None,
     artifact: str = PREFIX,
     note: Callable[[str], None] = lambda _: None,
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of an install prefix, sorted by path.
 
     Links that lead out of it are left out, and noted. Absolute links into it become relative ones.
@@ -67,7 +67,7 @@ def read_prefix(
     """
     component_of = assigning(components or {})
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     outside: list[str] = []
     absolute = tuple(str(place).strip("/") for place in (folder.resolve(), folder.absolute()))
     for item in scan(folder):
@@ -84,7 +84,7 @@ def read_prefix(
 
 def read_debs(
     folder: Path, debs: Debs, *, cache: Path, note: Callable[[str], None] = lambda _: None, threads: int = 1
-) -> tuple[Entry, ...]:
+) -> tuple[SdkEntry, ...]:
     """The files of Debian packages below the prefix that a manifest names, sorted by path, each path once.
 
     What lies outside of the prefix, and links that lead out of it, are left out and noted.
@@ -106,7 +106,7 @@ def read_debs(
     artifacts = _artifacts_of(found, debs, folder)
     component_of = assigning(debs.components)
     problems: list[Problem] = []
-    entries: list[Entry] = []
+    entries: list[SdkEntry] = []
     prefix = debs.prefix.strip("/")
     for deb in found:
         links: list[str] = []
@@ -121,7 +121,7 @@ def read_debs(
                 name = ArtifactName(artifacts[deb.control.package], component_of(path), GENERIC)
                 entries += entry_of(kept, path, name, problems, shown=f"{deb.shown}: {item.path}")
         if files:
-            note(f"{deb.shown}: outside of {prefix}, left out: {some_of(files, _SHOWN)}")
+            note(f"{deb.shown}: outside {prefix}, left out: {some_of(files, _SHOWN)}")
         _note_outside(links, deb.shown, note)
     refuse(problems)
     return merge_entries(entries, same=same_content, note=note)
@@ -136,7 +136,7 @@ def _below(path: str, prefix: str) -> str | None:
     return path[len(prefix) + 1 :] if path.startswith(f"{prefix}/") else None
 
 
-def _inside(item: Found, path: str, prefixes: tuple[str, ...], outside: list[str]) -> Found | None:
+def _inside(item: ScannedFile, path: str, prefixes: tuple[str, ...], outside: list[str]) -> ScannedFile | None:
     """What was found with a link that stays in the tree; ``None``, and noted, where it leads out of it."""
     if item.kind != "link":
         return item
@@ -165,7 +165,7 @@ def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
         trees = [place for place in places if place.is_dir()]
     except OSError as error:
         where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
         pending = {place: pool.submit(unpack_deb, place, cache) for place in archives}
     problems: list[Problem] = []
@@ -174,7 +174,7 @@ def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
     unpacked = zip(pending, all_results(pending.values()), strict=True)
     found += [_Deb(root=root, control=control, shown=place.name) for place, (root, control) in unpacked]
     if not found:
-        raise IntegrityError(Problem(file=str(folder), message="holds no Debian packages (*.deb)"))
+        raise IntegrityError(Problem(file=str(folder), message="contains no Debian packages (*.deb)"))
     return sorted(found, key=lambda deb: (deb.control.package, deb.shown))
 
 
@@ -188,7 +188,7 @@ def _tree(place: Path, problems: list[Problem]) -> _Deb:
     except IntegrityError as error:
         problems += error.problems
     except OSError as error:
-        raise HostError(Problem(file=str(control), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(control), message=f"cannot be read: {error.strerror}")) from error
     return _Deb(root=place, control=DebControl(package=name), shown=place.name)
 
 
@@ -202,10 +202,10 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
         package = deb.control.package
         artifact = next((artifact for matches, artifact in tests if matches(package)), None)
         if package in shown:
-            message = f"package {package} is there twice: {shown[package]} and {deb.shown}"
-            problems.append(Problem(file=str(folder), message=message, hint="leave one of them out"))
+            message = f"package {package} occurs twice: {shown[package]} and {deb.shown}"
+            problems.append(Problem(file=str(folder), message=message, hint="remove one of them"))
         elif artifact is None:
-            hint = f'say which it is in the manifest, below [debs.artifacts]: "{package}" = "NAME"'
+            hint = f'assign it to an artifact in the manifest, under [debs.artifacts]: "{package}" = "NAME"'
             problems.append(Problem(file=deb.shown, message=f"package {package} belongs to no artifact", hint=hint))
         else:
             artifacts[package] = artifact
@@ -214,6 +214,6 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
     real = {name: deb for name, deb in architectures.items() if name not in {"", "all"}}
     if len(real) > 1:
         listed = ", ".join(f"{name} ({deb})" for name, deb in sorted(real.items()))
-        problems.append(Problem(file=str(folder), message=f"holds packages of several architectures: {listed}"))
+        problems.append(Problem(file=str(folder), message=f"contains packages of several architectures: {listed}"))
     refuse(problems)
     return artifacts

@@ -12,12 +12,12 @@ from axletree.core.errors import HostError, Problem
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
 
 _PIECE = 1 << 20
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ScannedFile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A file, a link, an empty folder, or something that no package can hold."""
 
     path: str
@@ -29,13 +29,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     link: str = ""
 
 
-def scan(folder: Path) -> list[Found]:
+def scan(folder: Path) -> list[ScannedFile]:
     """Everything below a folder, sorted by path; links are not followed.
 
     Raises:
         HostError: the folder or one in it can't be read.
     """
-    found: list[Found] = []
+    found: list[ScannedFile] = []
     waiting = [(os.fspath(folder), "")]
     while waiting:
         parent, prefix = waiting.pop()
@@ -48,14 +48,14 @@ def scan(folder: Path) -> list[Found]:
                     else:
                         found.append(_found(item, f"{prefix}{item.name}"))
         except OSError as error:
-            raise HostError(Problem(file=parent, message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=parent, message=f"cannot be read: {error.strerror}")) from error
         if prefix and len(found) + len(waiting) == before:
-            found.append(Found(path=prefix[:-1], kind="folder", place=parent))
+            found.append(ScannedFile(path=prefix[:-1], kind="folder", place=parent))
     found.sort(key=lambda entry: entry.path)
     return found
 
 
-def same_content(one: Entry, other: Entry) -> bool:
+def same_content(one: SdkEntry, other: SdkEntry) -> bool:
     """Whether two files of one size hold the same bytes.
 
     Raises:
@@ -70,13 +70,15 @@ def same_content(one: Entry, other: Entry) -> bool:
                     return False
             return not right.read(1)
     except OSError as error:
-        raise HostError(Problem(file=str(error.filename), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(error.filename), message=f"cannot be read: {error.strerror}")) from error
 
 
-def _found(item: os.DirEntry[str], path: str) -> Found:
+def _found(item: os.DirEntry[str], path: str) -> ScannedFile:
     if item.is_symlink():
-        return Found(path=path, kind="link", place=item.path, link=os.readlink(item.path))  # noqa: PTH115 (of a text)
+        return ScannedFile(path=path, kind="link", place=item.path, link=os.readlink(item.path))  # noqa: PTH115 (of a text)
     if not item.is_file(follow_symlinks=False):
-        return Found(path=path, kind="other", place=item.path)
+        return ScannedFile(path=path, kind="other", place=item.path)
     status = item.stat(follow_symlinks=False)
-    return Found(path=path, kind="file", place=item.path, size=status.st_size, executable=bool(status.st_mode & 0o111))
+    return ScannedFile(
+        path=path, kind="file", place=item.path, size=status.st_size, executable=bool(status.st_mode & 0o111)
+    )

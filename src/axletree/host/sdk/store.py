@@ -23,7 +23,7 @@ from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, parse_checksum
 from axletree.host.sdk.together import all_results
 from axletree.package.sdk.entries import GENERIC
-from axletree.package.sdk.store_listing import Offer, bucket_page, choose_offers, offers, page_links, runs
+from axletree.package.sdk.store_listing import StoredArchive, bucket_page, choose_offers, offers, page_links, runs
 from axletree.report.sdk import Fetched, FetchedFile
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def fetch_artifacts(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise HostError(Problem(file=str(out), message=f"can't be made: {error.strerror}")) from error
+        raise HostError(Problem(file=str(out), message=f"cannot be created: {error.strerror}")) from error
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         pending = [pool.submit(_bring, offer, out, note, backoff) for offer in found]
     files = tuple(all_results(pending))
@@ -88,25 +88,29 @@ def fetch_artifacts(
 
 def _find(
     store: str, run_id: str, group: str, platform: str, targets: Collection[str], note: Callable[[str], None]
-) -> tuple[Iterable[Offer], str]:
+) -> tuple[Iterable[StoredArchive], str]:
     """What to bring, and of which run."""
     if not _RUN.fullmatch(run_id):
-        raise UsageError(f"{run_id[:100]!r} is no id of a run", hint=f"such as 21440027240, or {LATEST}")
+        raise UsageError(f"{run_id[:100]!r} is not a run id", hint=f"use an id such as 21440027240, or {LATEST}")
     if run_id != LATEST:
         held = _held(store, f"{run_id}-{platform}", group)
         if held is None:
-            raise HostError(f"{redact(store)} has no run {run_id}-{platform}", hint=f"--run-id {LATEST} takes the last")
+            raise HostError(
+                f"{redact(store)} has no run {run_id}-{platform}", hint=f"use --run-id {LATEST} for the last run"
+            )
         chosen = choose_offers(held, group, targets)
         if not _of_group(chosen, group):
             raise _nothing(store, f"run {run_id}-{platform}", group, held)
         return chosen.values(), run_id
     known = _runs(store, platform)
     if not known:
-        raise HostError(f"{redact(store)} lists no run for {platform}, RUN-{platform}", hint="name one with --run-id")
+        raise HostError(
+            f"{redact(store)} has no run for {platform}: no folder RUN-{platform}", hint="choose one with --run-id"
+        )
     for run in known[:_LOOK_BACK]:
         chosen = choose_offers(_held(store, f"{run}-{platform}", group) or (), group, targets)
         if _of_group(chosen, group):
-            note(f"run {run} is the latest with {group}")
+            note(f"the latest run with {group} is {run}")
             return chosen.values(), run
     raise _nothing(store, f"any of the last {len(known[:_LOOK_BACK])} runs for {platform}", group, ())
 
@@ -116,13 +120,13 @@ def _of_group(chosen: Iterable[ArtifactName], group: str) -> bool:
     return any(name.target == group or name.target != GENERIC for name in chosen)
 
 
-def _nothing(store: str, where: str, group: str, held: Iterable[Offer]) -> HostError:
+def _nothing(store: str, where: str, group: str, held: Iterable[StoredArchive]) -> HostError:
     stems = {offer.filename.partition(".tar.")[0].rpartition("_")[2] for offer in held}
     hint = f"it has {', '.join(sorted(stems))}" if stems else None
-    return HostError(f"{redact(store)} has nothing of group {group} in {where}", hint=hint)
+    return HostError(f"{redact(store)} has no files of group {group} in {where}", hint=hint)
 
 
-def _held(store: str, run: str, group: str) -> tuple[Offer, ...] | None:
+def _held(store: str, run: str, group: str) -> tuple[StoredArchive, ...] | None:
     """The archives of a run's folder; ``None`` where there is no such folder."""
     folder = local_path(store)
     if folder is not None:
@@ -131,7 +135,7 @@ def _held(store: str, run: str, group: str) -> tuple[Offer, ...] | None:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise HostError(Problem(file=str(error.filename), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(error.filename), message=f"cannot be read: {error.strerror}")) from error
         found = offers(quote(name) for name in names)
         return tuple(
             msgspec.structs.replace(offer, location=str(folder / run / offer.filename), sha256=None) for offer in found
@@ -162,7 +166,7 @@ def _runs(store: str, platform: str) -> tuple[str, ...]:
         try:
             return runs([place.name for place in folder.iterdir() if place.is_dir()], platform)
         except OSError as error:
-            raise HostError(Problem(file=str(folder), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(folder), message=f"cannot be read: {error.strerror}")) from error
     denied: StatusError | None = None
     for page in ("", "index.html"):
         try:
@@ -249,7 +253,7 @@ def _text(url: str, limit: int) -> tuple[str, str] | None:
     return data.decode(errors="replace"), final
 
 
-def _bring(offer: Offer, out: Path, note: Callable[[str], None], backoff: float) -> FetchedFile:
+def _bring(offer: StoredArchive, out: Path, note: Callable[[str], None], backoff: float) -> FetchedFile:
     shown = _shown(offer.location)
     dest = out / offer.filename
     state: Literal["fetched", "there"] = "there"
@@ -263,16 +267,16 @@ def _bring(offer: Offer, out: Path, note: Callable[[str], None], backoff: float)
         dest.with_name(f"{offer.filename}{CHECKSUM_SUFFIXES[0]}").write_text(side, encoding="utf-8")
         return FetchedFile(filename=offer.filename, size=dest.stat().st_size, sha256=sha256, state=state)
     except DigestError as error:
-        hint = "what lies in the store is damaged, or its checksum is of another file; nothing of it was kept"
-        raise IntegrityError(f"{shown} is not what its checksum says\n{error.digests}", hint=hint) from error
+        hint = "the file in the store is damaged, or its checksum belongs to another file; the download was discarded"
+        raise IntegrityError(f"{shown} does not match its checksum\n{error.digests}", hint=hint) from error
     except StatusError as error:
-        told = "the store lists it, and has it no longer" if error.status == 404 else error.problems[0].hint
+        told = "the store lists it, but no longer has it" if error.status == 404 else error.problems[0].hint
         raise StatusError(shown, error.status, hint=told) from error
     except HostError as error:
         texts = (problem.message.replace(redact(offer.location), shown) for problem in error.problems)
         raise HostError(*texts, hint=error.problems[-1].hint) from error
     except OSError as error:
-        raise HostError(Problem(file=str(dest), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(dest), message=f"cannot be written: {error.strerror}")) from error
 
 
 def _shown(url: str) -> str:
@@ -286,7 +290,7 @@ def _tidy(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _checksum(offer: Offer) -> str:
+def _checksum(offer: StoredArchive) -> str:
     """The digest beside an archive in the store."""
     parts = urlsplit(offer.location)
     folder = local_path(offer.location)
@@ -300,8 +304,8 @@ def _checksum(offer: Offer) -> str:
         if text is not None:
             return parse_checksum(text, filename=offer.filename, shown=f"{offer.filename}{suffix}")
     raise IntegrityError(
-        f"{_shown(offer.location)} has no checksum beside it, so it can't be verified",
-        hint=f"let the store have {offer.filename}{CHECKSUM_SUFFIXES[0]}, as sha256sum writes it",
+        f"{_shown(offer.location)} has no checksum file, so it cannot be verified",
+        hint=f"add {offer.filename}{CHECKSUM_SUFFIXES[0]} to the store, in the format of sha256sum",
     )
 
 
@@ -311,4 +315,4 @@ def _file_text(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error

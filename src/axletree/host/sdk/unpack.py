@@ -101,7 +101,7 @@ def base_folders(text: str, *, filename: str) -> tuple[str, ...]:
     lines = [line.strip().rstrip("/") for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if not is_safe_path(line)]
     if wrong:
-        message = f"lists what is no folder of the artifact: {wrong[0]!r}"
+        message = f"lists something that is not a folder of the artifact: {wrong[0]!r}"
         raise IntegrityError(Problem(file=filename, message=message))
     return tuple(dict.fromkeys(lines))
 
@@ -117,9 +117,7 @@ def _cached(
     try:
         actual = digest_file(archive)
         if digest is not None and actual != digest:
-            message = (
-                f"is not the file that its checksum is of\n    expected sha256 {digest}\n    got sha256      {actual}"
-            )
+            message = f"does not match its checksum\n    expected sha256 {digest}\n    got sha256      {actual}"
             raise IntegrityError(Problem(file=str(archive), message=message, hint="fetch it again"))
         cache.mkdir(parents=True, exist_ok=True)
         kept = cache / actual
@@ -134,7 +132,7 @@ def _cached(
                     part.rename(kept)
     except OSError as error:
         where = str(error.filename or archive)
-        raise HostError(Problem(file=where, message=f"can't be unpacked: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"cannot be unpacked: {error.strerror}")) from error
     return kept / CONTENT, note.control
 
 
@@ -172,17 +170,17 @@ def _checked(
             if entry.kind == "folder" and path in {"", "."}:
                 continue
             if path != MANIFEST or entry.kind != "file" or entry.size > _MAX_MANIFEST:
-                raise tar_damaged(archive, f"does not begin with its {MANIFEST}", member=path)
+                raise tar_damaged(archive, f"does not start with its {MANIFEST}", member=path)
             data = b"".join(content)
             try:
                 bases = base_folders(data.decode(), filename=archive)
             except UnicodeDecodeError as error:
-                raise tar_damaged(archive, "is no UTF-8", member=path) from error
+                raise tar_damaged(archive, "is not UTF-8", member=path) from error
             yield entry, iter((data,))
             continue
         above = entry.kind == "folder" and any(f"{base}/".startswith(f"{path}/") for base in bases)
         if not above and below_base(path, bases) is None:
-            raise tar_damaged(archive, f"lies in none of the folders that {MANIFEST} lists", member=path)
+            raise tar_damaged(archive, f"is not in any folder that {MANIFEST} lists", member=path)
         yield entry, content
     if bases is None:
         raise tar_damaged(archive, f"has no {MANIFEST}")
@@ -210,7 +208,9 @@ def _write_tree(
         _check_member(entry, path, kinds, archive.name)
         total += entry.size
         if total > limit:
-            message = f"unpacks to more than {format_bytes(limit)}, {_MOST_TIMES} times its size: is it a bomb?"
+            message = (
+                f"unpacks to more than {format_bytes(limit)}, {_MOST_TIMES} times its size: it may be an archive bomb"
+            )
             raise tar_damaged(archive.name, message)
         place = folder / path
         _make_folders(path if entry.kind == "folder" else path.rpartition("/")[0], folder, kinds, archive.name)
@@ -222,7 +222,7 @@ def _write_tree(
         elif entry.kind == "hardlink":
             target = entry.target.removeprefix("./")
             if kinds.get(target) != "file":
-                message = f"is a hard link to {target!r}, which is no file before it"
+                message = f"is a hard link to {target!r}, which is not an earlier file of the archive"
                 raise tar_damaged(archive.name, message, member=path)
             kinds[path] = "file"
             os.link(folder / target, place)
@@ -232,9 +232,11 @@ def _write_tree(
 
 def _check_member(entry: TarEntry, path: str, kinds: dict[str, str], archive: str) -> None:
     if not is_safe_path(path):
-        raise tar_damaged(archive, "has a path that leads out of the archive, or that no package can hold", member=path)
+        raise tar_damaged(
+            archive, "has a path that leads out of the archive, or that is not allowed in a package", member=path
+        )
     if path in kinds and not (kinds[path] == entry.kind == "folder"):
-        raise tar_damaged(archive, "is there twice", member=path)
+        raise tar_damaged(archive, "occurs twice", member=path)
     # Debian's packages name files of the system by absolute paths: where these lie is the reader's business.
     if entry.kind == "link" and not entry.target.startswith("/") and leaves_tree(path, entry.target):
         raise tar_damaged(archive, f"is a link that leads out of the archive, to {entry.target!r}", member=path)
@@ -253,7 +255,7 @@ def _make_folders(path: str, folder: Path, kinds: dict[str, str], archive: str) 
     for part in parts:
         done = f"{done}/{part}" if done else part
         if kinds.setdefault(done, "folder") != "folder":
-            raise tar_damaged(archive, "is no folder, yet others lie in it", member=done)
+            raise tar_damaged(archive, "is not a folder, but contains other entries", member=done)
         (folder / done).mkdir()
 
 
@@ -269,4 +271,4 @@ def _write_file(place: Path, content: Iterator[bytes | memoryview], *, executabl
     finally:
         os.close(descriptor)
     if left:
-        raise tar_damaged(place.name, "is cut off")
+        raise tar_damaged(place.name, "is truncated")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.cmake.syntax import Command, Replacement, parse_cmake, replaced, split_list
+from axletree.package.cmake.syntax import CMakeCommand, Replacement, parse_cmake, replaced, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,7 +79,7 @@ def adapt_exports(files: Mapping[str, str], tree: CMakeTree, *, beside: Iterable
             nobody defines. Names all, with their lines.
     """
     parsed = {path: parse_cmake(text, file=path) for path, text in sorted(files.items())}
-    others = [parse_cmake(text, file="CMake file of a sibling") for text in beside]
+    others = [parse_cmake(text, file="CMake file of a sibling tree") for text in beside]
     known = _Known(parsed, others)
     texts: dict[str, str] = {}
     problems: list[Problem] = []
@@ -96,7 +96,7 @@ def adapt_exports(files: Mapping[str, str], tree: CMakeTree, *, beside: Iterable
     return CMakeChanges(texts=texts, left_out=tuple(sorted(left_out)), exports=known.exports)
 
 
-def _exports(commands: Iterable[Command]) -> bool:
+def _exports(commands: Iterable[CMakeCommand]) -> bool:
     """Whether a file is one with exported targets, or with their locations for one configuration."""
     words = [(command.name, command.words()) for command in commands]
     generated = any(each == ("set", ("CMAKE_IMPORT_FILE_VERSION", "1")) for each in words)
@@ -110,7 +110,7 @@ def _exports(commands: Iterable[Command]) -> bool:
 class _Known:
     """What the CMake files of all trees define and look for."""
 
-    def __init__(self, files: Mapping[str, Sequence[Command]], beside: Iterable[Sequence[Command]]) -> None:
+    def __init__(self, files: Mapping[str, Sequence[CMakeCommand]], beside: Iterable[Sequence[CMakeCommand]]) -> None:
         self.exports = tuple(path for path, commands in files.items() if _exports(commands))
         self.targets: dict[str, str] = {}  # name of an exported target -> its kind
         self.mentioned: set[str] = set()
@@ -135,7 +135,7 @@ class _Adapter:
     """One file with exported targets."""
 
     def __init__(
-        self, path: str, text: str, parsed: Mapping[str, Sequence[Command]], tree: CMakeTree, known: _Known
+        self, path: str, text: str, parsed: Mapping[str, Sequence[CMakeCommand]], tree: CMakeTree, known: _Known
     ) -> None:
         self.path = path
         self.text = text
@@ -171,7 +171,7 @@ class _Adapter:
                     if argument.text in self.left_out:
                         yield Replacement(start=argument.start - 1, end=argument.end + 1, text="")
 
-    def changed_values(self, command: Command) -> Iterator[Replacement]:
+    def changed_values(self, command: CMakeCommand) -> Iterator[Replacement]:
         target = command.arguments[0].text if command.arguments else ""
         if command.name == "set_property" and len(command.arguments) > 1:
             target = command.arguments[1].text
@@ -201,7 +201,7 @@ class _Adapter:
             return None
         if name.startswith(("/", "-L/", "-I/")):
             hint = f'list it under private if users do not need it: "{name}"'
-            self.fault(argument, f"{target}: {key or 'a list'} names {name} of the build machine", hint)
+            self.fault(argument, f"{target}: {key or 'a list'} names {name} on the build machine", hint)
         elif linked and _TARGET.fullmatch(name) and not self.known.defines(name):
             hint = f'list it under private if users do not need it: "{name}"'
             self.fault(
@@ -221,8 +221,8 @@ class _Adapter:
         new = self.tree.moved.get(path, self.tree.folders.get(path))
         if new is None:
             gone = path in self.tree.dropped
-            what = f"names {path}, which drop leaves out" if gone else f"names {path}, which is not in the tree"
-            self.fault(argument, what, "drop what exports it as well, or keep the file" if gone else None)
+            what = f"names {path}, which `drop` removes" if gone else f"names {path}, which is not in the tree"
+            self.fault(argument, what, "also drop the file that exports it, or keep this one" if gone else None)
             return item
         relative = posixpath.relpath(f"/{new}", f"/{self.now}")
         return _PREFIX if relative == "." else f"{_PREFIX}/{relative}"
@@ -246,7 +246,7 @@ class _Adapter:
         self.problems.append(Problem(file=self.path, line=line, message=message, hint=hint))
 
 
-def _main_file(path: str, parsed: Mapping[str, Sequence[Command]]) -> str:
+def _main_file(path: str, parsed: Mapping[str, Sequence[CMakeCommand]]) -> str:
     """The file that computes the prefix: ``XTargets.cmake`` for ``XTargets-release.cmake``."""
     folder, name = posixpath.split(path)
     if any(_import_prefix(parsed[path])):
@@ -261,7 +261,7 @@ def _main_file(path: str, parsed: Mapping[str, Sequence[Command]]) -> str:
     return max(stems, key=len, default=path)
 
 
-def _import_prefix(commands: Iterable[Command]) -> tuple[int, str]:
+def _import_prefix(commands: Iterable[CMakeCommand]) -> tuple[int, str]:
     """(folders from the file's own up to the prefix, "") or (0, the absolute prefix that it is set to)."""
     ups = 0
     absolute = ""
@@ -286,7 +286,7 @@ def _above(folder: str, depth: int) -> str:
     return folder
 
 
-def _depth_that_fits(path: str, commands: Iterable[Command], tree: CMakeTree, *, prefixes: Iterable[str]) -> int:
+def _depth_that_fits(path: str, commands: Iterable[CMakeCommand], tree: CMakeTree, *, prefixes: Iterable[str]) -> int:
     """How far above a file the prefix lies for which the tree has most of what is named below it."""
     words = {item for command in commands for argument in command.arguments for item in split_list(argument.text)}
     rests = {word[len(prefix) + 1 :] for prefix in prefixes for word in words if word.startswith(f"{prefix}/")}

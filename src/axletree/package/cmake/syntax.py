@@ -42,7 +42,7 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
         return self.start + len(self.text)
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class CMakeCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One command invocation."""
 
     name: str
@@ -65,7 +65,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True, order=True):
     text: str
 
 
-def parse_cmake(text: str, *, file: str) -> tuple[Command, ...]:
+def parse_cmake(text: str, *, file: str) -> tuple[CMakeCommand, ...]:
     """The commands of a file, in its order; also those inside ``if``, ``function`` and the like.
 
     Raises:
@@ -80,7 +80,7 @@ def replaced(text: str, replacements: Iterable[Replacement]) -> str:
     at = 0
     for each in sorted(replacements):
         if each.start < at:
-            raise IntegrityError(f"two edits of one place: {each.text!r}")
+            raise IntegrityError(f"two edits change the same place: {each.text!r}")
         pieces += [text[at : each.start], each.text]
         at = each.end
     return "".join([*pieces, text[at:]])
@@ -114,7 +114,7 @@ class _Scanner:
         self.file = file
         self.at = 0
 
-    def commands(self) -> Iterator[Command]:
+    def commands(self) -> Iterator[CMakeCommand]:
         self.at = len("\ufeff") if self.text.startswith("\ufeff") else 0
         self.skip()
         while self.at < len(self.text):
@@ -126,13 +126,13 @@ class _Scanner:
                 continue
             name = _NAME.match(self.text, self.at)
             if name is None:
-                raise self.fault("a command is expected here")
+                raise self.fault("expected a command here")
             self.at = name.end()
             self.skip()
             if not self.text.startswith("(", self.at):
-                raise self.fault(f"no parenthesis after {name[0][:40]}")
+                raise self.fault(f"missing parenthesis after {name[0][:40]}")
             arguments = tuple(self.arguments(name[0]))
-            yield Command(name=name[0].lower(), arguments=arguments, start=start, end=self.at)
+            yield CMakeCommand(name=name[0].lower(), arguments=arguments, start=start, end=self.at)
             self.skip()
 
     def arguments(self, name: str) -> Iterator[Argument]:
@@ -156,7 +156,7 @@ class _Scanner:
         if bracket := _BRACKET.match(self.text, self.at):
             end = self.text.find(f"]{bracket[1]}]", bracket.end())
             if end < 0:
-                raise self.fault("a bracket argument has no end")
+                raise self.fault("a bracket argument is not closed")
             self.at = end + len(bracket[1]) + 2
             return Argument(kind="bracket", text=self.text[bracket.end() : end], start=bracket.end())
         if quoted := _QUOTED.match(self.text, self.at):
@@ -164,7 +164,7 @@ class _Scanner:
             return Argument(kind="quoted", text=quoted[1], start=quoted.start(1))
         plain = _PLAIN.match(self.text, self.at)
         if plain is None:
-            raise self.fault("an argument has no end")
+            raise self.fault("an argument is not closed")
         self.at = plain.end()
         return Argument(kind="plain", text=plain[0], start=plain.start())
 
@@ -176,11 +176,11 @@ class _Scanner:
             elif self.text.startswith("#[", self.at) and (bracket := _BRACKET.match(self.text, self.at + 1)):
                 end = self.text.find(f"]{bracket[1]}]", bracket.end())
                 if end < 0:
-                    raise self.fault("a bracket comment has no end")
+                    raise self.fault("a bracket comment is not closed")
                 self.at = end + len(bracket[1]) + 2
             else:
                 return
 
     def fault(self, message: str) -> IntegrityError:
         line = self.text.count("\n", 0, self.at) + 1
-        return IntegrityError(Problem(file=self.file, line=line, message=f"is no CMake file: {message}"))
+        return IntegrityError(Problem(file=self.file, line=line, message=f"is not a CMake file: {message}"))

@@ -115,10 +115,10 @@ def _sibling(facts: CondaFacts, other: CondaFacts, rest: str, *, exact: bool) ->
         return
     back = [spec for spec in (*other.index.constrains, *other.index.depends) if spec.split(" ")[0] == facts.name]
     if not any(facts.version in spec for spec in back):
-        detail = f"does not hold {facts.name}, which depends on it, to {facts.version}"
+        detail = f"does not constrain {facts.name}, which depends on it, to {facts.version}"
         yield issue("pin", other, "constrains", detail)
     if _exported(other) and not _exported(other) & _exported(facts):
-        detail = f"lack {other.name}, which its dependents need as well"
+        detail = f"lack {other.name}, which its dependents need too"
         yield issue("run-exports", facts, "run_exports", detail)
 
 
@@ -153,17 +153,17 @@ def _safety(facts: CondaFacts) -> Iterator[_Found]:
     for member in facts.members:
         path = member.path
         if not (safe or is_safe_path(path)):
-            yield "unsafe", repr(path)[1:-1][:300], "is no path inside of the prefix"
+            yield "unsafe", repr(path)[1:-1][:300], "is not a path inside the prefix"
             continue
         if counts[path] > 1:
-            yield "twice", path, "is in the archive twice"
+            yield "twice", path, "occurs twice in the archive"
         if member.kind == "link" and link_place(path, member.target) is None:
-            yield "link", path, f"leads out of the prefix, to {member.target[:200]!r}"
+            yield "link", path, f"points out of the prefix, to {member.target[:200]!r}"
         if links and any(parent in links for parent in _parents(path)):
-            yield "unsafe", path, "lies below a symbolic link of the package"
+            yield "unsafe", path, "is below a symbolic link of the package"
         other = cases.setdefault(path.lower(), path)
         if other != path and not (facts.index and (facts.index.subdir or "").startswith("linux")):
-            yield "case", path, f"differs from {other} in case only"
+            yield "case", path, f"differs from {other} only in case"
         if (wrong := wrong_pyc(path, noarch=noarch)) is not None:
             yield "pyc", path, wrong
 
@@ -181,7 +181,7 @@ def _listing(facts: CondaFacts, paths: Sequence[PathEntry]) -> Iterator[_Found]:
     safe = all_safe_paths([entry.path for entry in paths])
     for entry in paths:
         if not (safe or is_safe_path(entry.path)):
-            yield "unsafe", repr(entry.path)[1:-1][:300], "is listed, but is no path inside of the prefix"
+            yield "unsafe", repr(entry.path)[1:-1][:300], "is listed, but is not a path inside the prefix"
         elif entry.path in listed:
             yield "twice", entry.path, "is listed twice"
         elif (member := members.get(entry.path)) is None:
@@ -204,18 +204,18 @@ def _compare(entry: PathEntry, member: CondaMember, members: Mapping[str, CondaM
         return
     true = member if member.kind == "file" else members.get(member.target)
     if true is None or true.kind != "file":
-        yield "link", entry.path, f"shares its content with {member.target[:200]!r}, which is no file of the package"
+        yield "link", entry.path, f"is a hard link to {member.target[:200]!r}, which is not a file of the package"
         return
     if entry.size_in_bytes is not None and entry.size_in_bytes != true.size:
         yield "size", entry.path, f"has {true.size} bytes, but {entry.size_in_bytes} are listed"
     if entry.sha256 is not None and entry.sha256 != true.sha256:
         yield "hash", entry.path, f"has SHA-256 {true.sha256}, but {entry.sha256[:80]} is listed"
     if entry.prefix_placeholder is None and true.prefix and not entry.path.endswith(".pyc"):
-        yield "prefix", entry.path, "holds the prefix it was built for, but is not listed with it"
+        yield "prefix", entry.path, "contains the prefix it was built for, but is not listed with it"
     elif entry.prefix_placeholder is not None and true.prefix is None:
-        yield "prefix", entry.path, "is listed with a prefix that it does not hold"
+        yield "prefix", entry.path, "is listed with a prefix that it does not contain"
     elif entry.file_mode == "text" and true.prefix == "binary":
-        yield "prefix", entry.path, "is listed as text, but has NUL bytes: its prefix would be replaced wrongly"
+        yield "prefix", entry.path, "is listed as text, but has NUL bytes: its prefix would be replaced incorrectly"
 
 
 _SITE = re.compile(r"(?:lib/python\d+\.\d+t?/)?site-packages/")

@@ -12,9 +12,9 @@ from packaging.utils import canonicalize_name
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.conda.info import render_script
-from axletree.package.conda.model import PLACEHOLDER, About, CondaFile, CondaPackage, Late, RunExports
+from axletree.package.conda.model import PLACEHOLDER, CondaAbout, CondaFile, CondaPackage, Late, RunExports
 from axletree.package.conda.names import python_tag
-from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
+from axletree.package.conda.requires import CondaTarget, Names, convert_requires, platform_depends, python_depends
 from axletree.package.conda.writer import content_chunks
 from axletree.package.wheel.info import WheelInfo, render_wheel_info
 from axletree.package.wheel.metadata import Metadata, render_metadata
@@ -88,7 +88,7 @@ def conda_package_from_dist(
     Raises:
         IntegrityError: tags that do not fit, requirements that conda can't have, members without a place. Lists all.
     """
-    target = Target(subdir=subdir, python=python)
+    target = CondaTarget(subdir=subdir, python=python)
     problems: list[Problem] = []
     files, points, folder = _lay_out(members, metadata, wheel_info, target, problems)
     needed, optional = _requirements(metadata, wheel_info, target, names, problems)
@@ -118,7 +118,7 @@ def _build(python: str | None, variant: Mapping[str, str], number: int) -> str:
 
 
 def _lay_out(
-    members: Sequence[Member], metadata: Metadata, wheel_info: WheelInfo, target: Target, problems: list[Problem]
+    members: Sequence[Member], metadata: Metadata, wheel_info: WheelInfo, target: CondaTarget, problems: list[Problem]
 ) -> tuple[tuple[CondaFile, ...], tuple[str, ...], str]:
     """All files, the entry points, and the wheel's metadata folder."""
     problems += _platform_problems(wheel_info, target)
@@ -133,7 +133,7 @@ def _lay_out(
 
 
 def _requirements(
-    metadata: Metadata, wheel_info: WheelInfo, target: Target, names: Names | None, problems: list[Problem]
+    metadata: Metadata, wheel_info: WheelInfo, target: CondaTarget, names: Names | None, problems: list[Problem]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the wheel needs, and what it only holds to a version; raises its problems with those found before."""
     try:
@@ -146,7 +146,7 @@ def _requirements(
     return (*python_depends(metadata, target), *required.depends, *system), required.constrains
 
 
-def describe(metadata: Metadata) -> About:
+def describe(metadata: Metadata) -> CondaAbout:
     """What METADATA tells people, as ``about.json`` has it."""
     urls = {"homepage": metadata.get("Home-page") or "", "documentation": metadata.get("Docs-Url") or ""}
     for line in metadata.get_all("Project-URL"):
@@ -155,14 +155,12 @@ def describe(metadata: Metadata) -> About:
     found = {field: next((urls[label] for label in labels if urls.get(label)), None) for field, labels in _URLS.items()}
     license_name = metadata.get("License-Expression") or metadata.get("License") or ""
     short = license_name if "\n" not in license_name and len(license_name) <= 100 else ""
-    return About(summary=metadata.get("Summary"), license=short or None, **found)
+    return CondaAbout(summary=metadata.get("Summary"), license=short or None, **found)
 
 
-def _layout(target: Target, problems: list[Problem]) -> _Layout:
+def _layout(target: CondaTarget, problems: list[Problem]) -> _Layout:
     if target.subdir.startswith("win-"):
-        message = (
-            "packages for Windows have another layout, with programs in place of scripts; that is not written here"
-        )
+        message = "packages for Windows are not supported: their layout differs, with programs instead of scripts"
         problems.append(Problem(key=target.subdir, message=message))
     if target.python is None:
         return _Layout("site-packages", "python-scripts", None, "3")
@@ -174,16 +172,18 @@ def _platforms(info: WheelInfo) -> list[str]:
     return [tag.platform for text in info.tags for tag in parse_tag(text)]
 
 
-def _platform_problems(info: WheelInfo, target: Target) -> list[Problem]:
+def _platform_problems(info: WheelInfo, target: CondaTarget) -> list[Problem]:
     """Whether tags fit the Python, and ``noarch`` has no machine code."""
     problems: list[Problem] = []
     if target.subdir == "noarch" and any(platform != "any" for platform in _platforms(info)):
-        message = f"a wheel of {info.tags[0]} holds machine code and can't be a package of the subdir noarch"
+        message = f"a wheel with tag {info.tags[0]} contains machine code and cannot become a package of subdir noarch"
         problems.append(Problem(key="subdir", message=message))
     interpreters = {(tag.interpreter, tag.abi) for text in info.tags for tag in parse_tag(text)}
     if not any(_runs(interpreter, abi, target.python) for interpreter, abi in interpreters):
         wanted = f"Python {target.python}" if target.python else "every Python"
-        problems.append(Problem(key="python", message=f"a wheel of {', '.join(info.tags[:3])} is not for {wanted}"))
+        problems.append(
+            Problem(key="python", message=f"a wheel with tag {', '.join(info.tags[:3])} is not for {wanted}")
+        )
     return problems
 
 
@@ -227,7 +227,9 @@ def _placed(
         elif scheme in roots:
             yield _file(member, f"{roots[scheme]}/{rest}".removeprefix("/"))
         else:
-            message = "has no place in a package for every Python" if scheme == "headers" else "no scheme of a wheel"
+            message = (
+                "cannot be in a package for every Python" if scheme == "headers" else "not an install scheme of a wheel"
+            )
             problems.append(Problem(key=member.path, message=message))
 
 
@@ -303,14 +305,16 @@ def _entry_points(members: Iterable[Member], folder: str, problems: list[Problem
     try:
         parser.read_string(b"".join(content_chunks(_file(found, found.path))).decode())
     except (configparser.Error, UnicodeDecodeError) as error:
-        problems.append(Problem(key=found.path, message=f"can't be read: {str(error).splitlines()[0]}"))
+        problems.append(Problem(key=found.path, message=f"cannot be read: {str(error).splitlines()[0]}"))
         return []
     points: list[str] = []
     for group in ("console_scripts", "gui_scripts"):
         for name, value in parser.items(group) if parser.has_section(group) else ():
             shown = value.partition("[")[0].strip()
             if re.fullmatch(r"[\w.]+\s*:\s*[\w.]+", shown) is None or "/" in name:
-                problems.append(Problem(key=found.path, message=f"{name} = {value[:80]!r} is no script to be made"))
+                problems.append(
+                    Problem(key=found.path, message=f"{name} = {value[:80]!r} is not a valid script entry point")
+                )
                 continue
             function = re.sub(r"\s", "", shown)
             points.append(f"{name.strip()} = {function}")

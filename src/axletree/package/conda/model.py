@@ -66,7 +66,7 @@ class RunExports(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     strong_constrains: tuple[str, ...] = ()
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CondaAbout(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What people read about a package."""
 
     home: str | None = None
@@ -93,7 +93,7 @@ class CondaPackage(msgspec.Struct, frozen=True, kw_only=True):
     depends: tuple[str, ...] = ()
     constrains: tuple[str, ...] = ()
     track_features: tuple[str, ...] = ()
-    about: About = About()
+    about: CondaAbout = CondaAbout()
     run_exports: RunExports | None = None
     hash_input: dict[str, str] = {}
     """The variant that the hash in the build string stands for."""
@@ -130,23 +130,23 @@ def check_description(package: CondaPackage, files: Sequence[CondaFile]) -> None
 
 def _name_problems(package: CondaPackage) -> Iterator[Problem]:
     fields = (
-        ("name", package.name, _NAME, "lower-case letters, digits, '_', '.' and '-'"),
-        ("version", package.version, _VERSION, "lower-case letters, digits, '_', '.', '!' and '+'"),
-        ("build", package.build, _BUILD, "at most 64 letters, digits, '_', '.' and '+'"),
-        ("subdir", package.subdir, _SUBDIR, "a platform such as linux-64, or noarch"),
+        ("name", package.name, _NAME, "use lowercase letters, digits, '_', '.' and '-'"),
+        ("version", package.version, _VERSION, "use lowercase letters, digits, '_', '.', '!' and '+'"),
+        ("build", package.build, _BUILD, "use at most 64 letters, digits, '_', '.' and '+'"),
+        ("subdir", package.subdir, _SUBDIR, "use a platform such as linux-64, or noarch"),
     )
     for key, value, pattern, rule in fields:
         if pattern.fullmatch(value) is None:
-            yield Problem(key=key, message=f"{value!r} can't be a conda {key}: {rule}")
+            yield Problem(key=key, message=f"{value!r} is not a valid conda {key}: {rule}")
     if package.build_number < 0:
         yield Problem(key="build_number", message="is negative")
     if package.subdir == "noarch" and package.noarch is None:
-        yield Problem(key="noarch", message="a package of the subdir noarch is 'python' or 'generic'")
+        yield Problem(key="noarch", message="a package of subdir noarch must be 'python' or 'generic'")
     if package.entry_points and package.noarch != "python":
-        message = "only noarch: python packages name entry points; others hold the scripts"
+        message = "only noarch: python packages list entry points; others contain the scripts"
         yield Problem(key="entry_points", message=message)
     if package.placeholder is not None and not package.placeholder.startswith("/"):
-        yield Problem(key="placeholder", message=f"{package.placeholder!r} is no absolute path")
+        yield Problem(key="placeholder", message=f"{package.placeholder!r} is not an absolute path")
 
 
 def _path_problems(files: Sequence[CondaFile], *, root: str = "") -> Iterator[Problem]:
@@ -155,20 +155,20 @@ def _path_problems(files: Sequence[CondaFile], *, root: str = "") -> Iterator[Pr
     for file in files:
         key = posixpath.join(root, file.path)[:300]
         if not (safe or is_safe_path(file.path)) or _has_long_part(file.path):
-            yield Problem(key=key, message="no path for a file of a package")
+            yield Problem(key=key, message="not a valid path for a file of a package")
         if file.path in leaves:
-            yield Problem(key=key, message="is in the package twice")
+            yield Problem(key=key, message="occurs twice in the package")
         leaves.add(file.path)
         if not root and file.path.partition("/")[0] in {"info", "conda-meta"}:
-            yield Problem(key=key, message="lies in a folder that belongs to conda")
+            yield Problem(key=key, message="is in a folder reserved for conda")
         if file.link is not None:
             if file.data:
-                yield Problem(key=key, message="is a link, yet has content")
+                yield Problem(key=key, message="is a link, but has content")
             if link_place(file.path, file.link) is None:
-                message = f"is a link to {file.link[:200]!r}, which leads out of the package"
-                yield Problem(key=key, message=message, hint="make it relative, to a place inside of the prefix")
+                message = f"is a link to {file.link[:200]!r}, which is outside the package"
+                yield Problem(key=key, message=message, hint="use a relative link to a path inside the prefix")
         elif callable(file.data) and file.size is None:
-            yield Problem(key=key, message="comes in chunks and needs a size")
+            yield Problem(key=key, message="is given in chunks, so it needs a size")
     for path in paths_above_others(leaves):
         yield Problem(key=posixpath.join(root, path), message="is both a file and a folder in the package")
 
@@ -207,7 +207,7 @@ def wrong_pyc(path: str, *, noarch: bool) -> str | None:
     if not path.endswith(".pyc"):
         return None
     if noarch:
-        return "is compiled, but the installer of a noarch: python package compiles"
+        return "is compiled, but the installer of a noarch: python package compiles files itself"
     found, home = _PYC.fullmatch(path), _PYTHON.match(path)
     if found is None or home is None:
         return None

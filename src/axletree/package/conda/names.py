@@ -34,5 +34,5 @@ def parse_conda_name(filename: str) -> tuple[str, str, str]:
         found = _STEM.fullmatch(filename.removesuffix(extension)) if filename.endswith(extension) else None
         if found is not None:
             return found["name"], found["version"], found["build"]
-    hint = "a package is named NAME-VERSION-BUILD.conda, or .tar.bz2"
-    raise IntegrityError(Problem(file=filename, message="no name of a conda package", hint=hint))
+    hint = "name it NAME-VERSION-BUILD.conda or NAME-VERSION-BUILD.tar.bz2"
+    raise IntegrityError(Problem(file=filename, message="not a valid conda package file name", hint=hint))

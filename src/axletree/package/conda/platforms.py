@@ -20,6 +20,6 @@ def conda_subdir(platform: str) -> str:
         return "noarch"
     found = _PLATFORM.fullmatch(platform.partition(".")[0])
     if found is None:
-        raise IntegrityError(Problem(key=platform, message="is no platform that conda has"))
+        raise IntegrityError(Problem(key=platform, message="is not a conda platform"))
     system = {"linux": "linux", "macosx": "osx", "win": "win"}[found[1]]
     return f"{system}-{_MACHINES.get(found[2], found[2])}"

@@ -147,9 +147,9 @@ def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Generator[b
     wanted = ("metadata.json", f"info-{stem}.tar.zst", f"pkg-{stem}.tar.zst")
     if entries.keys() != set(wanted):
         found = ", ".join(sorted(entries)[:5])
-        raise tar_damaged(filename, f"must hold {', '.join(wanted)} and nothing else, not {found}")
+        raise tar_damaged(filename, f"must contain {', '.join(wanted)} and nothing else, found {found}")
     if any(entry.method != STORED for entry in entries.values()):
-        raise tar_damaged(filename, "compresses what is compressed already; such members must be stored")
+        raise tar_damaged(filename, "compresses a member that is already compressed; it must be stored")
     _check_format(view, entries["metadata.json"], filename)
     for name in wanted[1:]:
         yield made_ahead(_unpack_zstd(view, entries[name], filename), most=_AHEAD)
@@ -161,7 +161,7 @@ def _check_format(view: memoryview, entry: ZipEntry, filename: str) -> None:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise tar_damaged(filename, f"is damaged: {error}", member="metadata.json") from error
     if metadata.get("conda_pkg_format_version") != 2:
-        raise tar_damaged(filename, "is of a version of the format that is unknown here", member="metadata.json")
+        raise tar_damaged(filename, "has an unsupported format version", member="metadata.json")
 
 
 class _Feed:
@@ -206,7 +206,7 @@ def _unpack_bzip2(view: memoryview, filename: str) -> Generator[bytes, None, Non
                 feed = bytes(view[position : position + _PIECE])
                 position += len(feed)
                 if not feed:
-                    raise tar_damaged(filename, "is cut off")
+                    raise tar_damaged(filename, "is truncated")
             try:
                 piece = unpacker.decompress(feed, _PIECE)
             except OSError as error:
@@ -221,7 +221,7 @@ def _keep(entry: TarEntry, content: Iterable[bytes | memoryview], info: dict[str
         return
     path = entry.path.removeprefix("info/")
     if path in info:
-        raise tar_damaged(filename, "is there twice", member=entry.path)
+        raise tar_damaged(filename, "occurs twice", member=entry.path)
     info[path] = b"".join(content)
 
 
@@ -270,7 +270,7 @@ def _decode(
     try:
         return msgspec.json.decode(info[name], type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        unreadable.append(f"info/{name} can't be read: {error}")
+        unreadable.append(f"info/{name} cannot be read: {error}")
         return None
 
 
@@ -280,5 +280,5 @@ def _lines(info: Mapping[str, bytes], unreadable: list[str]) -> tuple[str, ...] 
     try:
         return tuple(line for line in info["files"].decode().splitlines() if line)
     except UnicodeDecodeError:
-        unreadable.append("info/files is no UTF-8 text")
+        unreadable.append("info/files is not UTF-8 text")
         return None

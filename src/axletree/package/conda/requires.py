@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.shipped import shipped_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,7 +49,7 @@ class _NamesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     names: dict[str, tuple[str, ...]]
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class CondaTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Where a package will be installed."""
 
     subdir: str
@@ -76,8 +77,12 @@ def parse_names(data: bytes, *, file: str) -> Names:
     try:
         table = msgspec.convert(tomllib.loads(data.decode("utf-8")), _NamesFile)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no table of names: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a table of names: {error}")) from error
     return {name: (name,) for name in table.same} | table.names
+
+
+CONDA_NAMES = shipped_file("conda-names.toml", parse_names)
+"""The table that ships."""
 
 
 def conda_name(project: str, names: Names) -> str:
@@ -86,7 +91,7 @@ def conda_name(project: str, names: Names) -> str:
     return found[0] if len(found) == 1 and " " not in found[0] else project
 
 
-def convert_requires(metadata: Metadata, target: Target, names: Names | None = None) -> Requires:
+def convert_requires(metadata: Metadata, target: CondaTarget, names: Names | None = None) -> Requires:
     """Turn ``Requires-Dist`` into conda's dependencies, for one target.
 
     Markers are evaluated for the target. What only an extra asks for goes to ``constrains``.
@@ -111,7 +116,7 @@ def convert_requires(metadata: Metadata, target: Target, names: Names | None = N
             UndefinedEnvironmentName,
             ValueError,
         ) as error:
-            message = f"can't be said as a conda dependency: {error}"
+            message = f"cannot be expressed as a conda dependency: {error}"
             problems.append(Problem(file=f"{metadata.name} METADATA", key=text[:200], message=message))
             continue
         if kind == "always":
@@ -141,7 +146,7 @@ def convert_specifiers(specifiers: SpecifierSet | str) -> str:
     return ",".join(_specifier(one) for one in ordered)
 
 
-def python_depends(metadata: Metadata, target: Target) -> tuple[str, ...]:
+def python_depends(metadata: Metadata, target: CondaTarget) -> tuple[str, ...]:
     """The dependencies on Python: the one minor version that a package has files for, else ``Requires-Python``."""
     if target.python is None:
         bound = convert_specifiers(metadata.get("Requires-Python") or "")
@@ -169,7 +174,7 @@ def platform_depends(platforms: Iterable[str], subdir: str) -> tuple[str, ...]:
         own = "osx" if tag.startswith("macosx") else "win" if tag.startswith("win") else "linux"
         fits = found and own == system and (found["machine"] in {wanted, "universal2"} or tag in {"win32", "linux"})
         if found is None or found["musl"] or not fits:
-            problems.append(Problem(key=tag, message=f"a wheel of this platform can't become a package of {subdir}"))
+            problems.append(Problem(key=tag, message=f"a wheel for this platform cannot become a package of {subdir}"))
             continue
         glibc = _OLD_GLIBC.get(found["old"] or "") or (found["glibc"] or "").replace("_", ".")
         floor = (
@@ -187,7 +192,7 @@ def platform_depends(platforms: Iterable[str], subdir: str) -> tuple[str, ...]:
     return (min(floors)[1],) if floors else ()  # a wheel with several tags runs where its lowest one does
 
 
-def _applies(requirement: Requirement, target: Target) -> str:
+def _applies(requirement: Requirement, target: CondaTarget) -> str:
     """``always``, ``optional`` (some extra asks for it), or nothing."""
     marker = requirement.marker
     if marker is None:
@@ -199,7 +204,7 @@ def _applies(requirement: Requirement, target: Target) -> str:
     return "optional" if any(marker.evaluate(environment | {"extra": extra}) for extra in extras) else ""
 
 
-def _environment(target: Target, marker: str) -> dict[str, str]:
+def _environment(target: CondaTarget, marker: str) -> dict[str, str]:
     """Marker variables of a target; those that it leaves open must not occur in the marker."""
     system, _, machine = target.subdir.partition("-")
     known = {"implementation_name": "cpython", "platform_python_implementation": "CPython", "platform_release": ""}
@@ -219,13 +224,13 @@ def _environment(target: Target, marker: str) -> dict[str, str]:
     missing = [name for name in names if name not in known and re.search(rf"\b{name}\b", marker)]
     if missing:
         where = "for any Python" if target.python is None else "for any platform"
-        raise ValueError(f"its marker asks for {', '.join(missing)}, but the package is {where}")
+        raise ValueError(f"its marker depends on {', '.join(missing)}, but the package is {where}")
     return known
 
 
 def _specs(requirement: Requirement, names: Names, guessed: list[str]) -> Iterator[str]:
     if requirement.url:
-        raise ValueError("it names a URL")
+        raise ValueError("it is a URL requirement")
     project = canonicalize_name(requirement.name)
     plain = project if project in names else re.sub(r"-cu\d+$", "", project)  # nvidia-cublas-cu12 and its like
     keys = [f"{plain}[{canonicalize_name(extra)}]" for extra in sorted(requirement.extras)]

@@ -12,7 +12,7 @@ import msgspec
 
 from axletree.package.conda.dist import describe, merged
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
-from axletree.package.conda.requires import Names, Target, convert_requires, platform_depends, python_depends
+from axletree.package.conda.requires import CondaTarget, Names, convert_requires, platform_depends, python_depends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ def conda_package_from_tree(
     Raises:
         IntegrityError: requirements that conda can't have, a platform that is not the subdir's. Lists all.
     """
-    target = Target(subdir=subdir, python=python)
+    target = CondaTarget(subdir=subdir, python=python)
     required = convert_requires(metadata, target, names)
     bound = python_depends(metadata, target) if python is not None else ()
     system = platform_depends([platform], subdir) if subdir != "noarch" else ()

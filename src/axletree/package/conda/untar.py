@@ -77,7 +77,7 @@ class _Pieces:
         while size:
             part = self.upto(size)
             if not part:
-                raise tar_damaged(self._archive, "is cut off")
+                raise tar_damaged(self._archive, "is truncated")
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
@@ -122,17 +122,17 @@ def read_tar(
             pass
         pieces.exactly(-entry.size % BLOCK)
     if override:
-        raise tar_damaged(archive, "ends after a header that announces another")
+        raise tar_damaged(archive, "ends after a header that must be followed by another")
     _check_end(pieces, archive)
 
 
 def _check_end(pieces: _Pieces, archive: str) -> None:
     """A second empty block closes an archive; more of them may follow, nothing else."""
     if any(pieces.exactly(BLOCK)):
-        raise tar_damaged(archive, "goes on after its end")
+        raise tar_damaged(archive, "continues after its end marker")
     while rest := pieces.upto(1 << 20):
         if any(rest):
-            raise tar_damaged(archive, "goes on after its end")
+            raise tar_damaged(archive, "continues after its end marker")
 
 
 def _content(pieces: _Pieces, size: int) -> Iterator[bytes | memoryview]:
@@ -146,7 +146,7 @@ def _check_header(header: bytes, archive: str) -> int:
     """The size that a header declares, once its checksum was found true."""
     declared = _number(header[148:156], archive)
     if declared != byte_sum(header) - sum(header[148:156]) + 8 * 0x20:
-        raise tar_damaged(archive, "holds a header with a wrong checksum")
+        raise tar_damaged(archive, "has a header with a wrong checksum")
     return _number(header[124:136], archive)
 
 
@@ -157,7 +157,7 @@ def _number(field: bytes, archive: str) -> int:
     if not text:
         return 0
     if not text.isdigit() or text.translate(None, b"01234567"):
-        raise tar_damaged(archive, "holds a header with a number that is none")
+        raise tar_damaged(archive, "has a header with an invalid number")
     return int(text, 8)
 
 
@@ -166,14 +166,14 @@ def _entry(header: bytes, kind: bytes, size: int, override: dict[str, str], arch
     if len(path.encode()) > _MAX_PATH:
         raise tar_damaged(archive, f"has a path of more than {_MAX_PATH} bytes", member=path)
     if kind not in _KINDS:
-        raise tar_damaged(archive, f"is an entry of type {kind!r}, which packages can't hold", member=path)
+        raise tar_damaged(archive, f"is an entry of type {kind!r}, which packages cannot contain", member=path)
     found = _KINDS[kind]
     if found == "file" and path.endswith("/"):
         found = "folder"  # as old writers say it
     if "size" in override and override["size"] != str(size):
         raise tar_damaged(archive, "declares two sizes", member=path)
     if found != "file" and size:
-        raise tar_damaged(archive, "is no file, yet declares content", member=path)
+        raise tar_damaged(archive, "is not a file, but declares content", member=path)
     return TarEntry(
         path=path.removesuffix("/") if found == "folder" else path,
         kind=found,
@@ -200,7 +200,7 @@ def _name(header: bytes, archive: str) -> str:
 def _read_override(kind: bytes, size: int, pieces: _Pieces, archive: str) -> dict[str, str]:
     """Fields of the next header that did not fit into it."""
     if size > _MAX_RECORDS:
-        raise tar_damaged(archive, f"holds a header of {size} bytes")
+        raise tar_damaged(archive, f"has a header of {size} bytes")
     data = pieces.exactly(size)
     pieces.exactly(-size % BLOCK)
     if kind in {b"L", b"K"}:
@@ -208,10 +208,10 @@ def _read_override(kind: bytes, size: int, pieces: _Pieces, archive: str) -> dic
     records = _pax_records(data, archive)
     if kind == b"g":
         if records.keys() & {"path", "linkpath", "size"}:
-            raise tar_damaged(archive, "gives all its files one name or size")
+            raise tar_damaged(archive, "gives all its files the same name or size")
         return {}
     if any(key.startswith("GNU.sparse") for key in records):
-        raise tar_damaged(archive, "holds a sparse file, which packages can't")
+        raise tar_damaged(archive, "contains a sparse file, which packages cannot contain")
     return {key: value for key, value in records.items() if key in {"path", "linkpath", "size"}}
 
 
@@ -224,10 +224,10 @@ def _pax_records(data: bytes, archive: str) -> dict[str, str]:
         end = position + int(digits) if digits.isdigit() else 0
         record = data[space + 1 : end]
         if end <= space or end > len(data) or not record.endswith(b"\n") or b"=" not in record:
-            raise tar_damaged(archive, "holds a damaged pax header")
+            raise tar_damaged(archive, "has a damaged pax header")
         key, _, value = record[:-1].partition(b"=")
         if key in {b"path", b"linkpath"} and (not value or b"\0" in value):
-            raise tar_damaged(archive, "holds a name that is empty, or has a NUL in it")
+            raise tar_damaged(archive, "has a name that is empty or contains a NUL")
         records[_text(key, archive)] = _text(value, archive) if key in {b"path", b"linkpath", b"size"} else ""
         position = end
     return records
@@ -238,4 +238,4 @@ def _text(field: bytes, archive: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise tar_damaged(archive, f"holds a name that is no UTF-8: {raw[:80]!r}") from error
+        raise tar_damaged(archive, f"has a name that is not UTF-8: {raw[:80]!r}") from error

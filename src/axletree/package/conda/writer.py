@@ -10,7 +10,6 @@ have one size. So there is always at least one worker.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +22,7 @@ from axletree.binary.zip.directory import STORED, ZipEntry
 from axletree.binary.zip.members import iter_member
 from axletree.binary.zip.records import EARLIEST, Written, central_header, dos_time, end_records, local_header
 from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.core.globs import glob_matcher
 from axletree.package.ahead import made_ahead
 from axletree.package.conda.info import OWN, PathEntry, info_files
 from axletree.package.conda.model import CondaFile, CondaPackage, Late, check_description, link_place
@@ -84,10 +84,10 @@ def write_conda(
         UsageError: no such level.
     """
     if level not in LEVELS:
-        raise UsageError(f"Zstandard's levels are {LEVELS[0]} to {LEVELS[-1]} here, not {level}")
+        raise UsageError(f"the Zstandard level must be {LEVELS[0]} to {LEVELS[-1]}, not {level}")
     check_description(package, files)
     problems = [
-        Problem(file=f"{package.stem}.conda", key=f"info/{file.path}", message="is made by the writer itself")
+        Problem(file=f"{package.stem}.conda", key=f"info/{file.path}", message="is created by the writer")
         for file in package.info
         if file.path in OWN
     ]
@@ -215,12 +215,12 @@ class _Tree:
             yield chunk
         where = f"{self._package.stem}.conda"
         if size != expected:
-            message = f"was announced with {expected} bytes, but has {size}"
+            message = f"was declared with {expected} bytes, but has {size}"
             raise IntegrityError(Problem(file=where, key=file.path, message=message))
         if isinstance(file.data, Packed) and file.data.hash.startswith("sha256="):
             found = encode_hash(digest.digest())
             if found != file.data.hash.rstrip("="):
-                message = f"has {found}, but was announced with {file.data.hash[:80]}"
+                message = f"has {found}, but was declared with {file.data.hash[:80]}"
                 problems.append(Problem(file=where, key=file.path, message=message))
         mode = search.mode if search else None
         if mode == "binary":
@@ -238,13 +238,18 @@ class _Tree:
 
     def _binary_problems(self, file: CondaFile, where: str) -> Iterator[Problem]:
         package, length = self._package, len(self._placeholder or b"")
-        if not any(fnmatch.fnmatchcase(file.path, pattern) for pattern in package.binary_prefix):
-            message = "is a binary file that holds the prefix it was built for; replacing it there is not safe"
-            hint = "build it without the path, or name it in binary_prefix once its use of the path was looked at"
+        if not glob_matcher(package.binary_prefix)(file.path):
+            message = "is a binary file that contains its build prefix, which is not safe to replace"
+            hint = "build it without the path, or list it in binary_prefix after checking how it uses the path"
             yield Problem(file=where, key=file.path, message=message, hint=hint)
         elif length < MIN_BINARY:
-            message = f"holds a prefix of {length} bytes; a binary needs {MIN_BINARY}, or longer ones can't replace it"
-            yield Problem(file=where, key=file.path, message=message, hint="build in a folder with so long a path")
+            message = (
+                f"contains a prefix of {length} bytes; in a binary it needs {MIN_BINARY}, so that longer prefixes can "
+                "replace it"
+            )
+            yield Problem(
+                file=where, key=file.path, message=message, hint="build in a folder with a path of that length"
+            )
 
 
 def _follow(path: str, links: Mapping[str, str]) -> str:

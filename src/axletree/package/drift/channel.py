@@ -14,10 +14,10 @@ from axletree.package.drift.ranges import conda_version
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from axletree.package.drift.names import Kind, Table
+    from axletree.package.drift.names import DependencyTable, Kind
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class Releases(msgspec.Struct, frozen=True, kw_only=True):
     """The releases of one dependency that can be had; pre-releases are left out."""
 
     dependency: str
@@ -43,8 +43,8 @@ _SECONDS = 100_000_000_000  # a time in milliseconds is larger than this from 19
 
 
 def of_repodata(
-    data: bytes | memoryview, wanted: Iterable[str], *, file: str, table: Table, before: float | None = None
-) -> tuple[Offer, ...]:
+    data: bytes | memoryview, wanted: Iterable[str], *, file: str, table: DependencyTable, before: float | None = None
+) -> tuple[Releases, ...]:
     """Versions of dependencies in a channel's ``repodata.json`` (CEP 36).
 
     Args:
@@ -60,7 +60,7 @@ def of_repodata(
     try:
         index = msgspec.json.decode(data, type=_Repodata)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no index of a conda channel: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not an index of a conda channel: {error}")) from error
     names: dict[str, str] = {}
     texts: dict[str, set[str]] = {}
     gone = set(index.removed)
@@ -78,7 +78,7 @@ def of_repodata(
     return tuple(_offer(name, versions, file) for name, versions in sorted(found.items()) if versions)
 
 
-def of_files(project: str, versions: Iterable[str], *, file: str, table: Table) -> Offer | None:
+def of_files(project: str, versions: Iterable[str], *, file: str, table: DependencyTable) -> Releases | None:
     """Versions of a project in a package index."""
     name = look_up(table, "pypi", project)
     found = _read(set(versions), name, "pypi", table)
@@ -90,7 +90,7 @@ def _was_there(timestamp: int, before: float) -> bool:
     return 0 < seconds <= before
 
 
-def _read(versions: Iterable[str], name: str, kind: Kind, table: Table) -> dict[Version, str]:
+def _read(versions: Iterable[str], name: str, kind: Kind, table: DependencyTable) -> dict[Version, str]:
     found: dict[Version, str] = {}
     for text in versions:
         own = own_version(table, name, kind, text) if kind == "conda" else None
@@ -103,5 +103,5 @@ def _read(versions: Iterable[str], name: str, kind: Kind, table: Table) -> dict[
     return found
 
 
-def _offer(name: str, versions: dict[Version, str], file: str) -> Offer:
-    return Offer(dependency=name, file=file, versions=tuple(sorted(versions.items())))
+def _offer(name: str, versions: dict[Version, str], file: str) -> Releases:
+    return Releases(dependency=name, file=file, versions=tuple(sorted(versions.items())))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from packaging.ranges import VersionRange
 
-    from axletree.package.cmake.syntax import Command
-    from axletree.package.drift.names import Table
+    from axletree.package.cmake.syntax import CMakeCommand
+    from axletree.package.drift.names import DependencyTable
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 _WANTED = re.compile(r"(?P<low>\d+(?:\.\d+)*)(?:\.\.\.(?P<below><)?(?P<high>\d+(?:\.\d+)*))?")
@@ -33,7 +33,7 @@ _LONGEST = 1000
 _ARCHIVE = re.compile(r"\.(?:tar\.\w+|tgz|zip|whl|7z)$")
 
 
-def find_pins(text: str, *, file: str, table: Table) -> tuple[Evidence, ...]:
+def find_pins(text: str, *, file: str, table: DependencyTable) -> tuple[Evidence, ...]:
     """What a CMake file pins; nothing for a file that is none."""
     try:
         commands = parse_cmake(text, file=file)
@@ -69,7 +69,7 @@ def project_version(text: str, *, file: str) -> tuple[str, int] | None:
     return None
 
 
-def _variables(commands: Iterable[Command]) -> dict[str, str]:
+def _variables(commands: Iterable[CMakeCommand]) -> dict[str, str]:
     """Variables that a file sets once, to one plain value."""
     values: dict[str, set[str | None]] = {}
     for command in commands:
@@ -85,7 +85,7 @@ def _filled(word: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(lambda match: variables.get(match[1], match[0]), word)
 
 
-def _package(words: tuple[str, ...], raw: str, file: str, line: int, table: Table) -> Iterator[Evidence]:
+def _package(words: tuple[str, ...], raw: str, file: str, line: int, table: DependencyTable) -> Iterator[Evidence]:
     name = words[0]
     if "$" in name or not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
         return
@@ -128,7 +128,7 @@ def _package(words: tuple[str, ...], raw: str, file: str, line: int, table: Tabl
     )
 
 
-def _download(words: tuple[str, ...], raw: str, file: str, line: int, table: Table) -> Iterator[Evidence]:
+def _download(words: tuple[str, ...], raw: str, file: str, line: int, table: DependencyTable) -> Iterator[Evidence]:
     """A source that CMake downloads: at a tag, at a commit, or by an address that has a version in it."""
     options = dict(itertools.pairwise(words))
     tag, address = options.get("GIT_TAG"), options.get("URL") or options.get("GIT_REPOSITORY") or ""
@@ -158,7 +158,9 @@ def _name(target: str, address: str) -> str:
     return re.sub(r"[-_](?:external|src|download|ep|project)$", "", target.strip("_"))
 
 
-def _version(tag: str | None, url: str | None, dependency: str, table: Table) -> tuple[str | None, VersionRange | None]:
+def _version(
+    tag: str | None, url: str | None, dependency: str, table: DependencyTable
+) -> tuple[str | None, VersionRange | None]:
     address = _ARCHIVE.sub("", (url or "")[:_LONGEST])
     for commit in (tag or "", address.rpartition("/")[2]):
         if COMMIT.fullmatch(commit):

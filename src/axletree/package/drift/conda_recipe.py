@@ -14,12 +14,12 @@ import msgspec
 from axletree.package.drift.evidence import Evidence, Phase
 from axletree.package.drift.names import look_up
 from axletree.package.drift.recipe import of_conda_text
-from axletree.package.drift.requirements import Origin
+from axletree.package.drift.requirements import RequirementOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
 
 _SET = re.compile(r"""^\s*+\{%-?\s*+set\s++(\w+)\s*+=\s*+["']?([^"'%{}()|\[\]]+?)["']?\s*+-?%\}""")
 _CONTEXT = re.compile(r"""^\s{1,8}(\w+):\s*+["']?([^"'{}\[\]#]+?)["']?\s*+(?:#.*)?$""")
@@ -52,7 +52,7 @@ class CondaRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Reader:
-    def __init__(self, text: str, file: str, table: Table) -> None:
+    def __init__(self, text: str, file: str, table: DependencyTable) -> None:
         self.lines = [line[:_LONGEST] for line in text.splitlines()]
         self.file, self.table = file, table
         self.variables = _variables(self.lines)
@@ -119,7 +119,7 @@ class _Reader:
             self.passed_over.append(f"{number}: {plain}")
             return
         open_version = "{" in rest.split()[0] if rest.split() else False
-        origin = Origin(
+        origin = RequirementOrigin(
             column="recipe",
             role="asks",
             file=self.file,
@@ -134,7 +134,7 @@ class _Reader:
             self.evidence.append(msgspec.structs.replace(kept, **unknown) if open_version else kept)
 
 
-def read_conda_recipe(text: str, *, file: str, table: Table) -> CondaRecipe:
+def read_conda_recipe(text: str, *, file: str, table: DependencyTable) -> CondaRecipe:
     """The requirements of a conda recipe for Linux, each with its section and selector."""
     reader = _Reader(text, file, table)
     reader.read()

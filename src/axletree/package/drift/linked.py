@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from axletree.binary.elf.facts import ElfFacts
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
 
 _SONAME = re.compile(r"(?P<name>lib[\w+.-]+?)(?:-(?P<inside>\d+(?:\.\d+)+))?\.so(?:\.(?P<version>\d+(?:\.\d+)*))?")
 _GLIBC = re.compile(r"GLIBC_(\d+\.\d+(?:\.\d+)?)")
 
 
 def of_libraries(
-    libraries: Iterable[tuple[str, ElfFacts]], *, file: str, table: Table, gpus: tuple[str, ...] = ()
+    libraries: Iterable[tuple[str, ElfFacts]], *, file: str, table: DependencyTable, gpus: tuple[str, ...] = ()
 ) -> tuple[Evidence, ...]:
     """What libraries need, for the SONAMEs that the table knows, and the newest glibc that they need.
 
@@ -60,7 +60,7 @@ def of_libraries(
     return tuple(evidence)
 
 
-def _of_soname(soname: str, path: str, file: str, table: Table, gpus: tuple[str, ...]) -> Evidence | None:
+def _of_soname(soname: str, path: str, file: str, table: DependencyTable, gpus: tuple[str, ...]) -> Evidence | None:
     parts = _SONAME.fullmatch(soname)
     if parts is None or not is_known(table, "soname", parts["name"]):
         return None
@@ -77,5 +77,5 @@ def _of_soname(soname: str, path: str, file: str, table: Table, gpus: tuple[str,
         spec=own or soname,
         range=found,
         gpus=gpus,
-        note="" if own is not None else "its SONAME tells no version",
+        note="" if own is not None else "its SONAME has no version",
     )

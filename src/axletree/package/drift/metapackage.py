@@ -9,13 +9,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import Problem, UsageError
-from axletree.package.drift.requirements import Origin, of_metadata
+from axletree.package.drift.requirements import RequirementOrigin, of_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from axletree.package.drift.evidence import Evidence
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
     from axletree.package.wheel.metadata import Metadata
 
 
@@ -32,7 +32,7 @@ def requires_extras(project: str, evidence: Iterable[Evidence]) -> tuple[tuple[E
 
 
 def fan_out(
-    metadata: Metadata, evidence: Iterable[Evidence], *, file: str, table: Table, pythons: tuple[str, ...]
+    metadata: Metadata, evidence: Iterable[Evidence], *, file: str, table: DependencyTable, pythons: tuple[str, ...]
 ) -> tuple[Evidence, ...]:
     """All statements, where those about a metapackage's parts say what the metapackage's wheel says of them.
 
@@ -53,10 +53,10 @@ def fan_out(
             message = f"{whole.file} requires {requirement.name}{requirement.specifier}, this is {metadata.version}"
             raise UsageError(Problem(file=file, message=message))
         extras = {canonicalize_name(extra) for extra in requirement.extras}
-        origin = Origin(
+        origin = RequirementOrigin(
             column="wheel", role="requires", file=file, phase="run", gpus=whole.gpus, pythons=pythons, when=whole.when
         )
-        note = f"brought by {whole.text.split(';')[0]}"
+        note = f"provided by {whole.text.split(';')[0]}"
         parts = of_metadata(metadata, origin, table=table)
         asked = (part for part in parts if canonicalize_name(part.optional) in extras)
         brought += [msgspec.structs.replace(part, optional="", note=note) for part in asked]

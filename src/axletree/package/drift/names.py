@@ -11,11 +11,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.conda.requires import Names, conda_name
+from axletree.core.shipped import Shipped
+from axletree.package.conda.requires import CONDA_NAMES, Names, conda_name
 from axletree.package.drift.tags import tag_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 Kind = Literal["submodule", "cmake", "pin", "variable", "pypi", "conda", "soname", "tag", "macro"]
 """Where a name or a version is written."""
@@ -56,7 +57,7 @@ class Dependency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     macros: tuple[Macro, ...] = ()
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class DependencyTable(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known, ready to be asked."""
 
     dependencies: dict[str, Dependency]
@@ -72,7 +73,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     dependencies: dict[str, Dependency]
 
 
-def parse_table(data: bytes, *, file: str, conda: Names) -> Table:
+def parse_table(data: bytes, *, file: str, conda: Names) -> DependencyTable:
     """Read the table of dependencies.
 
     Args:
@@ -91,16 +92,25 @@ def parse_table(data: bytes, *, file: str, conda: Names) -> Table:
             ]:
                 re.compile(pattern)
     except (ValueError, msgspec.ValidationError, re.error) as error:
-        raise IntegrityError(Problem(file=file, message=f"no table of dependencies: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a table of dependencies: {error}")) from error
     aliases: dict[str, str] = {}
     for name, dependency in table.dependencies.items():
         for alias in map(_plain, dependency.names):
             if aliases.setdefault(alias, name) != name:
                 raise IntegrityError(Problem(file=file, key=alias, message=f"{name} and {aliases[alias]} share it"))
-    return Table(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
+    return DependencyTable(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
 
 
-def look_up(table: Table, kind: Kind, name: str) -> str:
+def _decode(files: Mapping[str, bytes]) -> DependencyTable:
+    return parse_table(files[_FILE], file=_FILE, conda=CONDA_NAMES.decode(files))
+
+
+_FILE = "dependencies.toml"
+DEPENDENCIES = Shipped(patterns=(_FILE, *CONDA_NAMES.patterns), decode=_decode)
+"""The table that ships."""
+
+
+def look_up(table: DependencyTable, kind: Kind, name: str) -> str:
     """The dependency that a name of some kind means; a name that the table lacks is its own."""
     plain = _plain(name)
     for candidate in _candidates(table, kind, plain):
@@ -112,7 +122,7 @@ def look_up(table: Table, kind: Kind, name: str) -> str:
     return str(canonicalize_name(conda_name(plain, table.conda))) if kind == "pypi" else plain
 
 
-def _candidates(table: Table, kind: Kind, name: str) -> Iterable[str]:
+def _candidates(table: DependencyTable, kind: Kind, name: str) -> Iterable[str]:
     yield name
     if kind == "pypi":
         yield re.sub(r"-cu\d+$", "", name)
@@ -125,12 +135,12 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.\s]+", "-", name.strip()).lower()
 
 
-def is_known(table: Table, kind: Kind, name: str) -> bool:
+def is_known(table: DependencyTable, kind: Kind, name: str) -> bool:
     """Whether the table itself has a name of some kind."""
     return f"{kind}:{_plain(name)}" in table.aliases
 
 
-def own_version(table: Table, dependency: str, kind: Kind, text: str) -> str | None:
+def own_version(table: DependencyTable, dependency: str, kind: Kind, text: str) -> str | None:
     """A version, written as files of some kind have it, in the table's own form; ``None`` where it is no version.
 
     The result is a version, or the beginning of one with ``.*``; for some SONAMEs it is a bound, ``>=2022``.

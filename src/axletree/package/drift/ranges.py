@@ -66,7 +66,7 @@ def _of_conda_part(part: str) -> VersionRange:
         return ANY
     match = _CONDA_PART.fullmatch(part)
     if match is None:
-        raise ValueError(f"can't read the version spec {part!r}")
+        raise ValueError(f"cannot read the version spec {part!r}")
     version, operator = conda_version(match["version"]), match["operator"] or "=="
     if operator == "=" or (match["star"] and operator in {"==", "!="}):
         release = ".".join(map(str, version.release))

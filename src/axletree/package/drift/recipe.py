@@ -11,7 +11,7 @@ from axletree.core.units import some_of
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Evidence
 from axletree.package.drift.names import is_known, look_up, own_version
-from axletree.package.drift.requirements import Origin, of_requirement
+from axletree.package.drift.requirements import RequirementOrigin, of_requirement
 from axletree.recipe.properties import properties_at
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from packaging.ranges import VersionRange
 
     from axletree.package.drift.evidence import Phase
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
     from axletree.recipe.model import Recipe
     from axletree.recipe.target import Target
 
@@ -39,7 +39,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_targets(
-    recipe: Recipe, targets: Sequence[Target], *, file: str, lines: Mapping[str, int], table: Table
+    recipe: Recipe, targets: Sequence[Target], *, file: str, lines: Mapping[str, int], table: DependencyTable
 ) -> Asked:
     """What a recipe asks for at some of its variants; variants that ask for the same are put together.
 
@@ -92,7 +92,9 @@ def _inherits(target: Target) -> bool:
     return False
 
 
-def _of_target(recipe: Recipe, target: Target, file: str, lines: Mapping[str, int], table: Table) -> Iterator[Evidence]:
+def _of_target(
+    recipe: Recipe, target: Target, file: str, lines: Mapping[str, int], table: DependencyTable
+) -> Iterator[Evidence]:
     testing = {test.environment for test in target.tests}
     building = {stage.environment for stage in target.stages}
     own = {look_up(table, "pypi", package.name) for package in target.packages}
@@ -135,13 +137,17 @@ def _unless(own: set[str], found: Iterable[Evidence]) -> Iterator[Evidence]:
     return (each for each in found if each.dependency not in own)
 
 
-def _origin(file: str, phase: Phase, axes: Mapping[str, str], when: str) -> Origin:
+def _origin(file: str, phase: Phase, axes: Mapping[str, str], when: str) -> RequirementOrigin:
     gpus = (axes["gpu"],) if "gpu" in axes else ()
     pythons = (axes["python"],) if "python" in axes else ()
-    return Origin(column="recipe", role="asks", file=file, phase=phase, gpus=gpus, pythons=pythons, when=when)
+    return RequirementOrigin(
+        column="recipe", role="asks", file=file, phase=phase, gpus=gpus, pythons=pythons, when=when
+    )
 
 
-def of_conda_text(text: str, origin: Origin, *, table: Table, line: int | None = None) -> Evidence | None:
+def of_conda_text(
+    text: str, origin: RequirementOrigin, *, table: DependencyTable, line: int | None = None
+) -> Evidence | None:
     """What a conda dependency says: ``nccl <2.29``, ``libblas * *mkl``; ``None`` for virtual packages."""
     name, _, rest = text[:_LONGEST].strip().partition(" ")
     if "::" in name:
@@ -169,7 +175,7 @@ def of_conda_text(text: str, origin: Origin, *, table: Table, line: int | None =
     )
 
 
-def _conda_range(version: str, dependency: str, table: Table) -> VersionRange | None:
+def _conda_range(version: str, dependency: str, table: DependencyTable) -> VersionRange | None:
     plain = version.removeprefix("==")
     own = (
         own_version(table, dependency, "conda", plain) if plain[:1].isdigit() and not set("*,|") & set(plain) else None
@@ -183,7 +189,7 @@ def _conda_range(version: str, dependency: str, table: Table) -> VersionRange | 
 
 
 def _of_properties(
-    recipe: Recipe, target: Target, file: str, lines: Mapping[str, int], table: Table
+    recipe: Recipe, target: Target, file: str, lines: Mapping[str, int], table: DependencyTable
 ) -> Iterator[Evidence]:
     """Versions in the tables of axis values: ``nccl = "2.28.9"`` of ``cu130``, as NVIDIA's wheels have it."""
     for axis, texts in properties_at(recipe, target.axes).items():
@@ -206,7 +212,7 @@ def _of_properties(
             )
 
 
-def _of_property(name: str, table: Table) -> str | None:
+def _of_property(name: str, table: DependencyTable) -> str | None:
     if is_known(table, "pypi", f"nvidia-{name}") or f"nvidia-{name}" in table.conda:
         return look_up(table, "pypi", f"nvidia-{name}")
     return look_up(table, "variable", name) if name in table.dependencies else None

@@ -22,7 +22,7 @@ from axletree.recipe.toml import tables_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
     from axletree.package.wheel.metadata import Metadata
 
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
@@ -43,7 +43,7 @@ _LINUX = {
 """What markers are decided for; the Python comes from the wheel or the recipe."""
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class RequirementOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """What all requirements of one list have in common."""
 
     column: Column
@@ -56,7 +56,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     when: str = ""
 
 
-def of_requirement(text: str, origin: Origin, *, table: Table, line: int | None = None) -> tuple[Evidence, ...]:
+def of_requirement(
+    text: str, origin: RequirementOrigin, *, table: DependencyTable, line: int | None = None
+) -> tuple[Evidence, ...]:
     """What a requirement says; nothing where it is none, or is never for Linux and the Pythons that matter.
 
     ``cuda-toolkit[cublas,nvrtc]==13.0.3`` speaks of the toolkit and of each part that it names.
@@ -97,11 +99,11 @@ def of_requirement(text: str, origin: Origin, *, table: Table, line: int | None 
 def _part(whole: Evidence, name: str, project: str) -> Evidence:
     """A part that a metapackage's extra brings, in the version that the metapackage decides."""
     return msgspec.structs.replace(
-        whole, dependency=name, spec="*", range=None, note=f"in the version that {project} {whole.spec} brings"
+        whole, dependency=name, spec="*", range=None, note=f"in the version that {project} {whole.spec} provides"
     )
 
 
-def _with_range(evidence: Evidence, requirement: Requirement, table: Table) -> Evidence:
+def _with_range(evidence: Evidence, requirement: Requirement, table: DependencyTable) -> Evidence:
     specifiers = list(requirement.specifier)
     if requirement.url is not None:
         return msgspec.structs.replace(evidence, spec=f"@ {requirement.url}"[:80], confidence="guess")
@@ -139,12 +141,12 @@ def applies(requirement: Requirement, pythons: tuple[str, ...], extra: str = "")
     return False
 
 
-def of_metadata(metadata: Metadata, origin: Origin, *, table: Table) -> tuple[Evidence, ...]:
+def of_metadata(metadata: Metadata, origin: RequirementOrigin, *, table: DependencyTable) -> tuple[Evidence, ...]:
     """What a wheel requires where it is installed."""
     return tuple(each for text in metadata.requires for each in of_requirement(text, origin, table=table))
 
 
-def of_requirements_file(text: str, origin: Origin, *, table: Table) -> tuple[Evidence, ...]:
+def of_requirements_file(text: str, origin: RequirementOrigin, *, table: DependencyTable) -> tuple[Evidence, ...]:
     """The lines of a requirements file that are requirements; options and other files are passed over."""
     found: list[Evidence] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -154,7 +156,9 @@ def of_requirements_file(text: str, origin: Origin, *, table: Table) -> tuple[Ev
     return tuple(found)
 
 
-def of_pyproject(text: str, *, file: str, table: Table, pythons: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
+def of_pyproject(
+    text: str, *, file: str, table: DependencyTable, pythons: tuple[str, ...] = ()
+) -> tuple[Evidence, ...]:
     """``build-system.requires``, ``project.dependencies`` and ``project.optional-dependencies``."""
     document = tables_of(text)
     system, project = dict(_items(document.get("build-system"))), dict(_items(document.get("project")))
@@ -163,7 +167,7 @@ def of_pyproject(text: str, *, file: str, table: Table, pythons: tuple[str, ...]
     lists += [("run", texts, extra) for extra, texts in _items(project.get("optional-dependencies"))]
     found: list[Evidence] = []
     for phase, texts, extra in lists:
-        origin = Origin(column="requires", role="requires", file=file, phase=phase, pythons=pythons)
+        origin = RequirementOrigin(column="requires", role="requires", file=file, phase=phase, pythons=pythons)
         for one in texts if isinstance(texts, list) else ():
             line = _line_of(text, str(one))
             each = of_requirement(str(one), origin, table=table, line=line)
@@ -171,9 +175,9 @@ def of_pyproject(text: str, *, file: str, table: Table, pythons: tuple[str, ...]
     return tuple(found)
 
 
-def of_setup_py(text: str, *, file: str, table: Table, pythons: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
+def of_setup_py(text: str, *, file: str, table: DependencyTable, pythons: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
     """Texts that setup.py puts into ``install_requires`` and ``extras_require``; nothing of it is run."""
-    origin = Origin(column="requires", role="requires", file=file, phase="run", pythons=pythons)
+    origin = RequirementOrigin(column="requires", role="requires", file=file, phase="run", pythons=pythons)
     found: list[Evidence] = []
     for name, value in assigned(parse_python(text)):
         if name == "install_requires":
@@ -188,7 +192,9 @@ def of_setup_py(text: str, *, file: str, table: Table, pythons: tuple[str, ...] 
     return tuple(found)
 
 
-def of_build_matrix(text: str, *, file: str, table: Table, pythons: tuple[str, ...] = ()) -> tuple[Evidence, ...]:
+def of_build_matrix(
+    text: str, *, file: str, table: DependencyTable, pythons: tuple[str, ...] = ()
+) -> tuple[Evidence, ...]:
     """Tables of a script that makes a build matrix: CUDA version -> requirements, CUDA version -> whole CUDA version.
 
     PyTorch's ``generate_binary_build_matrix.py``: what stands in ``PYTORCH_EXTRA_INSTALL_REQUIREMENTS``, separated by
@@ -203,7 +209,7 @@ def of_build_matrix(text: str, *, file: str, table: Table, pythons: tuple[str, .
                 continue
             gpus = (cuda_label(key.value),) if _CUDA.fullmatch(key.value) else (key.value,)
             if _REQUIREMENT_TABLE.search(name):
-                origin = Origin(
+                origin = RequirementOrigin(
                     column="ci", role="requires", file=file, phase="run", gpus=gpus, pythons=pythons, when=key.value
                 )
                 for whole, node in texts_in(part):
@@ -214,7 +220,9 @@ def of_build_matrix(text: str, *, file: str, table: Table, pythons: tuple[str, .
     return tuple(found)
 
 
-def of_cuda(version: str, *, file: str, line: int, gpus: tuple[str, ...], table: Table) -> tuple[Evidence, ...]:
+def of_cuda(
+    version: str, *, file: str, line: int, gpus: tuple[str, ...], table: DependencyTable
+) -> tuple[Evidence, ...]:
     """A CUDA toolkit that upstream builds with."""
     own = own_version(table, "cuda", "variable", version)
     if own is None:

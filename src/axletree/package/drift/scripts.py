@@ -14,13 +14,13 @@ import msgspec
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Evidence, cuda_label
 from axletree.package.drift.names import look_up, own_version
-from axletree.package.drift.requirements import Origin, of_cuda, of_requirement
+from axletree.package.drift.requirements import RequirementOrigin, of_cuda, of_requirement
 from axletree.recipe.addresses import COMMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from axletree.package.drift.names import Kind, Table
+    from axletree.package.drift.names import DependencyTable, Kind
 
 _ASSIGNED = re.compile(
     r"""^\s*(?:export\s+|local\s+|readonly\s+|declare\s+)*_?([A-Za-z][A-Za-z0-9_]*?)_(?:VERSION|version|TAG)=["']?v?(\d[\w.+-]*)["']?\s*(?:[;#].*)?$"""
@@ -39,7 +39,7 @@ _GPU_END = re.compile(r"-(cu\d{2,3})$")
 _FILE_END = re.compile(r"(?:[-_](?:version|pin|release|tag))+$")
 
 
-def of_script(text: str, *, file: str, table: Table) -> tuple[Evidence, ...]:
+def of_script(text: str, *, file: str, table: DependencyTable) -> tuple[Evidence, ...]:
     """What a shell script pins: variables called ``..._VERSION``, packages for pip and conda, archives, cloned tags."""
     found: list[Evidence] = []
     scope = ""
@@ -62,7 +62,7 @@ def _gpus_of(scope: str) -> tuple[str, ...]:
     return () if found is None else ("cu" + "".join(part for part in found.groups() if part),)
 
 
-def _of_line(line: str, file: str, number: int, table: Table) -> Iterator[Evidence]:
+def _of_line(line: str, file: str, number: int, table: DependencyTable) -> Iterator[Evidence]:
     assigned = _ASSIGNED.match(line)
     if assigned is not None:
         name = look_up(table, "variable", assigned[1])
@@ -71,7 +71,7 @@ def _of_line(line: str, file: str, number: int, table: Table) -> Iterator[Eviden
         else:
             yield from _pin(table, name, "variable", assigned[2], line, file, number)
     for name, version in _PIP.findall(line):
-        origin = Origin(column="ci", role="pin", file=file, phase="build")
+        origin = RequirementOrigin(column="ci", role="pin", file=file, phase="build")
         for each in of_requirement(f"{name}=={version}", origin, table=table, line=number):
             yield msgspec.structs.replace(each, text=line.strip()[:200])
     if "conda" in line.lower():
@@ -86,12 +86,14 @@ def _of_line(line: str, file: str, number: int, table: Table) -> Iterator[Eviden
             yield from _pin(table, look_up(table, "submodule", address[1]), "tag", branch[1], line, file, number)
 
 
-def _of_cuda_variable(version: str, file: str, number: int, table: Table) -> tuple[Evidence, ...]:
+def _of_cuda_variable(version: str, file: str, number: int, table: DependencyTable) -> tuple[Evidence, ...]:
     gpus = (cuda_label(version),) if re.fullmatch(r"\d+\.\d+(?:\.\d+)*", version) else ()
     return of_cuda(version, file=file, line=number, gpus=gpus, table=table)
 
 
-def _pin(table: Table, name: str, kind: Kind, version: str, line: str, file: str, number: int) -> Iterator[Evidence]:
+def _pin(
+    table: DependencyTable, name: str, kind: Kind, version: str, line: str, file: str, number: int
+) -> Iterator[Evidence]:
     own = own_version(table, name, kind, version)
     if own is not None:
         yield Evidence(
@@ -107,7 +109,7 @@ def _pin(table: Table, name: str, kind: Kind, version: str, line: str, file: str
         )
 
 
-def of_pin_file(text: str, *, file: str, table: Table) -> tuple[Evidence, ...]:
+def of_pin_file(text: str, *, file: str, table: DependencyTable) -> tuple[Evidence, ...]:
     """A file that holds nothing but a commit, a tag or a version, and is called after what it pins.
 
     ``ci_commit_pins/nccl-cu12.txt``, ``triton_version.txt``, ``third_party/eigen_pin.txt``.
@@ -135,6 +137,6 @@ def of_pin_file(text: str, *, file: str, table: Table) -> tuple[Evidence, ...]:
             spec=own or pinned,
             range=None if own is None else ranges.of_own(own),
             gpus=() if gpu is None else (gpu[1],),
-            note="" if own is not None else "a commit; it names no version",
+            note="" if own is not None else "a commit, which has no version",
         ),
     )

@@ -17,7 +17,7 @@ _PREFIX = re.compile(r"(?:[A-Za-z][A-Za-z0-9+]*[-_.])*?(?:v|ver|version|r|n|rel|
 _LONGEST = 200
 
 
-class Described(msgspec.Struct, frozen=True, kw_only=True):
+class TagDistance(msgspec.Struct, frozen=True, kw_only=True):
     """Output of ``git describe --long``."""
 
     tag: str
@@ -33,12 +33,12 @@ class Contained(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool
 
 
-def parse_describe(text: str) -> Described | None:
+def parse_describe(text: str) -> TagDistance | None:
     """Read ``v2.1.0-705-ga6bfc23...``, from the right, as tags have hyphens too; ``None`` for a bare digest."""
     found = _DESCRIBED.fullmatch(text.strip())
     if found is None:
         return None
-    return Described(tag=found["tag"], commits=int(found["commits"]), commit=found["commit"])
+    return TagDistance(tag=found["tag"], commits=int(found["commits"]), commit=found["commit"])
 
 
 def parse_contains(text: str) -> Contained | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from axletree.package.drift.cmake import find_pins, project_version
 from axletree.package.drift.requirements import (
-    Origin,
+    RequirementOrigin,
     of_build_matrix,
     of_pyproject,
     of_requirements_file,
@@ -21,7 +21,7 @@ from axletree.package.drift.vendored import (
     FOLDERS,
     HEADERS,
     VERSION_FILES,
-    Submodule,
+    VendoredSubmodule,
     of_copy,
     of_submodule,
 )
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from axletree.package.drift.evidence import Evidence
-    from axletree.package.drift.names import Table
+    from axletree.package.drift.names import DependencyTable
 
 _TESTS = re.compile(r"(?:^|/)(?:tests?|examples?|docs?|benchmarks?|tutorials?|samples?)/")
 _CI = re.compile(r"^(?:\.ci|\.circleci|\.github|ci|\.gitlab)/")
@@ -48,7 +48,7 @@ class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Path from the tree -> content, of the files that may tell."""
     copies: tuple[str, ...] = ()
     """Folders with vendored copies, whether their files tell anything or not."""
-    submodules: tuple[Submodule, ...] = ()
+    submodules: tuple[VendoredSubmodule, ...] = ()
     commit: str = ""
     """The commit that was read; empty where the tree is no git repository."""
     described: str = ""
@@ -56,7 +56,7 @@ class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def headers_of(table: Table) -> frozenset[str]:
+def headers_of(table: DependencyTable) -> frozenset[str]:
     """Names, without folders, of the files in which the table looks for versions of vendored copies."""
     return frozenset(
         macro.file.rpartition("/")[2] for dependency in table.dependencies.values() for macro in dependency.macros
@@ -115,7 +115,7 @@ def source_version(facts: SourceFacts) -> tuple[str, str] | None:
     return None if found is None else (found[0], f"CMakeLists.txt:{found[1]}")
 
 
-def of_tree(facts: SourceFacts, *, table: Table, pythons: tuple[str, ...]) -> tuple[Evidence, ...]:
+def of_tree(facts: SourceFacts, *, table: DependencyTable, pythons: tuple[str, ...]) -> tuple[Evidence, ...]:
     """Everything that a source tree says of its dependencies."""
     found: list[Evidence] = [of_submodule(module, table=table) for module in facts.submodules]
     modules = {module.path: module for module in facts.submodules}
@@ -134,7 +134,7 @@ def of_tree(facts: SourceFacts, *, table: Table, pythons: tuple[str, ...]) -> tu
     return tuple(found)
 
 
-def _of_file(path: str, text: str, table: Table, pythons: tuple[str, ...]) -> Iterable[Evidence]:
+def _of_file(path: str, text: str, table: DependencyTable, pythons: tuple[str, ...]) -> Iterable[Evidence]:
     last = path.rpartition("/")[2]
     if path == "pyproject.toml":
         return of_pyproject(text, file=path, table=table, pythons=pythons)
@@ -151,10 +151,10 @@ def _of_file(path: str, text: str, table: Table, pythons: tuple[str, ...]) -> It
     return of_pin_file(text, file=path, table=table) if path not in _OWN else ()
 
 
-def _of_list(path: str, text: str, table: Table, pythons: tuple[str, ...]) -> Iterable[Evidence]:
+def _of_list(path: str, text: str, table: DependencyTable, pythons: tuple[str, ...]) -> Iterable[Evidence]:
     """A requirements file: ``requirements-build.txt`` must hold for a build, ``requirements.txt`` is for developers."""
     own = "/" not in path
-    origin = Origin(
+    origin = RequirementOrigin(
         column="requires" if own else "ci",
         role="requires" if path == "requirements-build.txt" else "pin",
         file=path,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from packaging.ranges import VersionRange
 
-    from axletree.package.drift.names import Macro, Table
-    from axletree.package.drift.tags import Contained, Described
+    from axletree.package.drift.names import DependencyTable, Macro
+    from axletree.package.drift.tags import Contained, TagDistance
 
 FOLDERS = ("third_party", "3rdparty", "thirdparty", "external", "extern", "vendor", "subprojects", "deps")
 """Where copies lie in trees that say nothing of submodules."""
@@ -44,7 +44,7 @@ _IN_FOLDER = re.compile(r"(?P<name>[A-Za-z][\w+-]*?)-v?(?P<version>\d+(?:\.\d+)+
 _SHOWN = 12
 
 
-class Submodule(msgspec.Struct, frozen=True, kw_only=True):
+class VendoredSubmodule(msgspec.Struct, frozen=True, kw_only=True):
     """A submodule as the commit of its parent has it, and what its own repository says where that is there."""
 
     path: str
@@ -68,7 +68,7 @@ class Submodule(msgspec.Struct, frozen=True, kw_only=True):
     """Tags that its repository has."""
 
 
-def of_submodule(module: Submodule, *, table: Table) -> Evidence:
+def of_submodule(module: VendoredSubmodule, *, table: DependencyTable) -> Evidence:
     """What a vendored commit is known to be."""
     name = dependency_of(module.path, module.url, table)
     described, contained = parse_describe(module.described), parse_contains(module.contained)
@@ -88,7 +88,7 @@ def of_submodule(module: Submodule, *, table: Table) -> Evidence:
     )
 
 
-def dependency_of(path: str, url: str, table: Table) -> str:
+def dependency_of(path: str, url: str, table: DependencyTable) -> str:
     """What is vendored in a folder: the repository's name, unless only the folder's is known."""
     repository = url.rstrip("/").removesuffix(".git").rpartition("/")[2]
     names = [name for name in (repository, path.rpartition("/")[2]) if name]
@@ -97,7 +97,7 @@ def dependency_of(path: str, url: str, table: Table) -> str:
 
 
 def _bounds(
-    name: str, described: Described | None, contained: Contained | None, table: Table
+    name: str, described: TagDistance | None, contained: Contained | None, table: DependencyTable
 ) -> tuple[str, VersionRange | None]:
     """A commit's version: its tag's; else not before the last tag, not after the next.
 
@@ -118,11 +118,11 @@ def _bounds(
     return f"{text} (before {high})".strip() if high is not None else text, ranges.between(before, after)
 
 
-def _own(name: str, tag: str | None, table: Table) -> str | None:
+def _own(name: str, tag: str | None, table: DependencyTable) -> str | None:
     return None if tag is None else own_version(table, name, "tag", tag)
 
 
-def _said(module: Submodule, described: Described | None, contained: Contained | None) -> str:
+def _said(module: VendoredSubmodule, described: TagDistance | None, contained: Contained | None) -> str:
     parts = [] if described is None else [f"{described.tag}, {_later_by(described)}"]
     if described is not None and described.commits == 0:
         parts = [described.tag]
@@ -131,32 +131,34 @@ def _said(module: Submodule, described: Described | None, contained: Contained |
     return ", ".join(parts)
 
 
-def _later_by(described: Described) -> str:
+def _later_by(described: TagDistance) -> str:
     return f"{described.commits} commit{'s' * (described.commits != 1)} later"
 
 
-def _trouble(module: Submodule, described: Described | None, table: Table, name: str) -> Iterator[str]:
+def _trouble(
+    module: VendoredSubmodule, described: TagDistance | None, table: DependencyTable, name: str
+) -> Iterator[str]:
     if not module.here:
-        yield "not checked out: only its commit is known"
+        yield "not checked out; only its commit is known"
     elif module.checked_out not in {None, module.commit}:
         yield f"another commit is checked out: {str(module.checked_out)[:_SHOWN]}"
     if module.here and not module.tags:
         yield "its clone has no tags" + (", it is shallow" if module.shallow else "")
     elif module.here and described is None:
-        yield "no tag leads to the commit" + (": the clone is shallow" if module.shallow else "")
+        yield "no tag is an ancestor of the commit" + (": the clone is shallow" if module.shallow else "")
     elif module.shallow:
         yield "its clone is shallow: there may be later tags"
     if described is not None and tag_version(described.tag) is None:
-        yield f"tag {described.tag} names no version"
+        yield f"tag {described.tag} is not a version"
     annotated = parse_describe(module.annotated)
     if annotated is not None and described is not None and annotated.tag != described.tag:
         status = f"{annotated.tag}, {_later_by(annotated)}"
-        yield f"`git submodule status` says {status}: it hides lightweight tags"
+        yield f"`git submodule status` says {status}, as it ignores lightweight tags"
     if module.url and _is_fork(module.url, name, table):
         yield f"a fork ({_repository(module.url)}): its tags may be its own"
 
 
-def _is_fork(url: str, name: str, table: Table) -> bool:
+def _is_fork(url: str, name: str, table: DependencyTable) -> bool:
     known = table.dependencies.get(name)
     homes = {home.lower() for home in known.homes} if known is not None else set()
     return bool(homes) and "://" in url and not url.startswith("file:") and _repository(url).lower() not in homes
@@ -167,7 +169,7 @@ def _repository(url: str) -> str:
     return f"{parts.hostname or ''}{parts.path.rstrip('/').removesuffix('.git')}"
 
 
-def of_copy(folder: str, files: Mapping[str, str], *, table: Table, url: str = "") -> tuple[Evidence, ...]:
+def of_copy(folder: str, files: Mapping[str, str], *, table: DependencyTable, url: str = "") -> tuple[Evidence, ...]:
     """Versions that the files of a vendored copy name.
 
     Args:

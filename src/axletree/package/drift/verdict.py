@@ -12,7 +12,7 @@ from packaging.version import Version
 from axletree.core.findings import Finding
 from axletree.core.units import some_of
 from axletree.package.drift import ranges
-from axletree.package.drift.channel import Offer
+from axletree.package.drift.channel import Releases
 from axletree.package.drift.evidence import UPSTREAM, Evidence, place, share_gpu, share_worlds
 
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only an extra of upstream's asks for it: told, but nobody needs to act."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class DriftRow(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one dependency."""
 
     dependency: str
     judgements: tuple[Judgement, ...]
     """The gravest first; each verdict may have several reasons."""
     evidence: tuple[Evidence, ...]
-    offer: Offer | None = None
+    offer: Releases | None = None
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -84,8 +84,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    evidence: Iterable[Evidence], offers: Mapping[str, Offer], *, worlds: Collection[str], inherits: bool
-) -> tuple[Row, ...]:
+    evidence: Iterable[Evidence], offers: Mapping[str, Releases], *, worlds: Collection[str], inherits: bool
+) -> tuple[DriftRow, ...]:
     """A row for each dependency, those with the gravest verdicts first.
 
     Args:
@@ -105,7 +105,9 @@ def judge(
             continue  # a program of the host that upstream does not speak of
         said = _judgements(asked, upstream, offers.get(name), worlds=worlds, inherits=inherits)
         ordered = sorted(dict.fromkeys(said), key=lambda one: (VERDICTS.index(one.verdict), one.optional))
-        rows.append(Row(dependency=name, judgements=_settled(ordered), evidence=tuple(found), offer=offers.get(name)))
+        rows.append(
+            DriftRow(dependency=name, judgements=_settled(ordered), evidence=tuple(found), offer=offers.get(name))
+        )
     return tuple(sorted(rows, key=_gravity))
 
 
@@ -116,7 +118,7 @@ def _settled(ordered: Sequence[Judgement]) -> tuple[Judgement, ...]:
     return tuple(real or known or ordered)
 
 
-def _gravity(row: Row) -> tuple[int, bool, str]:
+def _gravity(row: DriftRow) -> tuple[int, bool, str]:
     worst = min((VERDICTS.index(each.verdict) for each in row.judgements), default=len(VERDICTS))
     return worst, all(each.optional for each in row.judgements), row.dependency.lower()
 
@@ -124,13 +126,13 @@ def _gravity(row: Row) -> tuple[int, bool, str]:
 def _judgements(
     asked: Sequence[Evidence],
     upstream: Sequence[Evidence],
-    offer: Offer | None,
+    offer: Releases | None,
     *,
     worlds: Collection[str],
     inherits: bool,
 ) -> Iterator[Judgement]:
     if asked and not upstream:
-        yield Judgement(verdict="only in recipe", why=f"upstream does not speak of it; {_places(asked)}")
+        yield Judgement(verdict="only in recipe", why=f"upstream does not mention it; {_places(asked)}")
     elif asked and not any(_binds(one, other) for one in asked for other in upstream):
         yield _unbound(asked, upstream)
     for one in asked:
@@ -153,8 +155,8 @@ def _binds(one: Evidence, other: Evidence) -> bool:
 def _unbound(asked: Sequence[Evidence], upstream: Sequence[Evidence]) -> Judgement:
     mentions = [each for each in upstream if each.role == "mention"]
     if mentions:
-        return Judgement(verdict="same", why=f"upstream takes any version: {_places(mentions)}")
-    why = f"upstream speaks of it for other builds or purposes: {_places(upstream)}; the recipe: {_places(asked)}"
+        return Judgement(verdict="same", why=f"upstream accepts any version: {_places(mentions)}")
+    why = f"upstream mentions it for other builds or purposes: {_places(upstream)}; the recipe: {_places(asked)}"
     return Judgement(verdict="unknown", why=why)
 
 
@@ -165,7 +167,7 @@ def _against_upstream(one: Evidence, upstream: Sequence[Evidence]) -> Iterator[J
         first = others[0]
         if one.range is None or not known:
             note = f": {first.note}" if first.note else ""
-            yield Judgement(verdict="unknown", why=f"{_said(one)} can't be compared with {_said(first)}{note}")
+            yield Judgement(verdict="unknown", why=f"{_said(one)} cannot be compared with {_said(first)}{note}")
             continue
         union = _union(known)
         yield from _compare(one, one.range, known, union)
@@ -203,9 +205,7 @@ def _compare(
         named = _pinned(one)
         same = others[0].role == "pin" or (named is not None and named in map(_pinned, others))  # 12.0.61 in 12.0.61.*
         if not same:
-            yield Judgement(
-                verdict="recipe tighter", why=f"{_said(one)} leaves out some of {theirs}", optional=optional
-            )
+            yield Judgement(verdict="recipe tighter", why=f"{_said(one)} excludes part of {theirs}", optional=optional)
         else:
             yield Judgement(verdict="same", why=f"{_said(one)} is within {theirs}")
     elif relation == "disjoint":
@@ -230,14 +230,16 @@ def _pinned(each: Evidence) -> Version | None:
     return None if found is None else Version(found[1])
 
 
-def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Offer) -> Iterator[Judgement]:
+def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Releases) -> Iterator[Judgement]:
     """What the recipe gets from a channel, against the newest there and against upstream."""
     if one.range is None or one.confidence == "guess":
         return
     newest, shown = offer.versions[-1]
     having = [(version, text) for version, text in offer.versions if version in one.range]
     if not having:
-        yield Judgement(verdict="conflict", why=f"{_said(one)}; {offer.file} has none such, its newest is {shown}")
+        yield Judgement(
+            verdict="conflict", why=f"{_said(one)}; {offer.file} has no such version, its newest is {shown}"
+        )
         return
     chosen, text = having[-1]
     if chosen < newest and (one.range & ranges.between(newest, None)).is_empty:
@@ -250,7 +252,7 @@ def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Offer) ->
             yield Judgement(verdict="ahead of upstream", why=why)
 
 
-def _stale(upstream: Sequence[Evidence], offer: Offer) -> Iterator[Judgement]:
+def _stale(upstream: Sequence[Evidence], offer: Releases) -> Iterator[Judgement]:
     """Upstream's own copies and pins, against the newest that can be had."""
     newest, shown = offer.versions[-1]
     for each in upstream:
@@ -280,7 +282,7 @@ def _missing(
         if copies:
             yield Judgement(verdict="same", why=f"built from upstream's own copy: {_said(copies[0])}")
         else:
-            yield Judgement(verdict="unknown", why=f"nothing says that packages need it: {_places(upstream)}")
+            yield Judgement(verdict="unknown", why=f"no package is known to need it: {_places(upstream)}")
 
 
 def _union(evidence: Iterable[Evidence]) -> VersionRange:
@@ -334,8 +336,8 @@ def contradictions(evidence: Iterable[Evidence]) -> tuple[Finding, ...]:
                     rule="drift/contradiction",
                     severity="warning",
                     where=place(one),
-                    message=f"upstream says of {name} both {_said(one)} and {_said(other)}",
-                    fix="find out which one the build uses; the other may be stale",
+                    message=f"upstream gives two versions of {name}: {_said(one)} and {_said(other)}",
+                    fix="check which one the build uses; the other may be stale",
                     evidence=lines[:_MOST_PLACES],
                 )
             )

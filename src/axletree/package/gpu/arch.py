@@ -103,7 +103,7 @@ def parse_gpu(text: str) -> Gpu:
     if found is not None and not found[1].endswith("-generic"):
         return Gpu(maker="hip", name=text, processor=found[1], features=_features(found[2]))
     hint = "write 90, sm_90, 9.0 or gfx90a:xnack-"
-    raise UsageError(Problem(key=text[:60], message="is no GPU architecture", hint=hint))
+    raise UsageError(Problem(key=text[:60], message="is not a GPU architecture", hint=hint))
 
 
 def gpu_of(code: CodeArch) -> Gpu | None:

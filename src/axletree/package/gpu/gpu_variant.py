@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import Problem, UsageError
-from axletree.package.gpu.variant import Property, Variant, make_variant
+from axletree.package.gpu.variant import Property, WheelVariant, make_variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ _GPU_LABEL = re.compile(r"(?:^|_)(?:sm\d[\d_]*|gfx.*)$")
 _CUDA_FEATURE = ("nvidia", "cuda_version_lower_bound")
 
 
-def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: Variant | None = None) -> Variant:
+def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: WheelVariant | None = None) -> WheelVariant:
     """The variant for code that was thinned for some GPUs.
 
     Args:
@@ -43,7 +43,7 @@ def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: Variant | None =
     """
     makers = {gpu.maker for gpu in gpus}
     if len(makers) > 1:
-        raise UsageError("one wheel can't be a variant for NVIDIA and AMD at once", hint="make one for each")
+        raise UsageError("one wheel cannot be a variant for both NVIDIA and AMD", hint="make one wheel for each")
     kept = [part for part in base.properties if (part.namespace, part.feature) not in _GPU_FEATURES] if base else []
     if makers == {"hip"}:
         properties = [Property("amd", "gfx_arch", gpu.processor) for gpu in gpus]
@@ -55,8 +55,8 @@ def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: Variant | None =
             kept = [part for part in kept if (part.namespace, part.feature) != _CUDA_FEATURE]
             properties.append(Property(*_CUDA_FEATURE, cuda))
         elif not any((part.namespace, part.feature) == _CUDA_FEATURE for part in kept):
-            message = "nothing in the wheel tells which CUDA it was built with"
-            raise UsageError(Problem(key="--cuda", message=message, hint="say it, such as --cuda 13.0"))
+            message = "the wheel does not say which CUDA it was built with"
+            raise UsageError(Problem(key="--cuda", message=message, hint="give the version, such as --cuda 13.0"))
     prefix = (
         _GPU_LABEL.sub("", base.label)
         if base

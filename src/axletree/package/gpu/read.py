@@ -6,7 +6,7 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.binary.elf.facts import is_elf, read_host_facts
-from axletree.binary.gpu.scan import DeviceScanner, Section, SectionCode, read_containers
+from axletree.binary.gpu.scan import DeviceScanner, GpuSection, SectionCode, read_containers
 from axletree.binary.zip.directory import DEFLATED
 from axletree.binary.zip.members import PassingMember
 
@@ -33,7 +33,7 @@ class DeviceFile(NamedTuple):
     ratios: tuple[tuple[int, float], ...]
     """(offset, deflated size by size) of samples."""
 
-    def ratio(self, section: Section) -> float:
+    def ratio(self, section: GpuSection) -> float:
         """What part of its size a section has once deflated, by samples."""
         end = section.offset + section.size
         near = [ratio for offset, ratio in self.ratios if section.offset - _SAMPLE_EVERY < offset < end]
@@ -93,7 +93,7 @@ def read_file_code(source: Source, *, name: str, sample: bool = False) -> Device
         IntegrityError: it is no sound ELF file.
     """
     facts, places = read_host_facts(source, name=name)
-    code = tuple(read_containers(source, Section(*place)) for place in places)
+    code = tuple(read_containers(source, GpuSection(*place)) for place in places)
     sampler = _Sampler()
     for offset in range(_SAMPLE_EVERY // 2, source.size, _SAMPLE_EVERY) if sample else ():
         sampler.feed(offset, source.read(offset, _SAMPLE))

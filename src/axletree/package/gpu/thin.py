@@ -117,7 +117,7 @@ class _Thinning:
             )
             found.append(Problem(file=self._name, message=message))
         if self._unserved:
-            hint = "ask for an architecture that it has, or give --allow-missing if that GPU never uses these kernels"
+            hint = "choose an architecture that it has, or give --allow-missing if that GPU never uses these kernels"
             found[-1] = msgspec.structs.replace(found[-1], hint=hint)
         return found
 
@@ -147,7 +147,7 @@ class _Thinning:
             for arch, total in sorted(self._totals.items(), key=lambda item: order(item[0]))
         ]
         left = [
-            f"{count} compressed offload bundles of {section} stay whole: their code is packed as one"
+            f"{count} compressed offload bundles of {section} stay whole: each is compressed as one block"
             for section, count in self._packed.items()
         ]
         return ThinnedFile(
@@ -221,9 +221,9 @@ def check_thinned(code: Iterable[SectionCode], thinned: ThinnedFile, *, name: st
                     entries, size = found.get(entry.arch, (0, 0))
                     found[entry.arch] = (entries + 1, size + entry.size)
                 elif entry.arch != "host":
-                    problems.append(Problem(file=name, message=f"still holds code for {entry.arch}"))
+                    problems.append(Problem(file=name, message=f"still contains code for {entry.arch}"))
     if found != expected:
-        problems.append(Problem(file=name, message="does not hold the code that was to stay"))
+        problems.append(Problem(file=name, message="lacks code that should have been kept"))
     if problems:
         raise IntegrityError(*problems[:20])
 

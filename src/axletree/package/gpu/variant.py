@@ -37,7 +37,7 @@ class Property(msgspec.Struct, frozen=True, order=True):
         return f"{self.namespace} :: {self.feature} :: {self.value}"
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True):
+class WheelVariant(msgspec.Struct, frozen=True, kw_only=True):
     """A variant of a wheel."""
 
     label: str
@@ -58,7 +58,7 @@ class VariantProvider(msgspec.Struct, frozen=True, kw_only=True):
 class VariantSet(msgspec.Struct, frozen=True, kw_only=True):
     """What a variant file says: one variant in a wheel, all of a release on an index."""
 
-    variants: tuple[Variant, ...]
+    variants: tuple[WheelVariant, ...]
     namespaces: tuple[str, ...]
     """By falling priority."""
     providers: dict[str, VariantProvider]
@@ -76,7 +76,7 @@ PROVIDERS = {
 """The plugins of the two GPU makers. uv has NVIDIA's built in and takes it in place of the named one."""
 
 
-def make_variant(label: str, properties: Iterable[Property]) -> Variant:
+def make_variant(label: str, properties: Iterable[Property]) -> WheelVariant:
     """A variant, checked.
 
     Raises:
@@ -84,20 +84,22 @@ def make_variant(label: str, properties: Iterable[Property]) -> Variant:
     """
     ordered = tuple(sorted(set(properties)))
     problems = [
-        Problem(key=str(part), message="is no property of a variant", hint="a-z, 0-9 and _, in values also dots")
+        Problem(
+            key=str(part), message="is not a valid variant property", hint="use a-z, 0-9 and _, in values also dots"
+        )
         for part in ordered
         if not (_NAME.fullmatch(part.namespace) and _NAME.fullmatch(part.feature) and _VALUE.fullmatch(part.value))
     ]
     if not VARIANT_LABEL.fullmatch(label) or label == "null":
-        problems.append(Problem(key=label, message="is no label of a variant", hint="use a-z, 0-9, _ and dots"))
+        problems.append(Problem(key=label, message="is not a valid variant label", hint="use a-z, 0-9, _ and dots"))
     if not ordered:
         problems.append(Problem(key=label, message="a variant needs properties"))
     if problems:
         raise IntegrityError(*problems)
-    return Variant(label=label, properties=ordered)
+    return WheelVariant(label=label, properties=ordered)
 
 
-def describe(variant: Variant) -> VariantSet:
+def describe(variant: WheelVariant) -> VariantSet:
     """One variant with the providers of its namespaces."""
     namespaces = tuple(dict.fromkeys(part.namespace for part in variant.properties))
     known = {name: PROVIDERS[name] for name in namespaces if name in PROVIDERS}
@@ -151,7 +153,7 @@ def parse_variants(data: bytes, *, file: str = VARIANT_FILE) -> VariantSet:
         read = msgspec.json.decode(data, type=_File)
         providers = {name: _provider(fields) for name, fields in read.providers.items()}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is no description of variants: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"is not a description of variants: {error}")) from error
     variants = []
     for label, namespaces in read.variants.items():
         properties = [
@@ -178,7 +180,7 @@ def merge_variants(sets: Sequence[tuple[str, VariantSet]]) -> VariantSet:
     Raises:
         IntegrityError: two of them contradict each other. Names both files.
     """
-    variants: dict[str, tuple[str, Variant]] = {}
+    variants: dict[str, tuple[str, WheelVariant]] = {}
     providers: dict[str, tuple[str, VariantProvider]] = {}
     namespaces: tuple[str, ...] = ()
     problems: list[Problem] = []
@@ -186,18 +188,20 @@ def merge_variants(sets: Sequence[tuple[str, VariantSet]]) -> VariantSet:
         for variant in described.variants:
             first, known = variants.setdefault(variant.label, (file, variant))
             if known != variant:
-                message = f"gives label {variant.label!r} other properties than {first}"
+                message = f"gives label {variant.label!r} different properties than {first}"
                 problems.append(Problem(file=file, message=message))
         for name, provider in described.providers.items():
             first, knows = providers.setdefault(name, (file, provider))
             if knows != provider:
-                problems.append(Problem(file=file, message=f"names another provider of {name!r} than {first}"))
+                problems.append(Problem(file=file, message=f"names a different provider of {name!r} than {first}"))
         shorter, longer = sorted((namespaces, described.namespaces), key=len)
         if longer[: len(shorter)] != shorter:
             problems.append(Problem(file=file, message=f"orders namespaces as {', '.join(described.namespaces)}"))
         namespaces = longer
     if problems:
-        raise IntegrityError(*problems, hint="wheels of one release must agree, as their index has one such file")
+        raise IntegrityError(
+            *problems, hint="wheels of one release must agree, as they share one such file in the index"
+        )
     return VariantSet(
         variants=tuple(variant for _, (_, variant) in sorted(variants.items())),
         namespaces=namespaces,

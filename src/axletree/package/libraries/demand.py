@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
-    from axletree.package.libraries.linkage import Surroundings
+    from axletree.package.libraries.linkage import LinkContext
 
 _PLUGIN_FOLDERS = frozenset({"plugin", "plugins", "extensions"})
 _SHORTEST = 3
@@ -32,7 +32,7 @@ _ALIKE = 4
 """Letters that names alike begin or end with, at least."""
 
 
-class Miss(NamedTuple):
+class NotFound(NamedTuple):
     """A library that the wheel has, and that the loader does not find."""
 
     root: str
@@ -53,7 +53,7 @@ def find_roots(elfs: Mapping[str, ElfFacts]) -> tuple[str, ...]:
     return tuple(path for path, facts in elfs.items() if path not in needed and facts.soname not in sonames)
 
 
-def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[Miss, ...]:
+def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[NotFound, ...]:
     """Libraries of the wheel that something needs and that its search path does not lead to.
 
     A program must find all by itself. Of an extension module or a library that code opens only what no other file of
@@ -69,7 +69,7 @@ def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[Miss, ...]:
     loaded = {reach.path for loading in loadings.values() for reach in loading.found}
     loaded |= {place for place, facts in files.items() if facts.python_modules}
     return tuple(
-        Miss(paths[root], paths[user], soname, paths[names[soname]])
+        NotFound(paths[root], paths[user], soname, paths[names[soname]])
         for root, loading in loadings.items()
         for soname, user in loading.missing
         if soname in names
@@ -77,7 +77,7 @@ def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[Miss, ...]:
     )
 
 
-def find_optional(needs: Iterable[Need], elfs: Mapping[str, ElfFacts], around: Surroundings) -> tuple[Need, ...]:
+def find_optional(needs: Iterable[Need], elfs: Mapping[str, ElfFacts], around: LinkContext) -> tuple[Need, ...]:
     """The needs again, those that nothing resolves split into what all users meet and what only some do.
 
     A file may lack a library where nothing else in the wheel needs the file and
@@ -120,7 +120,7 @@ class _Signs(NamedTuple):
     roots: Mapping[str, set[str]]
     """Root -> all files that it leads to, itself included."""
     lacks: Mapping[str, set[str]]
-    around: Surroundings
+    around: LinkContext
 
     def find(self, path: str, need: Need) -> str:
         """Why a file may lack a library; empty where there is no sign of it."""

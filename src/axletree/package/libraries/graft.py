@@ -29,7 +29,7 @@ OPENMP = re.compile(r"lib(gomp|iomp5|omp)\.so(\.\d+)*")
 """OpenMP runtimes: two in one process oversubscribe its cores, or deadlock after a fork."""
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class GraftCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A library outside of the wheel that could be taken in."""
 
     soname: str
@@ -46,14 +46,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     purl: str = ""
 
 
-Find = Callable[[str, ElfFacts], Candidate | None]
+Find = Callable[[str, ElfFacts], GraftCandidate | None]
 """Looks for a library on the machine, for the processor of the file that needs it."""
 
 
 class Graft(msgspec.Struct, frozen=True, kw_only=True):
     """A library that is taken in."""
 
-    library: Candidate
+    library: GraftCandidate
     path: str
     """Where it goes in the wheel."""
 
@@ -77,7 +77,7 @@ class Relink(msgspec.Struct, frozen=True, kw_only=True):
     """New SONAME, for a graft."""
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """A needed library that stays outside."""
 
     soname: str
@@ -94,11 +94,11 @@ class Grafting(msgspec.Struct, frozen=True, kw_only=True):
     grafts: tuple[Graft, ...]
     relinks: tuple[Relink, ...]
     """Of the wheel's own files and of the grafts, sorted by path."""
-    left: tuple[Left, ...]
+    left: tuple[LeftOut, ...]
 
 
 class _Closure(msgspec.Struct, kw_only=True):
-    taken: dict[str, Candidate]
+    taken: dict[str, GraftCandidate]
     left: dict[str, tuple[str, bool]]
     missing: dict[str, list[str]]
     users: dict[str, set[str]]
@@ -143,7 +143,7 @@ def plan_grafts(
         grafts=tuple(grafts.values()),
         relinks=tuple(sorted(relinks, key=lambda relink: relink.path)),
         left=tuple(
-            Left(soname=soname, owner=owner, declared=declared, files=tuple(sorted(closure.users[soname])))
+            LeftOut(soname=soname, owner=owner, declared=declared, files=tuple(sorted(closure.users[soname])))
             for soname, (owner, declared) in sorted(closure.left.items())
         ),
     )
@@ -230,7 +230,7 @@ def _missing(closure: _Closure) -> Iterator[Problem]:
             file=files[0],
             key=soname,
             message="needs a library that is neither in the wheel nor on this machine",
-            hint="repair where the wheel was built, or name the library's folder with --library-path",
+            hint="repair the wheel where it was built, or add the library's folder with --library-path",
         )
 
 
@@ -242,9 +242,11 @@ def _too_large(grafts: Iterable[Graft], closure: _Closure, limit: int) -> Iterat
             yield Problem(
                 file=user,
                 key=library.soname,
-                message=f"would take in {library.origin}, {format_bytes(library.size)}, more than the limit of "
-                f"{format_bytes(limit)} for one library",
-                hint="require the distribution that brings it, or raise --max-graft",
+                message=(
+                    f"would copy in {library.origin}, {format_bytes(library.size)}, more than the limit of "
+                    f"{format_bytes(limit)} for one library"
+                ),
+                hint="require the distribution that provides it, or raise --max-graft",
             )
 
 
@@ -255,9 +257,11 @@ def _placeless(elfs: Mapping[str, ElfFacts], grafts: Mapping[str, Graft]) -> Ite
             yield Problem(
                 file=path,
                 key=wanted,
-                message="needs a library from the wheel, but scripts are installed outside of site-packages, in a "
-                "place that is not known yet",
-                hint="put the program into the package and start it through an entry point",
+                message=(
+                    "needs a library from the wheel, but scripts are installed outside site-packages, at a path that "
+                    "is not known yet"
+                ),
+                hint="move the program into the package and start it through an entry point",
             )
 
 

@@ -65,7 +65,7 @@ class SearchEntry(msgspec.Struct, frozen=True, kw_only=True):
     """For ``origin``: the folder from the root of the installation, ``..`` in front where it leaves it."""
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class LinkContext(msgspec.Struct, frozen=True, kw_only=True):
     """What will be there where a wheel is installed."""
 
     own: str = ""
@@ -84,7 +84,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Distribution -> patterns of SONAMEs that it brings, as the user says."""
 
 
-def find_owners(elfs: Mapping[str, ElfFacts], around: Surroundings, *, members: Iterable[str] = ()) -> tuple[Need, ...]:
+def find_owners(elfs: Mapping[str, ElfFacts], around: LinkContext, *, members: Iterable[str] = ()) -> tuple[Need, ...]:
     """Each needed library, sorted by name; more than once where its users get it from different owners.
 
     Args:
@@ -115,7 +115,7 @@ def find_owners(elfs: Mapping[str, ElfFacts], around: Surroundings, *, members: 
     return tuple(sorted(found, key=lambda need: (need.soname, need.files)))
 
 
-def _promised(soname: str, files: Mapping[str, str], around: Surroundings) -> Need | None:
+def _promised(soname: str, files: Mapping[str, str], around: LinkContext) -> Need | None:
     """What the wheel, its platform or its interpreter brings: these come before all else."""
     if soname in files:
         return Need(soname=soname, owner="wheel", by=files[soname])
@@ -126,7 +126,7 @@ def _promised(soname: str, files: Mapping[str, str], around: Surroundings) -> Ne
     return None
 
 
-def _provided(soname: str, required: Sequence[Provider], around: Surroundings) -> Need | None:
+def _provided(soname: str, required: Sequence[Provider], around: LinkContext) -> Need | None:
     """What the user names, what is required, what a required framework has loaded, what a machine has."""
     for name, patterns in sorted(around.provided_by.items()):
         if any(fnmatchcase(soname, pattern) for pattern in patterns):
@@ -162,7 +162,7 @@ def _folders(path: str, facts: ElfFacts) -> tuple[str, ...]:
     return tuple(entry.folder for entry in search_path(path, facts) if entry.folder is not None)
 
 
-def _last_resort(soname: str, folders: Sequence[str], inside: Mapping[str, str], around: Surroundings) -> Need:
+def _last_resort(soname: str, folders: Sequence[str], inside: Mapping[str, str], around: LinkContext) -> Need:
     """A library of the wheel under its SONAME, though its file has another name; a known owner; nobody."""
     if soname in inside:
         return Need(soname=soname, owner="wheel", by=inside[soname])
@@ -181,7 +181,7 @@ class _Layout(NamedTuple):
 
     places: set[str]
     folders: set[str]
-    around: Surroundings
+    around: LinkContext
 
     def fillers(self, folder: str) -> tuple[str, ...]:
         """Required distributions that may fill a folder: those that share the first word of its top folder's name.

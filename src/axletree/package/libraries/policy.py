@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError
+from axletree.core.shipped import Shipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -83,8 +84,20 @@ def parse_policies(data: Iterable[Mapping[str, Any]]) -> tuple[Policy, ...]:
                 )
             )
     except (KeyError, TypeError, AttributeError) as error:
-        raise IntegrityError(f"platform policies in an unknown form: {error!r}") from error
+        raise IntegrityError(f"platform policies in an unknown format: {error!r}") from error
     return tuple(sorted(policies, key=lambda policy: (policy.libc, policy.glibc)))
+
+
+def _decode(files: Mapping[str, bytes]) -> tuple[Policy, ...]:
+    return tuple(policy for data in files.values() for policy in parse_policies(msgspec.json.decode(data)))
+
+
+MANYLINUX_POLICIES = Shipped(folder="auditwheel/policy", patterns=("manylinux-policy.json",), decode=_decode)
+"""All manylinux policies, lowest glibc first."""
+PLATFORM_POLICIES = msgspec.structs.replace(
+    MANYLINUX_POLICIES, optional=("musllinux-policy.json", "android-policy.json")
+)
+"""The manylinux policies, then those of musllinux and Android tags, as far as the installed auditwheel has them."""
 
 
 def policy_between(version: tuple[int, ...], policies: Sequence[Policy]) -> Policy | None:

@@ -1,7 +1,7 @@
 """Who brings which shared libraries: families of SONAMEs that a distribution, a driver or a system owns.
 
-The data lies in ``axletree/backends/data/providers-*.toml``; :mod:`axletree.host.providers` reads it. Naming owners by
-distribution, not by lists of file names, is what keeps a new CUDA major from being grafted into every wheel.
+The data lies in ``axletree/backends/data/providers-*.toml``. Naming owners by distribution, not by lists of file names,
+is what keeps a new CUDA major from being grafted into every wheel.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.shipped import shipped_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -73,10 +74,14 @@ def parse_providers(data: bytes, *, file: str) -> tuple[Provider, ...]:
     try:
         table = tomllib.loads(data.decode("utf-8"))
         if table.keys() != {"provider"}:
-            raise IntegrityError(Problem(file=file, message="holds other keys than 'provider'"))
+            raise IntegrityError(Problem(file=file, message="contains keys other than 'provider'"))
         return msgspec.convert(table["provider"], tuple[Provider, ...])
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no list of providers: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a list of providers: {error}")) from error
+
+
+LIBRARY_PROVIDERS = shipped_list("providers-*.toml", parse_providers)
+"""The providers that ship."""
 
 
 def find_providers(providers: Iterable[Provider], soname: str) -> tuple[Provider, ...]:

@@ -153,8 +153,8 @@ def collect_exports(libraries: Iterable[tuple[str, Source]], *, origin: str, ver
         symbols |= read_symbols(source, name=name).exported
         machine = machine or read_elf(source, name=name).architecture
     if not names:
-        message = f"holds no torch that can be compared: no ELF libraries in {LIBRARIES}"
-        hint = "name a Linux wheel of torch, or an environment in which torch is installed"
+        message = f"contains no torch to compare with: no ELF libraries in {LIBRARIES}"
+        hint = "give a Linux wheel of torch, or an environment that has torch installed"
         raise IntegrityError(Problem(file=origin, message=message, hint=hint))
     return TorchExports(
         origin=origin, version=version, machine=machine, libraries=frozenset(names), symbols=frozenset(symbols)

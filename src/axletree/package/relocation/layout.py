@@ -29,7 +29,7 @@ _MAX_LINKS = 40
 """Links that are followed from one, as the kernel does."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class RelocatedTree(msgspec.Struct, frozen=True, kw_only=True):
     """A tree before and after."""
 
     entries: dict[str, Entry]
@@ -54,7 +54,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
 def lay_out(
     tree: Tree, rules: Relocate, elfs: Mapping[str, ElfFacts], *, beside: Mapping[str, Entry] | None = None
-) -> Layout:
+) -> RelocatedTree:
     """Decide where everything goes.
 
     Args:
@@ -90,7 +90,7 @@ class _Layouter:
         self.sonames: dict[str, str] = {}
         self.saved = 0
 
-    def lay_out(self) -> Layout:
+    def lay_out(self) -> RelocatedTree:
         dropped = set(_taken(self.rules.drop, self.entries))
         kept = [path for path in self.entries if path not in dropped]
         groups: dict[tuple[str, str], list[str]] = {}
@@ -110,7 +110,7 @@ class _Layouter:
         links = dict(self.links(kept, united, folders, entries))
         if self.problems:
             raise IntegrityError(*self.problems)
-        return Layout(
+        return RelocatedTree(
             entries=entries,
             links=links,
             moved=self.moved,
@@ -126,7 +126,7 @@ class _Layouter:
         """What is to be kept once; a pattern that takes nothing at all is a mistake of who wrote it."""
         for number, pattern in enumerate(self.rules.single):
             if not _taken((pattern,), kept):
-                message = f"takes nothing: the tree has no path like {pattern}"
+                message = f"matches nothing: the tree has no path like {pattern}"
                 self.problems.append(Problem(key=f"single[{number}]", message=message))
         return _taken(self.rules.single, kept)
 
@@ -146,8 +146,8 @@ class _Layouter:
             end = self.resolve(path)
             if end is None or end in dropped:
                 target = self.entries[path].target
-                gone = "what is dropped" if end in dropped else "nothing in the tree"
-                self.problems.append(Problem(file=path, message=f"is a link to {target}, which leads to {gone}"))
+                gone = "a dropped path" if end in dropped else "nothing in the tree"
+                self.problems.append(Problem(file=path, message=f"is a link to {target}, which points to {gone}"))
             else:
                 files[path] = end
         ends = {end: self.entries[end] for end in files.values()}
@@ -155,15 +155,15 @@ class _Layouter:
             return
         if len({entry.blob for entry in ends.values()}) > 1:
             shown = ", ".join(f"{path} ({format_bytes(entry.size)})" for path, entry in sorted(ends.items()))
-            hint = "drop those that are left from another build, or take the library out of single"
+            hint = "drop the names left over from another build, or remove the library from single"
             message = f"the names of one library have different contents: {shown}"
             self.problems.append(Problem(file=posixpath.join(folder, base), message=message, hint=hint))
             return
         kept = max(sorted(ends), key=lambda path: ends[path].executable)
         facts = self.elfs.get(kept)
         if facts is None or facts.kind != "shared":
-            message = "is no shared library, so that its names can't be made one"
-            self.problems.append(Problem(file=kept, message=message, hint="take it out of single"))
+            message = "is not a shared library, so its names cannot be merged"
+            self.problems.append(Problem(file=kept, message=message, hint="remove it from single"))
             return
         name = base if self.rules.names == "plain" else (facts.soname or base)
         target = self.placed(posixpath.join(folder, name))
@@ -184,11 +184,11 @@ class _Layouter:
             self.shared.append(path)
             return
         if theirs is not None:
-            message = "would be in one place with a file of a sibling tree, which has another content"
+            message = "would overwrite a file of a sibling tree with different content"
             self.problems.append(Problem(file=path, key=target, message=message, hint="drop it"))
         other = entries.setdefault(target, entry)
         if (other.blob, other.executable) != (entry.blob, entry.executable):
-            message = f"would be in one place with {other.path}, which has another content"
+            message = f"would overwrite {other.path} with different content"
             self.problems.append(Problem(file=path, key=target, message=message))
 
     def resolve(self, path: str) -> str | None:
@@ -214,7 +214,7 @@ class _Layouter:
     def unused_places(self, folders: Mapping[str, str]) -> None:
         for folder in self.rules.place:
             if folder not in folders and folder != ".":
-                message = "takes nothing: the tree has no such folder, or all in it is dropped"
+                message = "matches nothing: the tree has no such folder, or everything in it is dropped"
                 self.problems.append(Problem(key=f"place.{folder}", message=message))
 
     def links(
@@ -229,10 +229,10 @@ class _Layouter:
             end = posixpath.normpath(posixpath.join(posixpath.dirname(path), entry.target or ""))
             new = self.moved.get(self.resolve(path) or end, folders.get(end))
             if new is None:
-                message = f"is a link to {entry.target}, which leads to nothing that is kept"
+                message = f"is a link to {entry.target}, which is not kept"
                 self.problems.append(Problem(file=path, message=message, hint="drop it"))
             elif place in entries:
-                self.problems.append(Problem(file=path, key=place, message="is a link where a file goes"))
+                self.problems.append(Problem(file=path, key=place, message="is a link in the place of a file"))
             else:
                 self.moved[path] = place
                 yield place, posixpath.relpath(f"/{new}", f"/{posixpath.dirname(place)}")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
-    from axletree.package.libraries.graft import Candidate, Find
-    from axletree.package.relocation.layout import Layout
+    from axletree.package.libraries.graft import Find, GraftCandidate
+    from axletree.package.relocation.layout import RelocatedTree
     from axletree.recipe.relocation import Relocate
 
 _HASHED = re.compile(r"(.+)-[0-9a-f]{8}(\.so.*)")
@@ -44,7 +44,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     """Who needs it, sorted."""
 
 
-class Links(msgspec.Struct, frozen=True, kw_only=True):
+class LinkChanges(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that changes in the ELF files of a tree."""
 
     changes: dict[str, ElfChange]
@@ -61,7 +61,7 @@ class Links(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_links(
     elfs: Mapping[str, ElfFacts],
-    layout: Layout,
+    layout: RelocatedTree,
     rules: Relocate,
     *,
     siblings: Mapping[str, ElfFacts],
@@ -69,7 +69,7 @@ def plan_links(
     providers: Sequence[Provider],
     find: Find,
     searched: Sequence[str],
-) -> Links:
+) -> LinkChanges:
     """Plan the changes of a tree's ELF files.
 
     Args:
@@ -93,7 +93,7 @@ class _Linker:
     def __init__(
         self,
         elfs: Mapping[str, ElfFacts],
-        layout: Layout,
+        layout: RelocatedTree,
         rules: Relocate,
         siblings: Mapping[str, ElfFacts],
         system: Collection[str],
@@ -121,13 +121,13 @@ class _Linker:
         for old, new in layout.moved.items():
             self.before.setdefault(new, []).append(old)
         self.system = frozenset(system) - self.own.keys()
-        self.taken: dict[str, Candidate] = {}
+        self.taken: dict[str, GraftCandidate] = {}
         self.outside: dict[str, tuple[str, Literal["system", "driver", "host", "distribution", "python"]]] = {}
         self.users: dict[str, set[str]] = {}
         self.unlisted: dict[str, str] = {}  # SONAME -> the first file that needs it
         self.problems: list[Problem] = []
 
-    def plan(self) -> Links:
+    def plan(self) -> LinkChanges:
         waiting = list(self.elfs.items())
         renames: dict[str, dict[str, str]] = {}
         while waiting:
@@ -148,7 +148,7 @@ class _Linker:
             for soname, library in sorted(self.taken.items())
         }
         opens = self.opens([*self.elfs, *(graft.path for graft in grafts.values())])
-        return Links(
+        return LinkChanges(
             changes=dict(self.changes(renames, grafts, opens)),
             grafts=tuple(grafts.values()),
             outside=tuple(
@@ -206,7 +206,7 @@ class _Linker:
             entries = [each.text for each in search_path(path, facts)]
             beside = " nor in sibling trees" if self.siblings else ""
             message = f"needs a library that is neither in the tree{beside} nor on this machine"
-            hint = f"looked for in {', '.join([*entries, *self.searched])}; add its folder to graft-from"
+            hint = f"searched {', '.join([*entries, *self.searched])}; add its folder to graft-from"
             self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
             self.outside[soname] = ("nobody", "host")  # said once is enough
             return soname
@@ -222,8 +222,8 @@ class _Linker:
         for number, (soname, path) in enumerate(self.unlisted.items(), start=1):
             library = self.taken[soname]
             whose = f"{library.package} {library.version}, {library.origin}" if library.package else library.origin
-            hint = f"to take them in: graft = [{listed}]" if number == len(self.unlisted) else None
-            message = f"needs a library that only this machine has: {whose}"
+            hint = f"to copy them in: graft = [{listed}]" if number == len(self.unlisted) else None
+            message = f"needs a library found only on this machine: {whose}"
             user = path if path in self.elfs else next(name for name in self.taken if self.graft_path(name) == path)
             yield Problem(file=user, key=soname, message=message, hint=hint)
 
@@ -241,8 +241,8 @@ class _Linker:
             for name in self.opened(path, facts):
                 kept = self.layout.names.get(name)
                 if kept is not None:
-                    message = f"opens {name} by that name, of which only {kept} is kept"
-                    yield Problem(file=path, message=message, hint="take the library out of single")
+                    message = f"opens {name} by that name, but only {kept} is kept"
+                    yield Problem(file=path, message=message, hint="remove the library from single")
 
     def opened(self, path: str, facts: ElfFacts) -> Iterator[str]:
         """What a file opens, by what is declared for its path before or now, its SONAME before or now, its name."""

@@ -62,14 +62,14 @@ def _unopened(
     for name in names:
         if find_library(everything, path, name, loaded=loaded) is None:
             yield Problem(
-                file=path, key=name, message=f"opens it at run time, and does not find it {_where(path, facts)}"
+                file=path, key=name, message=f"opens it at run time, but does not find it {_where(path, facts)}"
             )
 
 
 def _foreign(path: str, facts: ElfFacts) -> Iterator[Problem]:
     for entry in search_path(path, facts):
         if entry.kind != "origin" or (entry.folder or "").startswith(".."):
-            yield Problem(file=path, message=f"has {entry.text!r} in its search path, which leads out of the package")
+            yield Problem(file=path, message=f"has {entry.text!r} in its search path, which is outside the package")
 
 
 def _where(path: str, facts: ElfFacts) -> str:
@@ -93,7 +93,7 @@ def build_path_problems(texts: Iterable[tuple[str, str]], roots: Iterable[str]) 
                 yield Problem(
                     file=path,
                     line=number,
-                    message="names a folder of the build, which no other machine has",
+                    message="names a folder of the build machine, which no other machine has",
                     excerpt=line.strip()[:_EXCERPT],
                     hint="edit it with [[...relocate.edits]], or drop the file",
                 )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from axletree.recipe.relocation import TextEdit
 
-_HINT = "the file is not the one that the edit was made for: look at what it does now, and adapt the edit"
+_HINT = "the file changed since the edit was written: check what it does now, and adapt the edit"
 _EXCERPT = 120
 
 
@@ -31,11 +31,11 @@ def edit_texts(texts: Mapping[str, str], edits: Sequence[TextEdit]) -> dict[str,
         key = f"edits[{number}]"
         text = new.get(edit.file, texts.get(edit.file))
         if text is None:
-            problems.append(Problem(file=edit.file, key=key, message="there is no such file to edit", hint=_HINT))
+            problems.append(Problem(file=edit.file, key=key, message="the file to edit does not exist", hint=_HINT))
             continue
         count = text.count(edit.find)
         if count != edit.count:
-            message = f"its text is there {'once' if count == 1 else f'{count} times'}, not {edit.count}"
+            message = f"its text occurs {'once' if count == 1 else f'{count} times'}, not {edit.count}"
             excerpt = edit.find.strip()[:_EXCERPT]
             problems.append(Problem(file=edit.file, key=key, message=message, excerpt=excerpt, hint=_HINT))
         new[edit.file] = text.replace(edit.find, edit.replace)

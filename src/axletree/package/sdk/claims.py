@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.partition import some_paths
-from axletree.package.sdk.entries import Entry
-from axletree.package.sdk.globs import glob_matcher
+from axletree.core.globs import glob_matcher
+from axletree.core.units import some_of
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.manifest import Claim
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ClaimRef(msgspec.Struct, frozen=True, kw_only=True):
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     """What goes nowhere."""
 
-    entry: Entry
+    entry: SdkEntry
     claim: ClaimRef
     why: str
 
@@ -58,7 +58,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 class Dispute(msgspec.Struct, frozen=True, kw_only=True):
     """What several packages claim."""
 
-    entry: Entry
+    entry: SdkEntry
     claims: tuple[ClaimRef, ...]
     """Of each package the first that takes it."""
 
@@ -73,7 +73,7 @@ class Clash(msgspec.Struct, frozen=True, kw_only=True):
 class Owned(msgspec.Struct, frozen=True, kw_only=True):
     """What has one owner."""
 
-    entry: Entry
+    entry: SdkEntry
     claim: ClaimRef
 
 
@@ -82,7 +82,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     owned: tuple[Owned, ...]
     dropped: tuple[Dropped, ...] = ()
-    unmatched: tuple[Entry, ...] = ()
+    unmatched: tuple[SdkEntry, ...] = ()
     disputed: tuple[Dispute, ...] = ()
     clashes: tuple[Clash, ...] = ()
     unused: tuple[ClaimRef, ...] = ()
@@ -93,12 +93,12 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All packages, as the manifest has them."""
 
     @cached_property
-    def packages(self) -> dict[str, tuple[Entry, ...]]:
+    def packages(self) -> dict[str, tuple[SdkEntry, ...]]:
         """Package -> its entries, in the order of the manifest, also where it has none.
 
         The devel package's are those that it adds to the mirror of all others.
         """
-        found: dict[str, list[Entry]] = {name: [] for name in self.order}
+        found: dict[str, list[SdkEntry]] = {name: [] for name in self.order}
         for each in self.owned:
             found[each.claim.package or ""].append(each.entry)
         return {name: tuple(entries) for name, entries in found.items()}
@@ -124,7 +124,7 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True):
         return lambda path: takes(path) and not leaves(path)
 
 
-def assign(entries: Iterable[Entry], manifest: Manifest) -> Ownership:
+def assign(entries: Iterable[SdkEntry], manifest: Manifest) -> Ownership:
     """Give each entry of an input its place.
 
     Entries of the same path for different GPU targets are different files; all other entries of one path are a clash,
@@ -168,7 +168,7 @@ def assign(entries: Iterable[Entry], manifest: Manifest) -> Ownership:
     )
 
 
-def claimants(entry: Entry, manifest: Manifest) -> tuple[ClaimRef, ...]:
+def claimants(entry: SdkEntry, manifest: Manifest) -> tuple[ClaimRef, ...]:
     """Every drop and claim that would take an entry, in the order in which they are asked; the first decides."""
     found = []
     for rank in _rules(manifest):
@@ -179,7 +179,7 @@ def claimants(entry: Entry, manifest: Manifest) -> tuple[ClaimRef, ...]:
     return tuple(found)
 
 
-def excluders(entry: Entry, manifest: Manifest) -> tuple[tuple[ClaimRef, str], ...]:
+def excluders(entry: SdkEntry, manifest: Manifest) -> tuple[tuple[ClaimRef, str], ...]:
     """Claims that would take an entry but for one of their excludes, with that pattern."""
     found = []
     for rank in _rules(manifest):
@@ -235,7 +235,7 @@ def _text_of(claim: Claim) -> str:
 
 def _few(names: Sequence[str], most: int = 3) -> str:
     if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+        return some_of(names, most - 1)
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
@@ -248,11 +248,11 @@ def _takers(rank: Sequence[tuple[_Rule, Callable[[str], bool]]], path: str) -> l
     return list(found.values())
 
 
-def _look(entries: Iterable[Entry]) -> tuple[list[Entry], list[Clash]]:
+def _look(entries: Iterable[SdkEntry]) -> tuple[list[SdkEntry], list[Clash]]:
     """The entries in order, each once, and the paths that are there in more than one way."""
-    there: list[Entry] = []
+    there: list[SdkEntry] = []
     clashes: dict[str, Clash] = {}
-    last: Entry | None = None
+    last: SdkEntry | None = None
     for entry in sorted(entries, key=lambda each: (each.path, each.target, each.artifact, each.component)):
         if last is None or last.path != entry.path:
             there.append(entry)
@@ -278,7 +278,7 @@ def _look(entries: Iterable[Entry]) -> tuple[list[Entry], list[Clash]]:
     return there, [clashes[path] for path in sorted(clashes)]
 
 
-def _part(entry: Entry) -> str:
+def _part(entry: SdkEntry) -> str:
     return f"{entry.artifact} ({entry.component}, {entry.target})"
 
 
@@ -288,7 +288,7 @@ def _problems(ownership: Ownership) -> Iterator[Problem]:
     for entry in ownership.unmatched:
         orphans.setdefault((entry.artifact, entry.component), []).append(entry.path)
     for (artifact, component), paths in orphans.items():
-        message = f"no package claims {_count(paths)} of {artifact} ({component}): {some_paths(paths)}"
+        message = f"no package claims {_count(paths)} of {artifact} ({component}): {some_of(paths)}"
         hint = _TESTS if component == "test" else _ORPHAN
         yield Problem(message=message, hint=hint)
     disputes: dict[tuple[ClaimRef, ...], list[str]] = {}
@@ -296,7 +296,7 @@ def _problems(ownership: Ownership) -> Iterator[Problem]:
         disputes.setdefault(dispute.claims, []).append(dispute.entry.path)
     for claims, paths in disputes.items():
         whose = " and ".join(f"{claim.where} ({claim.text})" for claim in claims)
-        yield Problem(message=f"{_count(paths)} claimed by {whose}: {some_paths(paths)}", hint=_DISPUTE)
+        yield Problem(message=f"{_count(paths)} claimed by {whose}: {some_of(paths)}", hint=_DISPUTE)
 
 
 def _count(paths: Sequence[str]) -> str:
@@ -305,5 +305,5 @@ def _count(paths: Sequence[str]) -> str:
 
 _ORPHAN = "add a claim to a package, or a [[drop]] that says why"
 _TESTS = 'add a package of kind "tests" that claims component "test", or a [[drop]] that says why'
-_DISPUTE = "narrow one of the claims, with files or exclude"
-_CLASH = "keep it in one of the two, where the SDK was built"
+_DISPUTE = "narrow one of the claims with files or exclude"
+_CLASH = "keep it in only one of the two when the SDK is built"

@@ -15,6 +15,7 @@ import msgspec
 from axletree.binary.elf.edit import ElfChange
 from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import Problem
+from axletree.core.units import and_more
 from axletree.package.libraries.linkage import is_loader
 from axletree.package.libraries.providers import Provider
 from axletree.package.libraries.relocate import opened_names, plan_search_paths
@@ -41,7 +42,7 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only one of several like it is loaded."""
 
 
-class Closure(msgspec.Struct, frozen=True, kw_only=True):
+class FolderClosure(msgspec.Struct, frozen=True, kw_only=True):
     """What the files of one folder load."""
 
     changes: dict[str, ElfChange]
@@ -54,7 +55,7 @@ class Closure(msgspec.Struct, frozen=True, kw_only=True):
 
 def close(
     folder: Folder, beside: Sequence[Folder], others: Sequence[Folder], manifest: Manifest, *, promised: Collection[str]
-) -> Closure:
+) -> FolderClosure:
     """Plan the search paths of a folder's files.
 
     Args:
@@ -84,7 +85,7 @@ def close(
         for plan in relocation.plans
         if _differs(folder.files[plan.path[len(folder.name) + 1 :]], plan.entries)
     }
-    return Closure(
+    return FolderClosure(
         changes={path: ElfChange(rpath=entries) for path, entries in changes.items()},
         needs={
             path: tuple(sorted(needs))
@@ -143,15 +144,18 @@ def _system(folder: Folder, hosts: set[str], manifest: Manifest) -> Iterator[Sys
 
 def _problem(missing: Unreached, folder: Folder, beside: Sequence[Folder], others: Sequence[Folder]) -> Problem:
     user = missing.files[0]
-    more = f" (and {len(missing.files) - 1} more files)" if len(missing.files) > 1 else ""
+    more = f" ({and_more(len(missing.files) - 1, 'file')})" if len(missing.files) > 1 else ""
     owner = next((each for each in others if missing.soname in _names(each)), None)
     if owner is not None:
         hint = f'add "{owner.package}" to requires of [[package]] "{folder.package}", or move the library'
-        message = f"needs {missing.soname}{more}, which only package {owner.package} has"
+        message = f"needs {missing.soname}{more}, which only package {owner.package} provides"
         return Problem(file=user, key=missing.soname, message=message, hint=hint)
     searched = ", ".join(dict.fromkeys([folder.name, *(each.name for each in beside)]))
-    message = f"needs {missing.soname}{more}, which no package has that is installed with it ({searched})"
+    message = f"needs {missing.soname}{more}, which no package installed with it provides ({searched})"
     if missing.lookalikes:
         message += f"; {missing.lookalikes[0]} has that SONAME under another name"
-    hint = f'add the files that bring it, or say under [system] who does: "{missing.soname}" = "package of the host"'
+    hint = (
+        f'add the files that provide it, or name its provider under [system]: "{missing.soname}" = "package of the '
+        'host"'
+    )
     return Problem(file=user, key=missing.soname, message=message, hint=hint)

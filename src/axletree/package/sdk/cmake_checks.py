@@ -19,15 +19,17 @@ _PACKAGE = re.compile(r"[\w.+-]+")
 def cmake_faults(sdk: About) -> Iterator[Fault]:
     """Faults of the keys that say how self tests build a program."""
     if sdk.cmake_package and not _PACKAGE.fullmatch(sdk.cmake_package):
-        yield Fault(path=("sdk", "cmake-package"), message=f"{sdk.cmake_package!r} is no name of a CMake package")
+        yield Fault(path=("sdk", "cmake-package"), message=f"{sdk.cmake_package!r} is not a valid CMake package name")
     for number, target in enumerate(sdk.cmake_targets):
         if not _TARGET.fullmatch(target):
-            message = f"{target!r} is no target of a CMake package"
-            yield Fault(path=("sdk", "cmake-targets", number), message=message, hint="such as hip::device")
+            message = f"{target!r} is not a valid CMake target"
+            yield Fault(
+                path=("sdk", "cmake-targets", number), message=message, hint="expected a name such as hip::device"
+            )
     if sdk.cmake_package:
         return
     given = (("targets", sdk.cmake_targets), ("program", sdk.cmake_program), ("compiler", sdk.cmake_compiler))
     for name, value in given:
         if value:
-            message = "says how to test a CMake package, but none is named"
-            yield Fault(path=("sdk", f"cmake-{name}"), message=message, hint="sdk.cmake-package names it")
+            message = "describes how to test a CMake package, but none is set"
+            yield Fault(path=("sdk", f"cmake-{name}"), message=message, hint="set sdk.cmake-package")

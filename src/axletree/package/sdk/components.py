@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError
+from axletree.core.globs import glob_fault, glob_matcher
 from axletree.package.sdk.artifact_name import COMPONENTS
-from axletree.package.sdk.globs import glob_fault, glob_matcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

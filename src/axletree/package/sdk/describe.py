@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
-from axletree.package.sdk.globs import glob_matcher
+from axletree.core.globs import glob_matcher
 from axletree.package.sdk.payload import is_library
 from axletree.package.sdk.shipped import ShippedCommand, ShippedLibrary
 

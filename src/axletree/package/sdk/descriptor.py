@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem, RecipeError
+from axletree.core.globs import glob_fault, glob_matcher
 from axletree.core.trees import is_safe_path
 from axletree.core.units import some_of
 from axletree.package.sdk.artifact_name import COMPONENTS
 from axletree.package.sdk.components import DEFAULT_INCLUDES
 from axletree.package.sdk.entries import Component
-from axletree.package.sdk.globs import glob_fault, glob_matcher
 from axletree.recipe.faults import Fault, suggestion
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults
@@ -31,7 +31,7 @@ _ROOT_KEYS = ("components", "options")
 _PLATFORMS = ("linux", "windows", "darwin")
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which files of a stage folder a component takes: what is forced, else what is included and not excluded."""
 
     include: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 class ComponentPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A component of a descriptor."""
 
-    stages: dict[str, Selection]
+    stages: dict[str, FileSelection]
     extends: tuple[Component, ...]
 
 
@@ -96,7 +96,7 @@ def parse_descriptor(text: str, *, filename: str, artifact: str, platform: str =
     """
     values = decode_toml(text, filename)
     faults = [
-        Fault(path=(key,), message="unknown key", hint=suggestion(key, _ROOT_KEYS, "keys that can stand here"))
+        Fault(path=(key,), message="unknown key", hint=suggestion(key, _ROOT_KEYS, "valid keys"))
         for key in values
         if key not in _ROOT_KEYS
     ]
@@ -143,7 +143,7 @@ def assign_files(
             none extends the other. Names all of them.
     """
     problems = [
-        Problem(file=descriptor.filename, message=f"stage folder is missing: {stage}", hint="or say optional = true")
+        Problem(file=descriptor.filename, message=f"stage folder is missing: {stage}", hint="or set optional = true")
         for stage, optional in descriptor.stages.items()
         if stage not in files and not optional
     ]
@@ -159,13 +159,13 @@ def assign_files(
             for other in claims[1:]:
                 disputed.setdefault((claims[0], other), []).append(f"{stage}/{path}")
         if unmatched := [path for path in paths if (stage, path) not in taken and _selected(*linted, path)]:
-            message = f"{stage}: belongs to no component: {some_of(unmatched, _SHOWN)}"
-            hint = "include it somewhere, or name it in unmatched_exclude of [options]"
+            message = f"{stage}: no component includes {some_of(unmatched, _SHOWN)}"
+            hint = "include it in a component, or list it in unmatched_exclude of [options]"
             problems.append(Problem(file=descriptor.filename, message=message, hint=hint))
     problems += [
         Problem(
             file=descriptor.filename,
-            message=f"taken by {one} and by {other}, none of which extends the other: {some_of(paths, _SHOWN)}",
+            message=f"both {one} and {other} include {some_of(paths, _SHOWN)}, and neither extends the other",
         )
         for (one, other), paths in sorted(disputed.items())
     ]
@@ -189,7 +189,7 @@ def _claims(descriptor: Descriptor, stage: str, path: str) -> list[Component]:
     return claims
 
 
-def _takes(selection: Selection, path: str) -> bool:
+def _takes(selection: FileSelection, path: str) -> bool:
     if glob_matcher(selection.force_include)(path):
         return True
     return _selected(selection.include, selection.exclude, path)
@@ -217,15 +217,15 @@ def _read_component(
     at: Path = ("components", component)
     number = COMPONENTS.index(component)
     extends = COMPONENTS[max(0, number - 1) : number]
-    stages: dict[str, Selection] = {}
+    stages: dict[str, FileSelection] = {}
     for key, value in table.items():
         if key == "extends":
             extends = tuple(_extends((*at, key), value, faults))
         elif not isinstance(value, dict):
-            hint = "the only key beside them is extends"
+            hint = "the only other key is extends"
             faults.append(Fault(path=(*at, key), message="expected the table of a stage folder", hint=hint))
         elif not is_safe_path(key.rstrip("/") or "/"):
-            message = "is no folder below the root of the build: no '/' in front, no '..'"
+            message = "is not a folder below the build root: it cannot start with '/' or contain '..'"
             faults.append(Fault(path=(*at, key), message=message))
         else:
             kpack = (f".kpack/{artifact}_{component}.kpm", f".kpack/{artifact}_{component}_*.kpack")
@@ -235,7 +235,7 @@ def _read_component(
 
 def _read_stage(
     at: Path, table: dict[str, Any], faults: list[Fault], component: Component, *, kpack: tuple[str, ...], platform: str
-) -> Selection:
+) -> FileSelection:
     optional = _optional((*at, "optional"), table.get("optional", False), faults, platform)
     found, repaired = check_structure({key: value for key, value in table.items() if key != "optional"}, _Stage)
     faults += _below(at, found)
@@ -243,7 +243,7 @@ def _read_stage(
     for key in ("include", "exclude", "force_include"):
         faults += _glob_faults((*at, key), repaired.get(key, ()))
     include = _globs(stage.include)
-    return Selection(
+    return FileSelection(
         include=(*DEFAULT_INCLUDES[component], *include) if stage.default_patterns else include,
         exclude=_globs(stage.exclude),
         force_include=(*_globs(stage.force_include), *kpack),
@@ -275,7 +275,7 @@ def _extends(at: Path, value: object, faults: list[Fault]) -> Iterator[Component
         known = next((component for component in COMPONENTS if component == name), None)
         if known is None:
             hint = f"components are {', '.join(COMPONENTS)}"
-            faults.append(Fault(path=at, message=f"extends {name!r}, which is no component", hint=hint))
+            faults.append(Fault(path=at, message=f"extends {name!r}, which is not a component", hint=hint))
         else:
             yield known
 
@@ -289,7 +289,7 @@ def _in_order(plans: Mapping[Component, ComponentPlan], faults: list[Fault]) -> 
         if ready is None:
             circle = _circle(plans, waiting)
             named = next((name for name in circle if plans[name].stages), circle[0])
-            message = f"components extend each other in a circle: {' -> '.join((*circle, circle[0]))}"
+            message = f"components extend each other in a cycle: {' -> '.join((*circle, circle[0]))}"
             faults.append(Fault(path=("components", named, "extends"), message=message))
             return ordered
         waiting.remove(ready)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.links import SdkTree, folders_of, relative
 from axletree.package.sdk.payload import RESERVED
 from axletree.package.sdk.plan import DevelItem
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def list_devel(
-    added: Sequence[Entry],
-    mirrored: Mapping[str, tuple[Sequence[Entry], Payload]],
+    added: Sequence[SdkEntry],
+    mirrored: Mapping[str, tuple[Sequence[SdkEntry], Payload]],
     devices: Iterable[str],
     tree: SdkTree,
     libraries: LibraryPlaces,
@@ -56,7 +56,7 @@ class _Devel:
         self.problems: list[Problem] = []
 
     def members(
-        self, added: Sequence[Entry], mirrored: Mapping[str, tuple[Sequence[Entry], Payload]]
+        self, added: Sequence[SdkEntry], mirrored: Mapping[str, tuple[Sequence[SdkEntry], Payload]]
     ) -> tuple[DevelItem, ...]:
         owned = [*added, *(entry for entries, _ in mirrored.values() for entry in entries)]
         links = {entry.path for entry in owned if entry.kind == "link" and not self.is_library_name(entry)}
@@ -72,11 +72,11 @@ class _Devel:
         folders = folders_of(self.found)
         self.check(folders)
         if self.problems:
-            raise IntegrityError(*self.problems, hint="change the claims, or [[drop]] what is not wanted")
+            raise IntegrityError(*self.problems, hint="change the claims, or [[drop]] the files you do not want")
         empty = {folder: DevelItem(path=folder, kind="folder") for folder in folders}
         return tuple(item for _, item in sorted({**empty, **self.found}.items()))
 
-    def is_library_name(self, entry: Entry) -> bool:
+    def is_library_name(self, entry: SdkEntry) -> bool:
         """Whether a link is the SONAME of a library, and so the place where the library itself lies from now on."""
         real = self.tree.real(entry.path)
         target = self.tree.entries.get(real) if real is not None else None
@@ -85,20 +85,20 @@ class _Devel:
     def add(self, item: DevelItem) -> None:
         if item.path in RESERVED:
             self.problems.append(
-                Problem(file=item.path, message="is a name that the devel package has at its root itself")
+                Problem(file=item.path, message="is the name of a file that the devel package itself has at its root")
             )
         other = self.found.setdefault(item.path, item)
         if other != item:
-            self.problems.append(Problem(file=item.path, message="is wanted twice in the devel package"))
+            self.problems.append(Problem(file=item.path, message="occurs twice in the devel package"))
 
-    def add_own(self, entry: Entry) -> None:
+    def add_own(self, entry: SdkEntry) -> None:
         """A file or folder that only the devel package has."""
         if entry.kind == "folder":
             self.add(DevelItem(path=entry.path, kind="folder"))
         elif entry.kind == "file":
             self.add(DevelItem(path=self.libraries.of(entry), kind="file", entry=entry, executable=entry.executable))
 
-    def add_names(self, entry: Entry) -> None:
+    def add_names(self, entry: SdkEntry) -> None:
         """Further names of what is there: links as they are, and the former name of a library."""
         if entry.kind == "file":
             place = self.libraries.of(entry)
@@ -120,10 +120,10 @@ class _Devel:
         """Whether all members can be where they are, and all links lead to members."""
         for path in sorted(folders & self.found.keys()):
             if self.found[path].kind != "folder":
-                self.problems.append(Problem(file=path, message="is a file or link, and a folder of others"))
+                self.problems.append(Problem(file=path, message="is both a file or link and a folder"))
         links = {item.path: item.link for item in self.inside}
         reached = SdkTree(
-            Entry(
+            SdkEntry(
                 path=path,
                 artifact="",
                 component="dev",
@@ -135,7 +135,7 @@ class _Devel:
         )
         for path, target in links.items():
             if reached.real(path) is None:
-                message = f"is a link to {target}, which is dropped, or in no package that this one mirrors"
+                message = f"is a link to {target}, which is dropped, or not in any package that this one mirrors"
                 self.problems.append(Problem(file=path, message=message))
 
 

@@ -13,12 +13,12 @@ from axletree.core.errors import IntegrityError, Problem
 from axletree.core.units import some_of
 from axletree.package.gpu.arch import parse_code
 from axletree.package.sdk.entries import GENERIC
-from axletree.package.sdk.plan import Item
+from axletree.package.sdk.plan import PlatformFile
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
     from axletree.package.sdk.manifest import Package
     from axletree.package.sdk.targets import Selection
 
@@ -40,13 +40,13 @@ class DevicePackage(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     extra: str
     """Of the selector: ``libraries-gfx9``, ``device-gfx90a``."""
-    items: tuple[Item, ...]
+    items: tuple[PlatformFile, ...]
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """A package with what holds GPU code taken out."""
 
-    neutral: tuple[Item, ...]
+    neutral: tuple[PlatformFile, ...]
     devices: tuple[DevicePackage, ...]
     """Families first."""
     notes: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ def folder_of(dist: str) -> str:
 
 def split_devices(
     package: Package,
-    items: Sequence[Item],
+    items: Sequence[PlatformFile],
     code: Mapping[str, Sequence[str]],
     selection: Selection,
     *,
@@ -106,15 +106,15 @@ def split_devices(
             )
         )
     if problems:
-        hint = "files of one path make no package for a family: ask for none of these GPUs, or drop the file"
+        hint = "a package for a family cannot contain two files with one path: leave out these GPUs, or drop the file"
         raise IntegrityError(*problems, hint=hint)
     told = some_of(sorted(strangers), _SHOWN)
-    notes = (f"{told}: for GPUs that get no package, so it is in {package.dist}",) if strangers else ()
+    notes = (f"{told}: for GPUs without a package of their own, so it is in {package.dist}",) if strangers else ()
     return Split(neutral=neutral, devices=tuple(each for each in devices if each.items), notes=notes)
 
 
-def _disputes(name: str, items: Sequence[Item]) -> Iterator[Problem]:
-    first: dict[str, Item] = {}
+def _disputes(name: str, items: Sequence[PlatformFile]) -> Iterator[Problem]:
+    first: dict[str, PlatformFile] = {}
     for item in items:
         other = first.setdefault(item.path, item)
         if other is not item:
@@ -123,7 +123,7 @@ def _disputes(name: str, items: Sequence[Item]) -> Iterator[Problem]:
 
 
 def targets_of(
-    item: Item, code: Mapping[str, Sequence[str]], selection: Selection, asked: Collection[str] = ()
+    item: PlatformFile, code: Mapping[str, Sequence[str]], selection: Selection, asked: Collection[str] = ()
 ) -> frozenset[str]:
     """The GPU targets with packages that a file is for, by the code in it, its artifact, or its name; empty: for all.
 
@@ -141,7 +141,7 @@ def targets_of(
     return found & frozenset(selection.targets)
 
 
-def _names_targets(item: Item) -> list[str]:
+def _names_targets(item: PlatformFile) -> list[str]:
     """Digits of the targets that the name of a data file says, with what is behind them."""
     return _TARGET.findall(item.path) if _DATA.search(item.path) else []
 
@@ -161,13 +161,13 @@ def processors(archs: Iterable[str]) -> frozenset[str]:
     )
 
 
-def built_for(entries: Iterable[Entry], code: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def built_for(entries: Iterable[SdkEntry], code: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """All targets and families that anything in the tree was built for, sorted."""
     found = {target for archs in code.values() for target in processors(archs)}
     return tuple(sorted(found | {entry.target for entry in entries if entry.target != GENERIC}))
 
 
-def rivals(entries: Iterable[Entry]) -> frozenset[frozenset[str]]:
+def rivals(entries: Iterable[SdkEntry]) -> frozenset[frozenset[str]]:
     """Targets and families whose artifacts bring different files under one path."""
     found: dict[str, set[str]] = {}
     for entry in entries:

@@ -13,7 +13,7 @@ GENERIC = "generic"
 """The target of what holds no code of one GPU."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SdkEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file, symbolic link or folder of the tree."""
 
     path: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
 
 _MOST = 40
 """Links on the way to a file, as Linux allows."""
@@ -17,9 +17,9 @@ _MOST = 40
 class SdkTree:
     """The entries of an SDK by path."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[SdkEntry]) -> None:
         """Look at entries, each path once."""
-        self.entries: Mapping[str, Entry] = {entry.path: entry for entry in entries}
+        self.entries: Mapping[str, SdkEntry] = {entry.path: entry for entry in entries}
         self.folders = folders_of(self.entries) | {
             path for path, entry in self.entries.items() if entry.kind == "folder"
         }

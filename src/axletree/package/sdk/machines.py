@@ -39,7 +39,7 @@ def host_files(facts: Mapping[str, ElfFacts], paths: Mapping[str, str]) -> HostF
     """
     counts = Counter(each.architecture for each in facts.values() if each.dynamic and each.architecture is not None)
     machine = min(counts, key=lambda name: (-counts[name], name), default=None)
-    why = f"and the SDK is for {machine}, so they are packed as they are"
+    why = f"but the SDK is for {machine}, so they are packed unchanged"
     strangers: dict[str, list[str]] = {}
     for source, each in facts.items():
         if machine is not None and each.architecture not in {None, machine} and each.kind in {"executable", "shared"}:

@@ -24,7 +24,7 @@ DistName = Annotated[
     str,
     Meta(
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
-        extra={"expects": "a normalised name: small letters, digits and '-', a letter or digit at both ends"},
+        extra={"expects": "a normalized name: lowercase letters, digits and '-', with a letter or digit at both ends"},
     ),
 ]
 Places = str | tuple[str, ...]
@@ -37,91 +37,87 @@ class About(Table, frozen=True, kw_only=True):
     name: Annotated[DistName, Meta(description="Distribution of the selector: `rocm`.")]
     module: Annotated[str, Meta(description="Its import name: `rocm_sdk`.")]
     command: Annotated[str, Meta(description="Its command: `rocm-sdk`.")]
-    prefix: Annotated[str, Meta(description="What its environment variables begin with: `ROCM_SDK`.")]
-    version: Annotated[str | None, Meta(description="Version of all packages, where `--version` says no other.")] = None
-    summary: Annotated[str, Meta(description="One line that says what it is.")] = ""
+    prefix: Annotated[str, Meta(description="Prefix of its environment variables: `ROCM_SDK`.")]
+    version: Annotated[str | None, Meta(description="Version of all packages, unless `--version` sets another.")] = None
+    summary: Annotated[str, Meta(description="One-line summary.")] = ""
     license: Annotated[str, Meta(description="SPDX expression.")] = ""
-    urls: Annotated[dict[str, str], Meta(description="Label -> address, for the packages' metadata.")] = {}
-    bin: Annotated[
-        Places, Meta(description="Folder of programs, or several, of which the first that is there counts.")
-    ] = "bin"
-    cmake: Annotated[Places, Meta(description="Folder of CMake packages, or several.")] = "lib/cmake"
+    urls: Annotated[dict[str, str], Meta(description="Label -> URL, for the packages' metadata.")] = {}
+    bin: Annotated[Places, Meta(description="Folder of programs, or several; the first that exists is used.")] = "bin"
+    cmake: Annotated[
+        Places, Meta(description="Folder of CMake packages, or several; the first that exists is used.")
+    ] = "lib/cmake"
     cmake_package: Annotated[
-        str, Meta(description="A package that `find_package` finds; self tests compile against it.")
+        str, Meta(description="A package that `find_package` finds; the self tests compile against it.")
     ] = ""
     cmake_targets: Annotated[
-        tuple[str, ...], Meta(description="Imported targets that self tests link a program with: `hip::device`.")
+        tuple[str, ...], Meta(description="Imported targets that the self tests link a program with: `hip::device`.")
     ] = ()
     cmake_program: Annotated[
         str,
-        Meta(
-            description="The program, in C++. It must end with exit code 0 where there is no GPU, too. Without one an empty program is linked."
-        ),
+        Meta(description="The program, in C++. It must exit with 0 even without a GPU. By default, an empty program."),
     ] = ""
     cmake_compiler: Annotated[
         Places,
-        Meta(
-            description="Its compiler, or several, of which the first that is there counts. Without one it is the host's."
-        ),
+        Meta(description="Its compiler, or several; the first that exists is used. The host's compiler by default."),
     ] = ()
     root_package: Annotated[
-        str, Meta(description="Package whose folder is the root where the devel package is not installed.")
+        str, Meta(description="Package whose folder is the root if the devel package is not installed.")
     ] = "core"
 
 
 class Claim(Table, frozen=True, kw_only=True):
     """Files of the input, by what brought them and where they lie. All that is given must hold."""
 
-    artifacts: Annotated[tuple[str, ...], Meta(description="Globs of names of artifacts.")] = ("*",)
+    artifacts: Annotated[tuple[str, ...], Meta(description="Globs of artifact names.")] = ("*",)
     components: Annotated[tuple[Component, ...], Meta(description="Components of artifacts.")] = ("lib", "run", "dev")
     files: Annotated[
         tuple[str, ...],
-        Meta(description="Globs of paths below the prefix: `*` stays inside a folder, `**` stands for any folders."),
+        Meta(description="File patterns, below the prefix."),
     ] = ("**",)
-    exclude: Annotated[tuple[str, ...], Meta(description="Globs of what it does not take.")] = ()
+    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of paths to leave out.")] = ()
 
 
 class Drop(Claim, frozen=True, kw_only=True):
     """Files that go nowhere. Drops are asked before all packages."""
 
-    why: Annotated[str, Meta(description="Why. Reports say it.")]
+    why: Annotated[str, Meta(description="The reason, shown in reports.")]
 
 
 class Package(Table, frozen=True, kw_only=True):
     """A distribution beside the selector."""
 
-    name: Annotated[DistName, Meta(description="What the manifest, and `rocm-sdk`, call it.")]
+    name: Annotated[DistName, Meta(description="Short name, used in the manifest and by `rocm-sdk`.")]
     kind: Annotated[
         Literal["core", "libraries", "devel", "tests", "runtime"],
         Meta(
-            description="`libraries`: its files with GPU code go into packages for families and for targets. `devel`: the whole tree, expanded where it is installed; one at most. `tests` and `runtime`: further packages, installed when asked for."
+            description="`libraries`: its files with GPU code go into packages for families and for targets. `devel`: the whole tree, expanded where it is installed; at most one. `tests` and `runtime`: other packages, installed on request."
         ),
     ]
     dist: Annotated[DistName, Meta(description="Its distribution: `rocm-sdk-core`.")]
-    summary: Annotated[str, Meta(description="One line that says what it is.")] = ""
+    summary: Annotated[str, Meta(description="One-line summary.")] = ""
     requires: Annotated[
         tuple[DistName, ...],
-        Meta(description="Packages of the manifest whose libraries it loads; pinned exactly."),
+        Meta(description="Packages of the manifest whose libraries it loads; required with exact versions."),
     ] = ()
     extra: Annotated[
-        str, Meta(description="Extra of the selector that asks for it; without one it is always installed.")
+        str, Meta(description="Extra of the selector that installs it; without one it is always installed.")
     ] = ""
     family: Annotated[
         str,
         Meta(
-            description="Distribution with GPU code of a family, `rocm-sdk-libraries-{family}`; else `dist` with the family behind."
+            description="Distribution with the GPU code of a family, `rocm-sdk-libraries-{family}`; by default `dist` with the family appended."
         ),
     ] = ""
     device: Annotated[
         str,
         Meta(
-            description="Distribution with GPU code of one target, `rocm-sdk-device-{target}`; else `dist` with the target behind."
+            description="Distribution with the GPU code of one target, `rocm-sdk-device-{target}`; by default `dist` with the target appended."
         ),
     ] = ""
     claim: Annotated[
         tuple[Claim, ...],
         Meta(
-            description="What it owns. Of a devel package: what it adds to the files of the packages for run time, which it always mirrors; so it is asked last."
+            description="Files that it owns. For a devel package: files that it adds to those of the runtime packages, which it always mirrors; its claims come last."
         ),
     ] = ()
 
@@ -132,18 +128,18 @@ class Libraries(Table, frozen=True, kw_only=True):
     opens: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description="SONAME, file name or path of a library -> libraries that it opens at run time, if they are there."
+            description="SONAME, file name or path of a library -> libraries that it opens at run time, if they exist."
         ),
     ] = {}
     optional: Annotated[
-        tuple[str, ...], Meta(description="Globs of short names; to ask for one that is missing is no error.")
+        tuple[str, ...], Meta(description="Globs of short names that may be missing without an error.")
     ] = ()
     dependent: Annotated[
         tuple[str, ...],
-        Meta(description="Globs of paths of libraries that can't be loaded alone, such as plugins."),
+        Meta(description="File patterns of paths of libraries that cannot be loaded on their own, such as plugins."),
     ] = ()
     shortnames: Annotated[
-        dict[str, str], Meta(description="SONAME -> another short name than the usual one (`amdhip64`).")
+        dict[str, str], Meta(description="SONAME -> short name that replaces the usual one (`amdhip64`).")
     ] = {}
 
 
@@ -151,14 +147,19 @@ class Command(Table, frozen=True, kw_only=True):
     """Programs that become console scripts where the payload has them."""
 
     files: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="Globs of paths. The script is called as the file.")
+        tuple[str, ...],
+        Meta(min_length=1, description="File patterns of paths. Each console script is named after its file."),
     ]
     devel: Annotated[
-        bool, Meta(description="Whether it needs the whole SDK, as compilers do: the devel package is expanded for it.")
+        bool,
+        Meta(description="Whether it needs the whole SDK, as compilers do; running it then expands the devel package."),
     ] = False
-    args: Annotated[tuple[str, ...], Meta(description="How self tests call it. Without any they do not call it.")] = ()
-    expect: Annotated[str, Meta(description="Text that it must print then.")] = ""
-    expect_exit: Annotated[tuple[int, ...], Meta(description="What it may end with then.")] = (0,)
+    args: Annotated[
+        tuple[str, ...],
+        Meta(description="Arguments that the self tests call it with. Without any, they do not call it."),
+    ] = ()
+    expect: Annotated[str, Meta(description="Text that it must print in that test.")] = ""
+    expect_exit: Annotated[tuple[int, ...], Meta(description="Exit codes allowed in that test.")] = (0,)
 
 
 class Debs(Table, frozen=True, kw_only=True):
@@ -170,7 +171,7 @@ class Debs(Table, frozen=True, kw_only=True):
     ]
     components: Annotated[
         dict[Component, tuple[str, ...]],
-        Meta(description="Component -> globs of paths, beside TheRock's usual ones."),
+        Meta(description="Component -> file patterns of paths, in addition to TheRock's usual ones."),
     ] = {}
 
 
@@ -179,7 +180,9 @@ class Devel(Table, frozen=True, kw_only=True):
 
     links: Annotated[
         tuple[str, ...],
-        Meta(description="Globs of links that stay symbolic: of programs that look where they really lie."),
+        Meta(
+            description="File patterns of links that stay symbolic: links to programs that look up their real location."
+        ),
     ] = ()
 
 
@@ -189,22 +192,22 @@ class Targets(Table, frozen=True, kw_only=True):
     maker: Annotated[Literal["hip", "nvidia"], Meta(description="Whose GPUs.")] = "hip"
     table: Annotated[
         Literal["amd", ""],
-        Meta(description="Table of targets that ships with Axletree; their hierarchy goes into the selector."),
+        Meta(description="Table of GPU targets that ships with Axletree; the selector gets their hierarchy."),
     ] = ""
     groups: Annotated[
         dict[str, tuple[str, ...]],
-        Meta(description="Further family -> targets, sub-families, families or groups. Each gets a package."),
+        Meta(description="Additional family -> targets, sub-families, families or groups. Each gets a package."),
     ] = {}
     default: Annotated[
         str,
         Meta(
-            description="Family or target that is installed where nothing else is known; else the family with most targets."
+            description="Family or target to install if no GPU is known; by default the family with the most targets."
         ),
     ] = ""
     families: Annotated[
         bool,
         Meta(
-            description="Whether files with GPU code are also made for families: sub-families of which more than one target was built."
+            description="Whether to also build GPU code packages for families, if more than one of their targets was built."
         ),
     ] = True
 
@@ -213,22 +216,24 @@ class Manifest(Table, frozen=True, kw_only=True):
     """A manifest."""
 
     sdk: Annotated[About, Meta(description="The SDK as a whole, and its selector.")]
-    package: Annotated[tuple[Package, ...], Meta(min_length=1, description="Distributions beside the selector.")]
-    drop: Annotated[tuple[Drop, ...], Meta(description="Files that go nowhere.")] = ()
-    libraries: Annotated[Libraries, Meta(description="What libraries do not tell.")] = Libraries()
-    command: Annotated[tuple[Command, ...], Meta(description="Programs that become console scripts.")] = ()
+    package: Annotated[
+        tuple[Package, ...], Meta(min_length=1, description="Distributions in addition to the selector.")
+    ]
+    drop: Annotated[tuple[Drop, ...], Meta(description="Files to leave out.")] = ()
+    libraries: Annotated[Libraries, Meta(description="Facts that libraries do not record.")] = Libraries()
+    command: Annotated[tuple[Command, ...], Meta(description="Programs to install as console scripts.")] = ()
     environment: Annotated[
         dict[str, Places],
         Meta(
-            description="Variable of builds -> path below the root (`.` is the root), several of which the first that is there counts, or a text that begins with `=` and is taken as it is."
+            description="Build variable -> path below the root (`.` is the root), or several paths (the first that exists is used), or a literal text after `=`."
         ),
     ] = {}
     system: Annotated[
-        dict[str, str], Meta(description="Glob of SONAMEs that the host brings -> what to install for it.")
+        dict[str, str], Meta(description="Glob of SONAMEs that the host provides -> what to install for it.")
     ] = {}
     targets: Annotated[Targets, Meta(description="GPUs.")] = Targets()
     devel: Annotated[Devel, Meta(description="The expanded SDK.")] = Devel()
-    debs: Annotated[Debs | None, Meta(description="How Debian's packages make up the SDK.")] = None
+    debs: Annotated[Debs | None, Meta(description="How Debian packages make up the SDK.")] = None
 
 
 def parse_manifest(text: str, *, filename: str) -> Manifest:

@@ -13,12 +13,11 @@ from packaging.version import InvalidVersion, Version
 
 from axletree.core.trees import is_safe_path
 from axletree.package.sdk.cmake_checks import cmake_faults
-from axletree.package.sdk.globs import glob_fault
 from axletree.package.sdk.targets import bare_target, is_family, is_target
-from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.faults import Fault, glob_faults, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from axletree.package.sdk.manifest import Claim, Manifest, Package, Places
     from axletree.recipe.faults import Path
@@ -29,8 +28,7 @@ _PREFIX = re.compile(r"[A-Z][A-Z0-9_]*[A-Z0-9]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _ARTIFACT = re.compile(r"[A-Za-z0-9.+*?-]+")
-_ALTERNATIVES = re.compile(r"\{[^/]*,[^/]*\}|\[[^/]+\]")
-_KNOWN = "names are of the form gfx90a, gfx9_0, gfx115x, gfx11, gfx110X-all, sm_90, sm_9x"
+_KNOWN = "use a name such as gfx90a, gfx9_0, gfx115x, gfx11, gfx110X-all, sm_90 or sm_9x"
 _SEARCHED = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME"})
 """Variables that replacing breaks other programs with."""
 
@@ -55,27 +53,27 @@ def manifest_faults(manifest: Manifest) -> list[Fault]:
 def _about(manifest: Manifest) -> Iterator[Fault]:
     sdk = manifest.sdk
     if canonicalize_name(sdk.name) != sdk.name:
-        yield Fault(path=("sdk", "name"), message=f"{sdk.name!r} is not normalised", hint=canonicalize_name(sdk.name))
+        yield Fault(path=("sdk", "name"), message=f"{sdk.name!r} is not normalized", hint=canonicalize_name(sdk.name))
     if not _MODULE.fullmatch(sdk.module):
-        hint = "a letter, then letters, digits and '_'"
-        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is no name of a module", hint=hint)
+        hint = "use a letter, then letters, digits and '_'"
+        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is not a valid module name", hint=hint)
     elif sdk.module in sys.stdlib_module_names:
-        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is a module of Python itself")
+        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is a module of the standard library")
     if not _COMMAND.fullmatch(sdk.command):
-        yield Fault(path=("sdk", "command"), message=f"{sdk.command!r} is no name of a program")
+        yield Fault(path=("sdk", "command"), message=f"{sdk.command!r} is not a valid program name")
     if not _PREFIX.fullmatch(sdk.prefix):
-        hint = "capital letters, digits and '_', without the '_' at the end: ROCM_SDK"
-        yield Fault(path=("sdk", "prefix"), message=f"{sdk.prefix!r} begins no environment variable", hint=hint)
+        hint = "use capital letters, digits and '_', without a '_' at the end: ROCM_SDK"
+        yield Fault(path=("sdk", "prefix"), message=f"{sdk.prefix!r} is not a valid variable prefix", hint=hint)
     if sdk.version is not None and not _is_version(sdk.version):
-        yield Fault(path=("sdk", "version"), message=f"{sdk.version!r} is no version (PEP 440)")
+        yield Fault(path=("sdk", "version"), message=f"{sdk.version!r} is not a valid version (PEP 440)")
     if sdk.license:
         try:
             canonicalize_license_expression(sdk.license)
         except InvalidLicenseExpression:
-            hint = "identifiers of spdx.org/licenses, joined by AND and OR; LicenseRef-NAME for others"
-            yield Fault(path=("sdk", "license"), message=f"{sdk.license!r} is no SPDX expression", hint=hint)
+            hint = "use identifiers from spdx.org/licenses, joined by AND and OR; LicenseRef-NAME for others"
+            yield Fault(path=("sdk", "license"), message=f"{sdk.license!r} is not a valid SPDX expression", hint=hint)
     yield from (
-        Fault(path=("sdk", "urls", label), message=f"{url!r} is no address", hint="https://...")
+        Fault(path=("sdk", "urls", label), message=f"{url!r} is not a URL", hint="https://...")
         for label, url in sdk.urls.items()
         if not re.fullmatch(r"https?://[^\s,]+", url)
     )
@@ -93,10 +91,10 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     path: Path = ("sdk", "root-package")
     if root is None:
         near = suggestion(sdk.root_package, known, "packages of this manifest")
-        message = f"there is no package {sdk.root_package!r} that can be the root"
+        message = f"no package {sdk.root_package!r} exists to be the root"
         yield Fault(path=path, message=message, hint=near, needs=needs)
     elif root.extra:
-        message = f"{root.name!r} is installed only with extra {root.extra!r}, so there may be no root"
+        message = f"{root.name!r} is installed only with extra {root.extra!r}, so the root may be missing"
         yield Fault(path=path, message=message)
 
 
@@ -108,26 +106,26 @@ def _packages(manifest: Manifest) -> Iterator[Fault]:
     for number, package in enumerate(manifest.package):
         path: Path = ("package", number)
         if package.name in names:
-            yield Fault(path=(*path, "name"), message=f"a second package {package.name!r}")
+            yield Fault(path=(*path, "name"), message=f"duplicate package {package.name!r}")
         names.setdefault(package.name, number)
         if canonicalize_name(package.dist) != package.dist:
-            message = f"{package.dist!r} is not normalised"
+            message = f"{package.dist!r} is not normalized"
             yield Fault(path=(*path, "dist"), message=message, hint=canonicalize_name(package.dist))
         elif package.dist in dists:
-            message = f"{package.dist!r} is the distribution of {dists[package.dist]} too"
+            message = f"{package.dist!r} is also the distribution of {dists[package.dist]}"
             yield Fault(path=(*path, "dist"), message=message)
         else:
             module = package.dist.replace("-", "_")
             if module in modules:
-                message = f"its module {module!r} is that of {modules[module]} too"
-                yield Fault(path=(*path, "dist"), message=message, hint="give sdk.module or dist another name")
+                message = f"its module {module!r} is also the module of {modules[module]}"
+                yield Fault(path=(*path, "dist"), message=message, hint="rename sdk.module or dist")
             elif module in sys.stdlib_module_names or not _MODULE.fullmatch(module):
-                yield Fault(path=(*path, "dist"), message=f"{module!r} can't be a module of its own")
+                yield Fault(path=(*path, "dist"), message=f"{module!r} cannot be a separate module")
             modules.setdefault(module, f"package {package.name!r}")
         dists.setdefault(package.dist, f"package {package.name!r}")
         if package.kind == "devel":
             if devel is not None:
-                message = f"a second devel package beside {devel!r}: there is one tree to expand"
+                message = f"second devel package in addition to {devel!r}: only one tree can be expanded"
                 yield Fault(path=(*path, "kind"), message=message)
             devel = devel or package.name
         yield from _one_line(package.summary, (*path, "summary"))
@@ -139,12 +137,12 @@ def _extra(package: Package, packages: Sequence[Package], path: Path) -> Iterato
     if not extra:
         return
     if not _NAME.fullmatch(extra) or canonicalize_name(extra) != extra:
-        hint = "small letters, digits and '-', a letter or digit at both ends"
-        yield Fault(path=(*path, "extra"), message=f"{extra!r} is no normalised name of an extra", hint=hint)
+        hint = "use lowercase letters, digits and '-', with a letter or digit at both ends"
+        yield Fault(path=(*path, "extra"), message=f"{extra!r} is not a normalized extra name", hint=hint)
     for other in packages:
         made = ("device-", f"{other.extra or other.name}-")
         if other.kind == "libraries" and other is not package and extra.startswith(made):
-            message = f"extras of this form are made for the GPU code of {other.name!r}"
+            message = f"extras of this form are generated for the GPU code of {other.name!r}"
             yield Fault(path=(*path, "extra"), message=message)
 
 
@@ -157,14 +155,14 @@ def _templates(manifest: Manifest) -> Iterator[Fault]:
             if not text:
                 continue
             if package.kind != "libraries":
-                yield Fault(path=path, message="only a package of kind 'libraries' is made for GPUs")
+                yield Fault(path=path, message="only a package of kind 'libraries' has packages for GPUs")
                 continue
             made = text.replace(place, "gfx90a")
             if text.count(place) != 1 or not _NAME.fullmatch(made) or canonicalize_name(made) != made:
-                hint = f"a distribution's name with {place} in it: {package.dist}-{place}"
-                yield Fault(path=path, message=f"{text!r} names no distribution for each {key}", hint=hint)
+                hint = f"use a distribution name with {place} in it: {package.dist}-{place}"
+                yield Fault(path=path, message=f"{text!r} does not name a distribution for each {key}", hint=hint)
             elif made in filled | taken:
-                yield Fault(path=path, message=f"{text!r} is used already", hint="each kind needs names of its own")
+                yield Fault(path=path, message=f"{text!r} is used already", hint="each kind needs its own names")
             filled.add(made)
 
 
@@ -178,14 +176,14 @@ def _requirements(manifest: Manifest) -> Iterator[Fault]:
                 yield Fault(path=path, message="requires itself")
             elif name not in packages:
                 hint = suggestion(name, packages, "packages of this manifest")
-                yield Fault(path=path, message=f"there is no package {name!r}", hint=hint, needs=names)
+                yield Fault(path=path, message=f"no package is called {name!r}", hint=hint, needs=names)
             elif packages[name].kind == "devel":
-                yield Fault(path=path, message="nothing can load libraries of the devel package: it is expanded later")
+                yield Fault(path=path, message="cannot load libraries of the devel package, which is expanded later")
     for number, package in enumerate(manifest.package):
         circle = _circle(package.name, packages)
         if circle:
             way = " -> ".join(circle)
-            yield Fault(path=("package", number, "requires"), message=f"packages require each other in a circle: {way}")
+            yield Fault(path=("package", number, "requires"), message=f"packages require each other in a cycle: {way}")
             return
 
 
@@ -207,41 +205,28 @@ def _circle(start: str, packages: Mapping[str, Package]) -> list[str]:
 def _claims(manifest: Manifest) -> Iterator[Fault]:
     for number, package in enumerate(manifest.package):
         if not package.claim and package.kind != "devel":
-            hint = "add a [[package.claim]] behind it"
+            hint = "add a [[package.claim]] after it"
             yield Fault(path=("package", number), message=f"package {package.name!r} claims nothing", hint=hint)
         for place, claim in enumerate(package.claim):
             yield from _claim(claim, ("package", number, "claim", place))
     for number, drop in enumerate(manifest.drop):
         yield from _claim(drop, ("drop", number))
         if not drop.why.strip():
-            yield Fault(path=("drop", number, "why"), message="says nothing")
+            yield Fault(path=("drop", number, "why"), message="is empty")
 
 
 def _claim(claim: Claim, path: Path) -> Iterator[Fault]:
     for key, given in (("artifacts", claim.artifacts), ("components", claim.components), ("files", claim.files)):
         if not given:
-            yield Fault(path=(*path, key), message="is empty, so it takes nothing", hint="leave it out for the default")
+            yield Fault(path=(*path, key), message="is empty, so it matches nothing", hint="remove it for the default")
     for place, name in enumerate(claim.artifacts):
         if not _ARTIFACT.fullmatch(name):
-            hint = "letters, digits, '-' and '.', with '*' and '?' for any: no artifact's name has a '_'"
-            yield Fault(path=(*path, "artifacts", place), message=f"{name!r} is the name of no artifact", hint=hint)
+            hint = "use letters, digits, '-', '.', '*' and '?'; artifact names contain no '_'"
+            yield Fault(path=(*path, "artifacts", place), message=f"{name!r} cannot match an artifact name", hint=hint)
     yield from glob_faults(claim.files, (*path, "files"))
     yield from glob_faults(claim.exclude, (*path, "exclude"))
     if "**" in claim.exclude:
         yield Fault(path=(*path, "exclude"), message="excludes everything")
-
-
-def glob_faults(patterns: Iterable[str], path: Path) -> Iterator[Fault]:
-    """Patterns that can match nothing, or not what was meant."""
-    for place, pattern in enumerate(patterns):
-        fault = glob_fault(pattern)
-        if fault is not None:
-            yield Fault(path=(*path, place), message=f"{pattern!r} {fault}")
-        elif _ALTERNATIVES.search(pattern):
-            hint = "write one pattern for each, or '?' for any one character"
-            yield Fault(
-                path=(*path, place), message=f"{pattern!r}: brackets and braces stand for themselves", hint=hint
-            )
 
 
 def _libraries(manifest: Manifest) -> Iterator[Fault]:
@@ -251,23 +236,23 @@ def _libraries(manifest: Manifest) -> Iterator[Fault]:
             message = "is neither a SONAME nor the relative path of a file"
             yield Fault(path=("libraries", "opens", user), message=message)
         yield from (
-            Fault(path=("libraries", "opens", user, place), message=f"{name!r} is no name of a library")
+            Fault(path=("libraries", "opens", user, place), message=f"{name!r} is not a library name")
             for place, name in enumerate(names)
             if not name or "/" in name
         )
     yield from glob_faults(about.dependent, ("libraries", "dependent"))
     for soname, short in about.shortnames.items():
         if not _COMMAND.fullmatch(short) or "/" in soname:
-            hint = 'SONAME = short name: "libfoo.so.1" = "foo"'
-            yield Fault(path=("libraries", "shortnames", soname), message=f"{short!r} is no short name", hint=hint)
+            hint = 'use SONAME = short name: "libfoo.so.1" = "foo"'
+            yield Fault(path=("libraries", "shortnames", soname), message=f"{short!r} is not a short name", hint=hint)
     yield from glob_faults(manifest.devel.links, ("devel", "links"))
     for pattern, what in manifest.system.items():
         if "/" in pattern or not pattern.strip("*?"):
-            message = "takes any library for one of the host, also one that is missing" if pattern else "is empty"
-            message = "is no SONAME" if "/" in pattern else message
-            yield Fault(path=("system", pattern), message=message, hint='glob of SONAMEs: "libz.so.*" = "zlib1g"')
+            message = "treats any library as one of the host, even a missing one" if pattern else "is empty"
+            message = "is not a SONAME" if "/" in pattern else message
+            yield Fault(path=("system", pattern), message=message, hint='use a glob of SONAMEs: "libz.so.*" = "zlib1g"')
         if not what.strip():
-            yield Fault(path=("system", pattern), message="says nothing of what to install for it")
+            yield Fault(path=("system", pattern), message="does not say what to install for it")
 
 
 def _commands(manifest: Manifest) -> Iterator[Fault]:
@@ -277,16 +262,16 @@ def _commands(manifest: Manifest) -> Iterator[Fault]:
         yield from glob_faults(command.files, (*path, "files"))
         for place, file in enumerate(command.files):
             if file in seen:
-                message = f"{file!r} stands in command {seen[file] + 1} too, which counts"
+                message = f"{file!r} is also in command {seen[file] + 1}, which takes precedence"
                 yield Fault(path=(*path, "files", place), message=message)
             seen.setdefault(file, number)
         if command.expect and not command.args:
-            message = "is never looked at: without args self tests do not call the program"
+            message = "has no effect: without args, the self tests do not call the program"
             yield Fault(path=(*path, "expect"), message=message)
         if not command.expect_exit:
-            yield Fault(path=(*path, "expect-exit"), message="is empty, so that every end is wrong")
+            yield Fault(path=(*path, "expect-exit"), message="is empty, so every exit code is wrong")
         yield from (
-            Fault(path=(*path, "expect-exit", place), message=f"no program ends with {code}")
+            Fault(path=(*path, "expect-exit", place), message=f"{code} is not a valid exit code")
             for place, code in enumerate(command.expect_exit)
             if code > 255
         )
@@ -296,16 +281,16 @@ def _environment(manifest: Manifest) -> Iterator[Fault]:
     for variable, places in manifest.environment.items():
         path: Path = ("environment", variable)
         if not _VARIABLE.fullmatch(variable):
-            yield Fault(path=path, message=f"{variable!r} is no name of an environment variable")
+            yield Fault(path=path, message=f"{variable!r} is not a valid environment variable name")
         elif variable in _SEARCHED:
-            message = "would replace what others put there"
-            yield Fault(path=path, message=message, hint="sdk.bin is put before PATH; libraries are found without help")
+            message = "would replace values set by others"
+            yield Fault(path=path, message=message, hint="sdk.bin is prepended to PATH; libraries are found without it")
         texts = (places,) if isinstance(places, str) else places
         if any(text.startswith("=") for text in texts):
             if len(texts) > 1:
-                yield Fault(path=path, message="a text that begins with '=' stands alone")
+                yield Fault(path=path, message="a literal after '=' must be the only value")
             elif not texts[0].isprintable():
-                yield Fault(path=path, message="has characters that can't stand in a shell's line")
+                yield Fault(path=path, message="contains characters that are not allowed in a shell line")
         else:
             yield from _places(places, path)
 
@@ -313,15 +298,15 @@ def _environment(manifest: Manifest) -> Iterator[Fault]:
 def _targets(manifest: Manifest) -> Iterator[Fault]:
     section = manifest.targets
     if section.table and section.maker != "hip":
-        yield Fault(path=("targets", "table"), message=f"table {section.table!r} is of the maker 'hip'")
+        yield Fault(path=("targets", "table"), message=f"table {section.table!r} has maker 'hip'")
     groups = section.groups
     for name, inner in groups.items():
         path: Path = ("targets", "groups", name)
         if canonicalize_name(name) != name.lower() or not _NAME.fullmatch(name.lower()):
-            hint = "letters, digits and '-': it becomes part of a distribution's name"
-            yield Fault(path=path, message=f"{name!r} is no name of a family", hint=hint)
+            hint = "use letters, digits and '-': it becomes part of a distribution's name"
+            yield Fault(path=path, message=f"{name!r} is not a valid family name", hint=hint)
         elif is_target(bare_target(name)):
-            yield Fault(path=path, message=f"{name!r} is the name of a target")
+            yield Fault(path=path, message=f"{name!r} is already the name of a target")
         if not inner:
             yield Fault(path=path, message="has no members")
         for place, member in enumerate(inner):
@@ -357,20 +342,20 @@ def _debs(manifest: Manifest) -> Iterator[Fault]:
     if debs is None:
         return
     if debs.prefix != "." and not is_safe_path(debs.prefix):
-        yield Fault(path=("debs", "prefix"), message=f"{debs.prefix!r} is no relative folder", hint="usr, or opt/rocm")
+        yield Fault(path=("debs", "prefix"), message=f"{debs.prefix!r} is not a relative folder", hint="such as usr")
     claims = [claim for package in manifest.package for claim in package.claim] + list(manifest.drop)
     before: list[str] = []
     for pattern, artifact in debs.artifacts.items():
         path: Path = ("debs", "artifacts", pattern)
         if not _NAME.fullmatch(artifact):
-            yield Fault(path=path, message=f"{artifact!r} can't be the name of an artifact", hint="as core-hip")
+            yield Fault(path=path, message=f"{artifact!r} is not a valid artifact name", hint="as core-hip")
         elif not any(fnmatchcase(artifact, glob) for claim in claims for glob in claim.artifacts):
-            message = f"no claim and no drop is about artifact {artifact!r}"
+            message = f"no claim or drop refers to artifact {artifact!r}"
             known = {glob for claim in claims for glob in claim.artifacts if "*" not in glob}
             yield Fault(path=path, message=message, hint=suggestion(artifact, known, "artifacts of claims"))
         ahead = next((each for each in before if fnmatchcase(pattern, each)), None)
         if ahead is not None:
-            yield Fault(path=path, message=f"is never asked: {ahead!r} before it takes the same", hint="put it first")
+            yield Fault(path=path, message=f"never applies: {ahead!r} before it matches the same", hint="move it up")
         before.append(pattern)
     for component, patterns in debs.components.items():
         yield from glob_faults(patterns, ("debs", "components", component))
@@ -379,17 +364,17 @@ def _debs(manifest: Manifest) -> Iterator[Fault]:
 def _places(places: Places, path: Path) -> Iterator[Fault]:
     texts = (places,) if isinstance(places, str) else places
     if not texts:
-        yield Fault(path=path, message="names no place")
+        yield Fault(path=path, message="does not name a path")
     for place, text in enumerate(texts):
         if text != "." and not is_safe_path(text):
             at = path if isinstance(places, str) else (*path, place)
-            hint = "a path below the prefix without slashes at its ends, or '.'"
-            yield Fault(path=at, message=f"{text!r} is no place in the SDK", hint=hint)
+            hint = "use a path below the prefix without leading or trailing slashes, or '.'"
+            yield Fault(path=at, message=f"{text!r} is not a path in the SDK", hint=hint)
 
 
 def _one_line(text: str, path: Path) -> Iterator[Fault]:
     if "\n" in text or not text.isprintable():
-        yield Fault(path=path, message="is more than one line")
+        yield Fault(path=path, message="must be a single line")
 
 
 def _is_version(text: str) -> bool:

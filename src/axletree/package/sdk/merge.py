@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.errors import IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem, some_problems
 from axletree.core.trees import is_safe_path, paths_above_others
 from axletree.core.units import some_of
 from axletree.package.sdk.artifact_name import base_target
@@ -17,16 +17,15 @@ from axletree.package.sdk.entries import GENERIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
 
 _SHOWN = 3
-_MOST_PROBLEMS = 20
-_HINT = "leave one of the two inputs out"
+_HINT = "remove one of the two inputs"
 
 
 def merge_entries(
-    entries: Iterable[Entry], *, same: Callable[[Entry, Entry], bool], note: Callable[[str], None]
-) -> tuple[Entry, ...]:
+    entries: Iterable[SdkEntry], *, same: Callable[[SdkEntry, SdkEntry], bool], note: Callable[[str], None]
+) -> tuple[SdkEntry, ...]:
     """Entries sorted by path and target, each path once, or once for each GPU target.
 
     What artifacts for several targets bring alike is for all GPUs.
@@ -54,11 +53,9 @@ def merge_entries(
         message = f"is a {first.kind} in {origin(first)}, and a folder in {origin(below)}"
         problems.append(Problem(file=path, message=message))
     if problems:
-        more = len(problems) - _MOST_PROBLEMS
-        told = [Problem(message=f"and {more:,} more")] if more > 0 else []
-        raise IntegrityError(*problems[:_MOST_PROBLEMS], *told, hint=_HINT)
+        raise IntegrityError(*some_problems(problems), hint=_HINT)
     for (one, other), twice in sorted(merging.twice.items()):
-        note(f"{one} and {other} both bring {some_of(sorted(twice), _SHOWN)}, with the same content: taken once")
+        note(f"{one} and {other} both contain {some_of(sorted(twice), _SHOWN)}, with the same content: used once")
     return tuple(
         entry for path in paths if path not in above for entry in sorted(found[path], key=lambda entry: entry.target)
     )
@@ -67,14 +64,14 @@ def merge_entries(
 class _Merging:
     """A tree in the making."""
 
-    def __init__(self, same: Callable[[Entry, Entry], bool]) -> None:
+    def __init__(self, same: Callable[[SdkEntry, SdkEntry], bool]) -> None:
         self.same = same
-        self.found: dict[str, list[Entry]] = {}
+        self.found: dict[str, list[SdkEntry]] = {}
         self.known: dict[str, bool] = {}
         self.twice: dict[tuple[str, str], list[str]] = {}
         self.problems: list[Problem] = []
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: SdkEntry) -> None:
         """Take an entry in beside those of its path that are for other GPUs."""
         there = self.found.setdefault(entry.path, [])
         first = next((each for each in there if _for_same(each, entry)), None)
@@ -85,7 +82,7 @@ class _Merging:
             if entry.target == GENERIC:
                 there[:] = [msgspec.structs.replace(first, target=GENERIC)]
         else:
-            message = f"is brought by {origin(first)} and by {origin(entry)}, with different content"
+            message = f"is in both {origin(first)} and {origin(entry)}, with different content"
             self.problems.append(Problem(file=entry.path, message=message))
 
     def unite(self) -> None:
@@ -110,22 +107,22 @@ class _Merging:
             self.known[path] = same
         return self.known[path]
 
-    def note(self, first: Entry, other: Entry) -> None:
+    def note(self, first: SdkEntry, other: SdkEntry) -> None:
         if first.kind != "folder":
             self.twice.setdefault((origin(first), origin(other)), []).append(first.path)
 
-    def agree(self, one: Entry, other: Entry) -> bool:
+    def agree(self, one: SdkEntry, other: SdkEntry) -> bool:
         if (one.kind, one.link, one.size, one.executable) != (other.kind, other.link, other.size, other.executable):
             return False
         return one.kind != "file" or one.source == other.source or self.same(one, other)
 
 
-def _for_same(one: Entry, other: Entry) -> bool:
+def _for_same(one: SdkEntry, other: SdkEntry) -> bool:
     """Whether two entries are for the same GPUs, so that only one of them can be right."""
     return GENERIC in {one.target, other.target} or base_target(one.target) == base_target(other.target)
 
 
-def origin(entry: Entry) -> str:
+def origin(entry: SdkEntry) -> str:
     """The artifact that brought an entry, as its folder is called."""
     return f"{entry.artifact}_{entry.component}_{entry.target}"
 
@@ -133,7 +130,7 @@ def origin(entry: Entry) -> str:
 def path_fault(path: str, link: str = "") -> str | None:
     """What is wrong with a path below a prefix, or with what a link there says; ``None`` where nothing is."""
     if not is_safe_path(path):
-        return "has a name that no package can hold, or that leads out of the tree"
+        return "has a name that packages cannot contain, or that leads out of the tree"
     return "is a link that leads out of the tree" if link and leaves_tree(path, link) else None
 
 
@@ -148,5 +145,5 @@ def is_text(name: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _rank(entry: Entry) -> tuple[str, str, str, str, str]:
+def _rank(entry: SdkEntry) -> tuple[str, str, str, str, str]:
     return entry.path, entry.artifact, entry.component, entry.target, entry.source

@@ -93,7 +93,7 @@ def read_deb(data: memoryview, *, archive: str) -> tuple[DebMember, DebMember]:
     """
     members = list(_read_ar(data, archive))
     if not members or members[0].name != _DEBIAN_BINARY or not bytes(members[0].data).startswith(b"2."):
-        raise IntegrityError(Problem(file=archive, message="is no Debian package of format 2"))
+        raise IntegrityError(Problem(file=archive, message="is not a Debian package of format 2"))
     found: list[DebMember] = []
     for wanted in ("control.tar", "data.tar"):
         fitting = [member for member in members if member.name == wanted or member.name.startswith(f"{wanted}.")]
@@ -114,7 +114,7 @@ def parse_control(text: str, *, filename: str) -> DebControl:
     fields = {name: value.strip(" \t") for name, value in said}
     name = fields.get("Package", "")
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", name):
-        raise IntegrityError(Problem(file=filename, message="its control file names no package"))
+        raise IntegrityError(Problem(file=filename, message="its control file does not name a package"))
     return DebControl(
         package=name, version=fields.get("Version", ""), architecture=fields.get("Architecture", "").strip()
     )
@@ -122,14 +122,14 @@ def parse_control(text: str, *, filename: str) -> DebControl:
 
 def _read_ar(data: memoryview, archive: str) -> Iterator[DebMember]:
     if bytes(data[: len(_AR_MAGIC)]) != _AR_MAGIC:
-        raise IntegrityError(Problem(file=archive, message="is no ar archive, as Debian packages are"))
+        raise IntegrityError(Problem(file=archive, message="is not an ar archive, as Debian packages are"))
     at = len(_AR_MAGIC)
     while at < len(data):
         header = bytes(data[at : at + _AR_HEADER])
         size = header[48:58].strip()
         end = at + _AR_HEADER + (int(size) if size.isdigit() else 0)
         if len(header) < _AR_HEADER or header[58:] != b"`\n" or not size.isdigit() or end > len(data):
-            raise IntegrityError(Problem(file=archive, message=f"is damaged or cut off at byte {at}"))
+            raise IntegrityError(Problem(file=archive, message=f"is damaged or truncated at byte {at}"))
         name = header[:16].decode("ascii", errors="replace").rstrip().removesuffix("/")
         yield DebMember(name, data[at + _AR_HEADER : end])
         at = end + end % 2

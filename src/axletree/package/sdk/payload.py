@@ -14,18 +14,18 @@ import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.sdk.links import relative
-from axletree.package.sdk.plan import Item
+from axletree.package.sdk.plan import PlatformFile
 from axletree.package.sdk.shipped import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
-    from axletree.package.sdk.entries import Entry
+    from axletree.package.sdk.entries import SdkEntry
     from axletree.package.sdk.links import SdkTree
 
 
-_DANGLING = "a link that leads nowhere is broken for users: add what it leads to, or a [[drop]] that names it"
+_DANGLING = "the link would be broken for users: add its target, or add a [[drop]] for it"
 _TWICE = "keep one of the two: exclude the other from the claim, or name it in a [[drop]]"
 RESERVED = frozenset({"__init__.py", FILE})
 """What is at the root of a platform folder, and of the expanded devel package, beside the SDK's files."""
@@ -34,7 +34,7 @@ RESERVED = frozenset({"__init__.py", FILE})
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """The files of one platform folder, before anything is known of the others."""
 
-    items: tuple[Item, ...]
+    items: tuple[PlatformFile, ...]
     """Sorted by path."""
     notes: tuple[str, ...]
 
@@ -75,7 +75,7 @@ class LibraryPlaces:
             (tree.real(path), posixpath.basename(path)) for path, entry in tree.entries.items() if entry.kind == "link"
         }
 
-    def of(self, entry: Entry) -> str:
+    def of(self, entry: SdkEntry) -> str:
         """The path of a file below its platform folder."""
         facts = self._facts.get(entry.source)
         soname = facts.soname if is_library(facts) and facts is not None else None
@@ -91,14 +91,14 @@ class LibraryPlaces:
         )
         return place if asked_for else entry.path
 
-    def under_soname(self, entry: Entry) -> bool:
+    def under_soname(self, entry: SdkEntry) -> bool:
         """Whether a library lies under its SONAME: nobody misses its other names then."""
         facts = self._facts.get(entry.source)
         return is_library(facts) and facts is not None and posixpath.basename(self.of(entry)) == facts.soname
 
 
 def lay_out_payloads(
-    owned: Mapping[str, Sequence[Entry]],
+    owned: Mapping[str, Sequence[SdkEntry]],
     folders: Mapping[str, str],
     tree: SdkTree,
     facts: Mapping[str, ElfFacts],
@@ -154,30 +154,30 @@ class _Folder:
         self.problems = problems
         self.notes: list[str] = []
 
-    def payload(self, entries: Sequence[Entry]) -> Payload:
-        items: dict[str, Item] = {}
+    def payload(self, entries: Sequence[SdkEntry]) -> Payload:
+        items: dict[str, PlatformFile] = {}
         for entry in sorted(entries, key=lambda entry: entry.path):
             for item in self.items(entry):
                 if item.path in RESERVED:
-                    message = "is a name that the package has at its root itself"
+                    message = "is the name of a file that the package itself has at its root"
                     self.problems.append(Problem(file=item.path, key=item.entry.artifact, message=message, hint=_TWICE))
                 other = items.setdefault(item.path, item)
                 if other is not item:
-                    message = f"{other.entry.path} and {item.entry.path} both want to be {item.path}"
+                    message = f"{other.entry.path} and {item.entry.path} would both become {item.path}"
                     self.problems.append(Problem(file=self.package, message=message, hint=_TWICE))
         return Payload(items=tuple(items[path] for path in sorted(items)), notes=tuple(self.notes))
 
-    def items(self, entry: Entry) -> Iterator[Item]:
+    def items(self, entry: SdkEntry) -> Iterator[PlatformFile]:
         if entry.kind == "file":
-            yield Item(path=self.places[entry.path][1], entry=entry)
+            yield PlatformFile(path=self.places[entry.path][1], entry=entry)
         elif entry.kind == "link":
             yield from self.link(entry)
 
-    def is_script(self, entry: Entry, target: Entry) -> bool:
+    def is_script(self, entry: SdkEntry, target: SdkEntry) -> bool:
         """Whether a link is the name of a script among programs: scripts look for their parts where they really lie."""
         return target.executable and target.source not in self.facts and "bin" in entry.path.split("/")[:-1]
 
-    def link(self, entry: Entry) -> Iterator[Item]:
+    def link(self, entry: SdkEntry) -> Iterator[PlatformFile]:
         real = self.tree.real(entry.path)
         if real is None:
             message = f"is a link to {entry.link}, which is not in the tree"
@@ -189,10 +189,12 @@ class _Folder:
         if self.libraries.under_soname(target):
             return
         if not is_program(self.facts.get(target.source)) and not self.is_script(entry, target):
-            yield Item(path=entry.path, entry=target)
+            yield PlatformFile(path=entry.path, entry=target)
         elif real in self.places:
             folder, place = self.places[real]
             way = relative(f"{folder}/{place}", beside=f"{self.folder}/{entry.path}")
-            yield Item(path=entry.path, entry=target, role="launcher", launches=way)
+            yield PlatformFile(path=entry.path, entry=target, role="launcher", launches=way)
         else:
-            self.notes.append(f"{entry.path} leads to a program that only the devel package has: it is only there")
+            self.notes.append(
+                f"{entry.path} links to a program that is only in the devel package, so the link is only there too"
+            )

@@ -7,16 +7,16 @@ from typing import Literal
 import msgspec
 
 from axletree.binary.elf.edit import ElfChange
-from axletree.package.sdk.entries import Entry
+from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.shipped import PackageFile
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PlatformFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file of a platform folder."""
 
     path: str
     """Below the platform folder."""
-    entry: Entry
+    entry: SdkEntry
     """Where its content comes from; of a launcher the link that it stands for."""
     role: Literal["file", "launcher"] = "file"
     launches: str = ""
@@ -30,7 +30,7 @@ class PackagePlan(msgspec.Struct, frozen=True, kw_only=True):
     """One wheel with a platform folder."""
 
     shipped: PackageFile
-    items: tuple[Item, ...]
+    items: tuple[PlatformFile, ...]
     """Sorted by path."""
     requires: tuple[str, ...] = ()
     """Distributions that are pinned to the same version."""
@@ -44,7 +44,7 @@ class DevelItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     path: str
     kind: Literal["file", "link", "folder"]
-    entry: Entry | None = None
+    entry: SdkEntry | None = None
     """Content; files only."""
     link: str = ""
     """Relative target: a file of a platform folder beside (``../../_rocm_sdk_core/lib/x.so``), or within the tree."""

@@ -8,14 +8,14 @@ import msgspec
 
 from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.sdk.closure import Closure, Folder, close
+from axletree.package.sdk.closure import Folder, FolderClosure, close
 from axletree.package.sdk.describe import environment, first_place, list_commands, list_libraries, preload_order
 from axletree.package.sdk.devel import list_devel, place_changes
 from axletree.package.sdk.devices import Split, folder_of, split_devices
-from axletree.package.sdk.entries import GENERIC, Entry
+from axletree.package.sdk.entries import GENERIC, SdkEntry
 from axletree.package.sdk.links import SdkTree, folders_of
 from axletree.package.sdk.payload import LibraryPlaces, Payload, lay_out_payloads
-from axletree.package.sdk.plan import DevelItem, Item, PackagePlan, SdkPlan
+from axletree.package.sdk.plan import DevelItem, PackagePlan, PlatformFile, SdkPlan
 from axletree.package.sdk.shipped import PackageFile, SdkFile, SdkPackage
 from axletree.package.sdk.targets import Selection
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Known(msgspec.Struct, frozen=True, kw_only=True):
     """What was read of an SDK."""
 
-    entries: tuple[Entry, ...]
-    owned: dict[str, tuple[Entry, ...]]
+    entries: tuple[SdkEntry, ...]
+    owned: dict[str, tuple[SdkEntry, ...]]
     """Package -> what it owns."""
     facts: dict[str, ElfFacts]
     """Where its content lies -> facts of each ELF file, without its GPU code."""
@@ -107,12 +107,12 @@ class _Planner:
             notes=notes,
         )
 
-    def owned(self, package: str, target: str) -> tuple[Entry, ...]:
+    def owned(self, package: str, target: str) -> tuple[SdkEntry, ...]:
         return self.owned_by_target[package].get(target, ())
 
-    def targeted(self) -> dict[str, tuple[Item, ...]]:
+    def targeted(self) -> dict[str, tuple[PlatformFile, ...]]:
         """Package -> what artifacts for single targets or families bring; their paths may be the same."""
-        found: dict[str, tuple[Item, ...]] = {package.name: () for package in self.runtime}
+        found: dict[str, tuple[PlatformFile, ...]] = {package.name: () for package in self.runtime}
         for target in sorted(self.by_target.keys() - {GENERIC}):
             owned = {package.name: self.owned(package.name, target) for package in self.runtime}
             tree = SdkTree([*self.generic, *self.by_target[target]])
@@ -121,13 +121,13 @@ class _Planner:
                 found[name] += payload.items
         return found
 
-    def split(self, package: Package, payload: Payload, targeted: Sequence[Item]) -> Split:
+    def split(self, package: Package, payload: Payload, targeted: Sequence[PlatformFile]) -> Split:
         if package.kind == "libraries":
             items = (*payload.items, *targeted)
             return split_devices(package, items, self.known.code, self.known.selection, asked=self.asked)
         if targeted:
             message = f"is for {targeted[0].entry.target} only, but package {package.name} is for all GPUs"
-            hint = f"claim it in a package of kind libraries, or give {package.name} that kind"
+            hint = f"claim it in a package of kind libraries, or change the kind of {package.name}"
             self.problems.append(Problem(file=targeted[0].entry.path, message=message, hint=hint))
         return Split(neutral=payload.items, devices=())
 
@@ -136,14 +136,14 @@ class _Planner:
         for device in split.devices:
             yield Folder(package=package.name, name=device.folder, files=self.elf_files(device.items), device=True)
 
-    def elf_files(self, items: Sequence[Item]) -> dict[str, ElfFacts]:
+    def elf_files(self, items: Sequence[PlatformFile]) -> dict[str, ElfFacts]:
         return {
             item.path: self.known.facts[item.entry.source]
             for item in items
             if item.role == "file" and item.entry.source in self.known.facts
         }
 
-    def close(self, folder: Folder, folders: Sequence[Folder]) -> Closure:
+    def close(self, folder: Folder, folders: Sequence[Folder]) -> FolderClosure:
         wanted = {folder.package, *self.required(folder.package)}
         beside = [
             each
@@ -175,7 +175,7 @@ class _Planner:
         return (self.packages[name].dist for name in package.requires if name in made)
 
     def plans(
-        self, package: Package, split: Split, folders: Sequence[Folder], closures: Mapping[str, Closure]
+        self, package: Package, split: Split, folders: Sequence[Folder], closures: Mapping[str, FolderClosure]
     ) -> Iterator[PackagePlan]:
         requires = tuple(self.requirements(package))
         files = {folder.name: folder.files for folder in folders}
@@ -336,23 +336,23 @@ def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: st
     )
 
 
-def _grouped(entries: Iterable[Entry]) -> dict[str, tuple[Entry, ...]]:
+def _grouped(entries: Iterable[SdkEntry]) -> dict[str, tuple[SdkEntry, ...]]:
     """Target -> what is for it."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[SdkEntry]] = {}
     for entry in entries:
         found.setdefault(entry.target, []).append(entry)
     return {target: tuple(group) for target, group in found.items()}
 
 
-def _first_of_each_path(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _first_of_each_path(entries: Sequence[SdkEntry]) -> tuple[SdkEntry, ...]:
     """What artifacts of several targets bring under one path, such as headers, is in the devel package once."""
-    found: dict[str, Entry] = {}
+    found: dict[str, SdkEntry] = {}
     for entry in sorted(entries, key=lambda entry: (entry.target != GENERIC, entry.target)):
         found.setdefault(entry.path, entry)
     return tuple(found[path] for path in sorted(found))
 
 
-def _changed(items: Sequence[Item], closure: Closure) -> tuple[Item, ...]:
+def _changed(items: Sequence[PlatformFile], closure: FolderClosure) -> tuple[PlatformFile, ...]:
     return tuple(
         msgspec.structs.replace(item, change=closure.changes[item.path])
         if item.role == "file" and item.path in closure.changes
@@ -361,6 +361,6 @@ def _changed(items: Sequence[Item], closure: Closure) -> tuple[Item, ...]:
     )
 
 
-def _present(entries: Sequence[Entry]) -> Collection[str]:
+def _present(entries: Sequence[SdkEntry]) -> Collection[str]:
     paths = {entry.path for entry in entries}
     return paths | folders_of(paths)

@@ -64,7 +64,7 @@ def _unmet(requires: Iterable[str], known: Iterable[tuple[str, Version]]) -> Ite
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            yield f"{text!r} (no requirement: PEP 508)"
+            yield f"{text!r} (not a valid requirement: PEP 508)"
             continue
         pins = [each.version for each in requirement.specifier if each.operator == "=="]
         pinned = any(_is_version(pin) for pin in pins)
@@ -96,7 +96,7 @@ def check_flavour(dist: str, version: str, flavour: Flavour, filenames: Iterable
             continue
         if name == canonicalize_name(dist) and Version(has) == Version(version):
             other = "an sdist" if flavour == "wheel" else "a wheel"
-            message = f"{root} has the selector of {version} as {other}, and an index must not have both"
+            message = f"{root} has the selector of {version} as {other}, and an index cannot have both"
             hint = "choose another --out or --version, or --selector both, which keeps them in two indexes"
             raise PublishError(Problem(file=filename, message=message, hint=hint))
 
@@ -105,7 +105,7 @@ def order_notes(there: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """Versions of a distribution in one root that pip orders in another way than they were meant."""
     for name, versions in sorted(there.items()):
         for fault in order_faults(sorted(versions)):
-            yield f"{name}: pip takes {fault.older} for newer than {fault.newer}: {fault.why}"
+            yield f"{name}: pip considers {fault.older} newer than {fault.newer}: {fault.why}"
 
 
 def _is_version(text: str) -> bool:

@@ -14,4 +14,4 @@ def sdk_manifest_schema() -> dict[str, Any]:
     It holds the structure only; what a manifest means is checked by
     :func:`~axletree.package.sdk.manifest.parse_manifest`.
     """
-    return toml_schema(Manifest, "Axletree SDK manifest", "What the packages of an SDK are.")
+    return toml_schema(Manifest, "Axletree SDK manifest", "Packages of an SDK.")

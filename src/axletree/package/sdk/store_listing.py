@@ -27,7 +27,7 @@ _LISTED = re.compile(r"<(?:Key|CommonPrefixes>\s*<Prefix)>([^<]+)</")
 _NEXT = re.compile(r"<NextContinuationToken>([^<]+)</")
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class StoredArchive(msgspec.Struct, frozen=True, kw_only=True):
     """An archive that a store holds."""
 
     filename: str
@@ -80,16 +80,16 @@ def bucket_page(text: str) -> BucketPage | None:
     return BucketPage(names=names, following=html.unescape(token[1]) if token else "")
 
 
-def offers(links: Iterable[str]) -> tuple[Offer, ...]:
+def offers(links: Iterable[str]) -> tuple[StoredArchive, ...]:
     """The archives among some addresses; a query in them stays, a fragment is read."""
-    found: list[Offer] = []
+    found: list[StoredArchive] = []
     for link in links:
         parts = urlsplit(link)
         filename = unquote(parts.path.rpartition("/")[2])
         if archive_stem(filename) is not None:
             digest = _SHA256.fullmatch(parts.fragment)
             location = urlunsplit(parts._replace(fragment=""))
-            found.append(Offer(filename=filename, location=location, sha256=digest[1] if digest else None))
+            found.append(StoredArchive(filename=filename, location=location, sha256=digest[1] if digest else None))
     return tuple(found)
 
 
@@ -100,7 +100,9 @@ def runs(names: Iterable[str], platform: str) -> tuple[str, ...]:
     return tuple(sorted((run for run in ids if run.isascii() and run.isdigit()), key=int, reverse=True))
 
 
-def choose_offers(found: Iterable[Offer], group: str, targets: Collection[str] = ()) -> dict[ArtifactName, Offer]:
+def choose_offers(
+    found: Iterable[StoredArchive], group: str, targets: Collection[str] = ()
+) -> dict[ArtifactName, StoredArchive]:
     """The archives of a group, and those for all GPUs; of two for one artifact the one that is read faster.
 
     Args:
@@ -112,7 +114,7 @@ def choose_offers(found: Iterable[Offer], group: str, targets: Collection[str] =
         IntegrityError: an archive has no name of an artifact. Names all of them.
     """
     problems: list[Problem] = []
-    chosen: dict[ArtifactName, Offer] = {}
+    chosen: dict[ArtifactName, StoredArchive] = {}
     for offer in sorted(found, key=lambda offer: [not offer.filename.endswith(suffix) for suffix in SUFFIXES]):
         try:
             name = parse_artifact_name(archive_stem(offer.filename) or "")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.core.shipped import shipped_file
 from axletree.recipe.faults import suggestion
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _X_NAMES = 11
 """The major number whose sub-families end with ``x`` (``gfx115x``); those of others are ``gfx10_3``."""
 
 
-_NOT_BUILT = "stands for no GPU target that was built"
+_NOT_BUILT = "matches no GPU target that was built"
 
 
 class GpuTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,17 +97,21 @@ def decode_targets(data: bytes, *, file: str) -> TargetTable:
     try:
         table = msgspec.convert(tomllib.loads(data.decode()), TargetTable)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is no table of targets: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"is not a table of targets: {error}")) from error
     names = [name for each in table.target for name in (each.name, *each.also)]
-    problems = [Problem(file=file, key=name, message="is there twice") for name in {*names} if names.count(name) > 1]
+    problems = [Problem(file=file, key=name, message="occurs twice") for name in {*names} if names.count(name) > 1]
     problems += [
-        Problem(file=file, key=each.name, message=f"has not the number {each.number}")
+        Problem(file=file, key=each.name, message=f"does not have the number {each.number}")
         for each in table.target
         if number_of(each.name) != each.number
     ]
     if problems:
         raise IntegrityError(*problems)
     return table
+
+
+AMD_TARGETS = shipped_file("amd-targets.toml", decode_targets)
+"""The table that ships."""
 
 
 def bare_target(text: str) -> str:

@@ -30,7 +30,7 @@ def therock_records(targets: Sequence[str]) -> dict[str, bytes]:
     """
     wrong = [target for target in targets if target == GENERIC or not may_be_target(target)]
     if wrong:
-        raise UsageError(f"{wrong[0]!r} is no GPU target", hint="such as gfx90a")
+        raise UsageError(f"{wrong[0]!r} is not a GPU target", hint="expected a name such as gfx90a")
     found = {
         MANIFEST_PATH: {"flags": {"KPACK_SPLIT_ARTIFACTS": False}},
         DIST_INFO_PATH: {"dist_amdgpu_targets": ";".join(dict.fromkeys(targets))},

@@ -32,10 +32,10 @@ def upload_folder(run_id: str, platform: str, group: str) -> str:
         UsageError: a part is no name of a folder.
     """
     problems = [
-        Problem(key=option, message=f"{text[:100]!r} is no name for it", hint=hint)
+        Problem(key=option, message=f"{text[:100]!r} is not a valid name", hint=hint)
         for option, text, pattern, hint in (
-            ("--run-id", run_id, _NAME, "letters, digits, . _ and -"),
-            ("--artifact-group", group, _GROUP, "such as gfx94X-dcgpu"),
+            ("--run-id", run_id, _NAME, "use letters, digits, '.', '_' and '-'"),
+            ("--artifact-group", group, _GROUP, "use a name such as gfx94X-dcgpu"),
         )
         if not pattern.fullmatch(text)
     ]

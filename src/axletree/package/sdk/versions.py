@@ -84,8 +84,8 @@ def with_suffix(base: str, suffix: str) -> str:
     if not problems and not (
         _SUFFIX.fullmatch(suffix) and _is_version(made) and Version(made).release == Version(base).release
     ):
-        message = f"{suffix!r} makes no version of {base}"
-        hint = "a suffix of a wheel's version (PEP 440): .dev0, a20261128, rc1, .post1, +label"
+        message = f"{suffix!r} does not make a valid version of {base}"
+        hint = "use a suffix of a PEP 440 version: .dev0, a20261128, rc1, .post1, +label"
         problems = [Problem(key="--custom-version-suffix", message=message, hint=hint)]
     if problems:
         raise UsageError(*problems)
@@ -108,10 +108,12 @@ def framework_version(public: str, sdk_version: str, *, name: str = "rocm", nume
         UsageError: one of the two is no version.
     """
     faults = [
-        Problem(message=f"{text!r} is no version (PEP 440)") for text in (public, sdk_version) if not _is_version(text)
+        Problem(message=f"{text!r} is not a valid version (PEP 440)")
+        for text in (public, sdk_version)
+        if not _is_version(text)
     ]
     if faults or Version(public).local:
-        raise UsageError(*(faults or [Problem(message=f"{public!r} has a local version label already")]))
+        raise UsageError(*(faults or [Problem(message=f"{public!r} already has a local version label")]))
     sdk = Version(sdk_version)
     word = f"dev{name}" if sdk.is_devrelease else name
     label = str(sdk).replace("+", ".").replace("!", ".")
@@ -144,10 +146,10 @@ def order_faults(versions: Iterable[str]) -> Iterator[OrderFault]:
 def _why(name: str, older: tuple[bool, Version, str], newer: tuple[bool, Version, str]) -> str:
     one, other = (item[2].partition("+")[2] for item in (older, newer))
     if one.startswith(f"{name}.") != other.startswith(f"{name}."):
-        return f"a label with a dot behind {name} is older than any without"
+        return f"a label with a dot after {name} sorts before any label without one"
     for left, right in zip(one.split("."), other.split("."), strict=False):
         if left != right:
-            return f"{right!r} and {left!r} are compared as texts (PEP 440, local version identifiers)"
+            return f"{right!r} and {left!r} are compared as strings (PEP 440, local version identifiers)"
     return "the labels are compared part by part (PEP 440, local version identifiers)"
 
 
@@ -202,14 +204,14 @@ def _faults(base: str, kind: ReleaseType, **given: str) -> Iterator[Problem]:
         elif value and not check(value):
             yield Problem(key=option, message=f"{value!r} is not {what}")
         elif value and name in {"prerelease", "base_date"} and name not in needed:
-            yield Problem(key=option, message=f"has no meaning for a version of kind {kind}")
+            yield Problem(key=option, message=f"does not apply to a version of kind {kind}")
     if kind == "nightly-bkc" and given["base_date"] > given["date"] > "":
         yield Problem(key="--base-date", message=f"{given['base_date']} is later than {given['date']}")
 
 
 def _base_fault(base: str) -> Iterator[Problem]:
     if not _BASE.fullmatch(base):
-        yield Problem(key="--base", message=f"{base!r} is no base version", hint="numbers with dots: 7.10.0")
+        yield Problem(key="--base", message=f"{base!r} is not a base version", hint="use numbers with dots: 7.10.0")
 
 
 def _is_date(text: str) -> bool:

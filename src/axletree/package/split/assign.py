@@ -7,16 +7,18 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.partition import Claim, first_claims, glob_matches, some_paths
+from axletree.core.globs import glob_matcher
+from axletree.core.units import some_of
+from axletree.package.partition import Claim, first_claims
 from axletree.package.split.rules import module_globs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from axletree.package.split.rules import Rule, SplitRules
+    from axletree.package.split.rules import FileRule, SplitRules
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where a file goes."""
 
     path: str
@@ -29,7 +31,9 @@ class Place(NamedTuple):
     """Path in the package."""
 
 
-def assign_files(paths: Sequence[str], rules: SplitRules, *, soname: Callable[[str], str | None]) -> tuple[Place, ...]:
+def assign_files(
+    paths: Sequence[str], rules: SplitRules, *, soname: Callable[[str], str | None]
+) -> tuple[Destination, ...]:
     """The place of each file, in the order of ``paths``.
 
     Args:
@@ -42,12 +46,12 @@ def assign_files(paths: Sequence[str], rules: SplitRules, *, soname: Callable[[s
         IntegrityError: files that no rule takes, required rules that take none, two files in one place. Names all.
     """
     active = [
-        rule if rule.when is None or glob_matches(rule.when, paths) else None  # keeps the rules' numbers
+        rule if rule.when is None or any(map(glob_matcher((rule.when,)), paths)) else None  # keeps the rules' numbers
         for rule in rules.rule
     ]
     taken = _taken(paths, active, soname)
     places = tuple(
-        Place(path, number, rules.rule[number].to, _target(path, rules.rule[number]))
+        Destination(path, number, rules.rule[number].to, _target(path, rules.rule[number]))
         for path, number in zip(paths, taken, strict=True)
         if number is not None
     )
@@ -58,14 +62,14 @@ def assign_files(paths: Sequence[str], rules: SplitRules, *, soname: Callable[[s
     return places
 
 
-def describe_rule(rule: Rule) -> str:
+def describe_rule(rule: FileRule) -> str:
     """A rule in few words: what it takes."""
     words = [*rule.files, *(f"module {name}" for name in rule.modules), *(f"soname {name}" for name in rule.soname)]
     return ", ".join(words)
 
 
 def _taken(
-    paths: Sequence[str], active: Sequence[Rule | None], soname: Callable[[str], str | None]
+    paths: Sequence[str], active: Sequence[FileRule | None], soname: Callable[[str], str | None]
 ) -> tuple[int | None, ...]:
     claims = [_claim(rule) for rule in active]
     taken = first_claims(paths, claims)
@@ -75,7 +79,7 @@ def _taken(
     return tuple(_first_soname(path, number, by_soname, soname) for path, number in zip(paths, taken, strict=True))
 
 
-def _claim(rule: Rule | None) -> Claim:
+def _claim(rule: FileRule | None) -> Claim:
     if rule is None:
         return Claim(files=())
     modules = tuple(pattern for module in rule.modules for pattern in module_globs(module))
@@ -83,46 +87,45 @@ def _claim(rule: Rule | None) -> Claim:
 
 
 def _first_soname(
-    path: str, number: int | None, rules: Sequence[tuple[int, Rule]], soname: Callable[[str], str | None]
+    path: str, number: int | None, rules: Sequence[tuple[int, FileRule]], soname: Callable[[str], str | None]
 ) -> int | None:
     """The first rule that takes a file, of those that go by SONAME and the one that goes by path."""
     earlier = [(at, rule) for at, rule in rules if number is None or at < number]
     if not earlier or (name := soname(path)) is None:
         return number
     for at, rule in earlier:
-        excluded = any(glob_matches(pattern, (path,)) for pattern in rule.exclude)
-        if not excluded and any(fnmatchcase(name, pattern) for pattern in rule.soname):
+        if not glob_matcher(rule.exclude)(path) and any(fnmatchcase(name, pattern) for pattern in rule.soname):
             return at
     return number
 
 
-def _target(path: str, rule: Rule) -> str:
+def _target(path: str, rule: FileRule) -> str:
     for folder, target in rule.place.items():
         if path.startswith(f"{folder}/"):
             return f"{target}{path[len(folder) :]}"
     return path
 
 
-def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[Rule | None]) -> Iterator[Problem]:
+def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[FileRule | None]) -> Iterator[Problem]:
     orphans = [path for path, number in zip(paths, taken, strict=True) if number is None]
     if orphans:
-        hint = "add a rule that takes them, for a package or with drop"
+        hint = "add a rule for them, for a package or with drop"
         count = f"{len(orphans)} files are" if len(orphans) > 1 else "a file is"
-        yield Problem(message=f"{count} taken by no rule: {some_paths(orphans)}", hint=hint)
+        yield Problem(message=f"{count} not matched by any rule: {some_of(orphans)}", hint=hint)
     used = set(taken)
     for number, rule in enumerate(active):
         if rule is not None and rule.required and number not in used:
-            yield Problem(key=f"rule[{number}]", message=f"is required, but takes no file: {describe_rule(rule)}")
+            yield Problem(key=f"rule[{number}]", message=f"is required, but matches no file: {describe_rule(rule)}")
 
 
-def _clashes(places: Iterable[Place]) -> Iterator[Problem]:
+def _clashes(places: Iterable[Destination]) -> Iterator[Problem]:
     """Two files in one place, or a file where another needs a folder: whichever package they are in."""
     targets: dict[str, str] = {}
     twice: Counter[str] = Counter()
     for path, _, _, target in places:
         if targets.setdefault(target, path) != path:
             twice[target] += 1
-    yield from (Problem(key=target, message="is the place of more than one file") for target in twice)
+    yield from (Problem(key=target, message="is the destination of more than one file") for target in twice)
     folders: set[str] = set()
     for target in targets:
         folder = target.rpartition("/")[0]

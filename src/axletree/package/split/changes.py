@@ -9,21 +9,21 @@ from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.globs import glob_matcher
 from axletree.package.libraries.linkage import installed_path
 from axletree.package.libraries.relocate import opened_names, plan_search_paths
-from axletree.package.partition import glob_matches
 from axletree.package.split.check import insert_check
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
-    from axletree.package.split.assign import Place
+    from axletree.package.split.assign import Destination
     from axletree.package.split.report import Change
-    from axletree.package.split.rules import SplitRules, TextEdit
+    from axletree.package.split.rules import SplitEdit, SplitRules
     from axletree.package.split.source import SplitSource
 
-_HINT = "the file is not the one that these rules were made for: look at what it does now, and adapt them"
+_HINT = "the file changed since these rules were written: check what it does now, and adapt them"
 
 
 class Changed(NamedTuple):
@@ -35,7 +35,7 @@ class Changed(NamedTuple):
     """Facts of an ELF file as it was."""
 
 
-def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> dict[str, Changed]:
+def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Destination]) -> dict[str, Changed]:
     """Path -> new content, for the files of all packages that edits and relocation change.
 
     Raises:
@@ -46,11 +46,11 @@ def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) 
     problems = [
         problem
         for number, edit in enumerate(rules.edit)
-        if edit.when is None or glob_matches(edit.when, source.entries)
+        if edit.when is None or any(map(glob_matcher((edit.when,)), source.entries))
         for problem in _edit(source, number, edit, texts, owners)
     ]
     if rules.check is not None and owners.get(rules.check.file) != rules.name:
-        message = f"is where the check at import goes, but no file of {rules.name}"
+        message = f"is where the import check goes, but it is not a file of {rules.name}"
         problems.append(Problem(key=rules.check.file, message=message))
     if problems:
         raise IntegrityError(*problems)
@@ -69,18 +69,18 @@ def with_check(source: SplitSource, changes: dict[str, Changed], file: str, chec
 
 
 def _edit(
-    source: SplitSource, number: int, edit: TextEdit, texts: dict[str, str], owners: dict[str, str | None]
+    source: SplitSource, number: int, edit: SplitEdit, texts: dict[str, str], owners: dict[str, str | None]
 ) -> Iterator[Problem]:
     """Apply one edit to the texts read so far."""
     key = f"edit[{number}]"
     if edit.file not in owners:
-        yield Problem(file=edit.file, key=key, message="there is no such file to edit", hint=_HINT)
+        yield Problem(file=edit.file, key=key, message="the file to edit does not exist", hint=_HINT)
         return
     if edit.file not in texts:
         texts[edit.file] = _text(source, edit.file)
     count = texts[edit.file].count(edit.find)
     if count != edit.count:
-        message = f"its text is there {'once' if count == 1 else f'{count} times'}, not {edit.count}"
+        message = f"its text occurs {'once' if count == 1 else f'{count} times'}, not {edit.count}"
         yield Problem(file=edit.file, key=key, message=message, excerpt=edit.find.strip()[:120], hint=_HINT)
     texts[edit.file] = texts[edit.file].replace(edit.find, edit.replace)
 
@@ -89,10 +89,10 @@ def _text(source: SplitSource, path: str) -> str:
     try:
         return source.read(path).decode()
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=path, message=f"is no UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=path, message=f"is not UTF-8 text: {error.reason}")) from error
 
 
-def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) -> Iterator[tuple[str, Changed]]:
+def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Destination]) -> Iterator[tuple[str, Changed]]:
     """The files that rules relocate, and that have to change for it."""
     libraries = {place for each in kept if ".so" in each.target and (place := installed_path(each.target)) is not None}
     for each in kept:
@@ -100,7 +100,7 @@ def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Place]) ->
             yield each.path, found
 
 
-def _relocate(source: SplitSource, rules: SplitRules, file: Place, libraries: Collection[str]) -> Changed | None:
+def _relocate(source: SplitSource, rules: SplitRules, file: Destination, libraries: Collection[str]) -> Changed | None:
     """A file whose search path leads to what it needs and opens, where its own does not.
 
     What is there stays, in its order and of its kind, and comes first. Nothing is added for libraries of others: the

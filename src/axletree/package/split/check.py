@@ -86,7 +86,7 @@ def render_check(*, name: str, version: str, file: str, markers: str, parts: Map
         markers=_quoted(f"/{markers}/"),
         parts=f"({', '.join(pairs)},)",
         version=_quoted(version),
-        head=_quoted(f"{name} {version} does not fit its parts: "),
+        head=_quoted(f"{name} {version} does not match its parts: "),
         repair=_quoted(
             f"{PIP_ALONE} --find-links PLACE --force-reinstall --no-deps {pins} "
             f"(with uv: {UV_ALONE} --find-links PLACE --reinstall ...)"
@@ -123,7 +123,7 @@ def _first_row(source: str, file: str) -> int:
                 return first.start[0] - 1
             after = statement[-1].end[0]
     except (tokenize.TokenError, SyntaxError) as error:
-        raise IntegrityError(Problem(key=file, message=f"is no Python source: {error}")) from error
+        raise IntegrityError(Problem(key=file, message=f"is not Python source: {error}")) from error
     return after
 
 

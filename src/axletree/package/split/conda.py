@@ -14,14 +14,14 @@ from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
 from axletree.package.conda.names import pin_exact
 from axletree.package.conda.platforms import conda_subdir
-from axletree.package.conda.requires import Target, conda_name, convert_requires
+from axletree.package.conda.requires import CondaTarget, conda_name, convert_requires
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.package.conda.reader import CondaFacts
     from axletree.package.conda.requires import Names
-    from axletree.package.split.plan import Part
+    from axletree.package.split.plan import SplitPart
     from axletree.package.wheel.names import WheelName
 
 _LIBRARY = re.compile(r"(?:^|/)lib[^/]*\.(?:so(?:\.\d+)*|dylib)$")
@@ -38,7 +38,7 @@ class CondaPart(msgspec.Struct, frozen=True, kw_only=True):
     """Distributions that it requires and the table of names does not have: their own name was taken."""
 
 
-def plan_conda_parts(parts: Sequence[Part], *, platform: str, names: Names) -> tuple[CondaPart, ...]:
+def plan_conda_parts(parts: Sequence[SplitPart], *, platform: str, names: Names) -> tuple[CondaPart, ...]:
     """Lay out each part as a conda package, those first that others require.
 
     A part depends on the parts that it requires by version and build string, and constrains those that require it to
@@ -76,7 +76,7 @@ def plan_conda_parts(parts: Sequence[Part], *, platform: str, names: Names) -> t
             constrains=[f"{name} =={version.lower().replace('-', '_')}" for name in dependents],
             run_exports=_run_exports(called[project], part, required),
         )
-        guessed = convert_requires(part.metadata, Target(subdir=subdir, python=python), names).guessed
+        guessed = convert_requires(part.metadata, CondaTarget(subdir=subdir, python=python), names).guessed
         made[project] = CondaPart(
             package=package,
             files=files,
@@ -100,7 +100,7 @@ def prove_conda_parts(packages: Sequence[CondaFacts]) -> None:
         raise IntegrityError(*problems)
 
 
-def _run_exports(name: str, part: Part, required: Iterable[CondaPackage]) -> RunExports | None:
+def _run_exports(name: str, part: SplitPart, required: Iterable[CondaPackage]) -> RunExports | None:
     """What is built against a part needs the part, where it has libraries, and whatever those it requires export."""
     weak = [spec for package in required if package.run_exports for spec in package.run_exports.weak]
     if any(_LIBRARY.search(member.path) for member in part.members):
@@ -118,7 +118,7 @@ def _python(name: WheelName) -> str | None:
     return f"3.{found[1]}{'t' if name.abi.endswith('t') else ''}"
 
 
-def _in_order(parts: Sequence[Part]) -> Iterator[Part]:
+def _in_order(parts: Sequence[SplitPart]) -> Iterator[SplitPart]:
     """Parts after those that they require, where that is possible: a pin needs the other's build string."""
     waiting = list(parts)
     while waiting:

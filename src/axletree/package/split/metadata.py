@@ -16,7 +16,7 @@ from axletree.package.wheel.metadata import Metadata, with_requirement, with_ver
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from axletree.package.split.rules import Package
+    from axletree.package.split.rules import OutputPackage
 
 _MODULE_VERSION = re.compile(r"^__version__\s*(?::[^=\n]*)?=\s*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 _TRAVELS = frozenset(
@@ -55,7 +55,7 @@ def split_version(version: str, *, module: str | None, label: str) -> str:
     return f"{parsed.public}+{f'{local}.' if local else ''}{label}"
 
 
-def share_requirements(metadata: Metadata, packages: Iterable[Package], *, main: str) -> tuple[Share, ...]:
+def share_requirements(metadata: Metadata, packages: Iterable[OutputPackage], *, main: str) -> tuple[Share, ...]:
     """Who gets each requirement: the packages that take it; what nobody takes stays with ``main``.
 
     A package may take some extras of a requirement only; those that nobody takes stay with ``main`` too. So does what
@@ -67,7 +67,7 @@ def share_requirements(metadata: Metadata, packages: Iterable[Package], *, main:
 
 def part_metadata(
     original: Metadata,
-    package: Package,
+    package: OutputPackage,
     *,
     main: str,
     version: str,
@@ -100,7 +100,7 @@ def part_metadata(
     return metadata
 
 
-def _given(text: str, takers: Sequence[Package], main: str) -> dict[str, str]:
+def _given(text: str, takers: Sequence[OutputPackage], main: str) -> dict[str, str]:
     """Package -> a requirement as it has it."""
     try:
         requirement = Requirement(text)

@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.package.libraries.providers import Provider
-    from axletree.package.split.assign import Place
+    from axletree.package.split.assign import Destination
     from axletree.package.split.changes import Changed
-    from axletree.package.split.rules import Package, SplitRules
+    from axletree.package.split.rules import OutputPackage, SplitRules
     from axletree.package.split.source import SplitSource
 
 _LARGE = 64 << 20
 _LICENCE = re.compile(r"licenses/.+|(LICEN[CS]E|COPYING|NOTICE|AUTHORS)[^/]*", re.IGNORECASE)
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class SplitPart(msgspec.Struct, frozen=True, kw_only=True):
     """A wheel to be written."""
 
     name: WheelName
@@ -64,7 +64,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class SplitPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a split makes, and the proof of it."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[SplitPart, ...]
     report: SplitReport
     origins: dict[str, str]
     """Path in a part -> path in the original, where it is another."""
@@ -88,7 +88,7 @@ def plan_split(
             a file is not as an edit expects it. Names everything that is wrong.
     """
     if source.name.project != rules.name:
-        message = f"is {source.name.project}, but these rules split {rules.name}"
+        message = f"is a wheel of {source.name.project}, but these rules split {rules.name}"
         raise IntegrityError(Problem(file=source.filename, message=message))
     return _Planner(source, rules, tuple(providers), epoch).plan()
 
@@ -118,7 +118,7 @@ class _Planner:
         content = [path for path in self.members if not path.startswith(inside)]
         self.info = [path for path in self.members if path.startswith(inside)]
         self.places = assign_files(content, rules, soname=source.soname)
-        self.by_package: dict[str, list[Place]] = {}
+        self.by_package: dict[str, list[Destination]] = {}
         for place in self.places:
             if place.package is not None:
                 self.by_package.setdefault(place.package, []).append(place)
@@ -153,7 +153,7 @@ class _Planner:
             },
         )
 
-    def required(self, package: Package) -> tuple[str, ...]:
+    def required(self, package: OutputPackage) -> tuple[str, ...]:
         """All parts that a package requires, directly or not, in the order of the rules."""
         by_name = {each.name: each for each in self.packages}
         found: set[str] = set()
@@ -165,7 +165,7 @@ class _Planner:
                 waiting += self.siblings(by_name[name])
         return tuple(name for name in self.names if name in found - {package.name})
 
-    def part(self, package: Package, changes: Mapping[str, Changed]) -> Part:
+    def part(self, package: OutputPackage, changes: Mapping[str, Changed]) -> SplitPart:
         siblings = self.siblings(package)
         metadata = part_metadata(
             self.source.metadata,
@@ -179,7 +179,7 @@ class _Planner:
         native = any(NATIVE.search(member.path) or member.executable for member in members)
         name = self.wheel_name(package, native=native)
         identity = _identity(metadata, members)
-        return Part(
+        return SplitPart(
             name=name,
             metadata=metadata,
             wheel_info=WheelInfo(tags=name.tags, purelib=package.meta or self.source.wheel_info.purelib),
@@ -189,13 +189,13 @@ class _Planner:
             identity=identity,
         )
 
-    def siblings(self, package: Package) -> tuple[str, ...]:
+    def siblings(self, package: OutputPackage) -> tuple[str, ...]:
         """The parts that a package requires, of those that are made."""
         if package.meta:
             return tuple(each.name for each in self.packages if not each.meta)
         return tuple(name for name in package.requires if name in self.names)
 
-    def wheel_name(self, package: Package, *, native: bool) -> WheelName:
+    def wheel_name(self, package: OutputPackage, *, native: bool) -> WheelName:
         """A part keeps the platform if it has files for one, and the Python unless it is independent of it."""
         original = self.source.name
         kept = not (package.independent or package.meta)
@@ -207,7 +207,7 @@ class _Planner:
             platform=original.platform if kept or native else "any",
         )
 
-    def content_of(self, package: Package, changes: Mapping[str, Changed]) -> Iterator[Member]:
+    def content_of(self, package: OutputPackage, changes: Mapping[str, Changed]) -> Iterator[Member]:
         """The files of a package at their new places; those of a ``.data`` folder in the package's own."""
         data = f"{self.source.dist_info.removesuffix('.dist-info')}.data/"
         own = f"{stem(package.name, self.version)}.data/"
@@ -222,7 +222,7 @@ class _Planner:
             else:
                 yield Member(path=place, data=member.data, size=member.size, executable=member.executable)
 
-    def dist_info_of(self, package: Package) -> Iterator[Member]:
+    def dist_info_of(self, package: OutputPackage) -> Iterator[Member]:
         """What of the metadata folder a package gets: the main one all, the others the licences."""
         folder = dist_info_folder(package.name, self.version)
         source = self.source.dist_info
@@ -233,7 +233,7 @@ class _Planner:
                 kept = f"{folder}/{SBOM_FOLDER}/{source.removesuffix('.dist-info')}.cdx.json"
                 yield msgspec.structs.replace(self.members[path], path=kept if target == own else target)
 
-    def sbom(self, package: Package, metadata: Metadata, members: Sequence[Member]) -> Member:
+    def sbom(self, package: OutputPackage, metadata: Metadata, members: Sequence[Member]) -> Member:
         """The bill of materials of a package: sources whose licences travel are in what is compiled."""
         folder = dist_info_folder(package.name, self.version)
         compiled = any(NATIVE.search(member.path) for member in members)
@@ -246,7 +246,7 @@ class _Planner:
         )
         return Member(path=f"{folder}/{SBOM_FOLDER}/{SBOM_NAME}", data=data)
 
-    def bundled(self, package: Package) -> Iterator[Component]:
+    def bundled(self, package: OutputPackage) -> Iterator[Component]:
         """The libraries of others in a package; large ones are not inflated for their SONAME."""
         for path, _, _, target in self.by_package.get(package.name, ()):
             if is_bundled(path, project=self.rules.name, providers=self.providers):
@@ -258,13 +258,13 @@ class _Planner:
                     paths=(target,),
                 )
 
-    def marker(self, package: Package, identity: str) -> Iterator[Member]:
+    def marker(self, package: OutputPackage, identity: str) -> Iterator[Member]:
         """The file that the check at import knows a package by: none for the main one, and for those without files."""
         if self.rules.check is not None and not package.meta and package.name != self.rules.name:
             data = render_marker(name=package.name, version=self.version, identity=identity)
             yield Member(path=marker_path(self.rules.check.markers, package.name), data=data)
 
-    def report(self, parts: Sequence[Part], changes: Mapping[str, Changed]) -> SplitReport:
+    def report(self, parts: Sequence[SplitPart], changes: Mapping[str, Changed]) -> SplitReport:
         sizes = {path: entry.size for path, entry in self.source.entries.items()}
         return SplitReport(
             wheel=self.source.filename,

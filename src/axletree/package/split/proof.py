@@ -17,7 +17,7 @@ from axletree.package.libraries.loading import find_library, follow_loading
 from axletree.package.libraries.policy import broken_needs, symbol_needs
 from axletree.package.libraries.providers import find_providers, required_names
 from axletree.package.libraries.relocate import opened_names
-from axletree.package.split.plan import Part
+from axletree.package.split.plan import SplitPart
 from axletree.package.wheel.scan import WheelScan
 from axletree.package.wheel.tags import needs_cpython, single_machine
 from axletree.package.wheel.writer import WrittenWheel
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from axletree.package.libraries.providers import Provider
     from axletree.package.split.rules import Opens
 
-_RELOCATE = "say relocate = true in the rule that takes it, or move one of the two files"
+_RELOCATE = "set relocate = true in the rule that matches it, or move one of the two files"
 
 
 class ReadPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part as it was written and read back."""
 
-    part: Part
+    part: SplitPart
     written: WrittenWheel
     scan: WheelScan
 
@@ -134,13 +134,13 @@ class _Proof:
             if parts is not None:
                 if reach.isdisjoint(parts):
                     message = f"needs {soname} of {parts[0]}, which {package} does not require"
-                    hint = f"name {parts[0]} under requires of {package}, or move one of the two files"
+                    hint = f"add {parts[0]} to requires of {package}, or move one of the two files"
                     yield Problem(key=path, message=message, hint=hint)
                 continue
             owners = [each for each in find_providers(self.providers, soname) if each.declared_by(self.original)]
             if owners and not any(owner.declared_by(required) for owner in owners):
-                message = f"needs {soname} of {owners[0].name}, which {package} does not require any longer"
-                yield Problem(key=path, message=message, hint=f"name its requirement under takes of {package}")
+                message = f"needs {soname} of {owners[0].name}, which {package} no longer requires"
+                yield Problem(key=path, message=message, hint=f"add its requirement to takes of {package}")
 
     def loading(self) -> tuple[list[str], list[Problem]]:
         """(what files did not find in the original either, what they do not find any longer)."""
@@ -165,7 +165,7 @@ class _Proof:
                 if (root, soname, user) in old:
                     known[f"{user}: does not find {soname} by its own search path, as in the original"] = None
                 else:
-                    message = f"does not find {soname} any longer"
+                    message = f"no longer finds {soname}"
                     lost.setdefault(f"{user} {soname}", Problem(key=user, message=message, hint=_RELOCATE))
         return list(known), list(lost.values())
 
@@ -184,8 +184,8 @@ class _Proof:
                 if find_library(self.installed, place, name, loaded=loaded) is None:
                     lies = [each for each, of in self.installed.items() if name in {each.rpartition("/")[2], of.soname}]
                     folders = [each.folder or each.text for each in search_path(place, facts)]
-                    looked = f"only {', '.join(folders)} would be searched" if folders else "it has no search path"
-                    message = f"opens {name} at run time, but does not reach {', '.join(lies)}: {looked}"
+                    looked = f"the loader searches only {', '.join(folders)}" if folders else "it has no search path"
+                    message = f"opens {name} at run time, but cannot find it in {', '.join(lies)}: {looked}"
                     yield Problem(key=place, message=message, hint=_RELOCATE)
 
 
@@ -194,7 +194,7 @@ def _unreadable(each: ReadPart) -> Iterator[Problem]:
     wheel = each.scan.wheel
     trouble = [*wheel.unreadable, *(f"{issue.path} {issue.detail}" for issue in wheel.record_issues)]
     if wheel.record != each.written.record or wheel.size != each.written.size:
-        trouble.append("its RECORD or size is not what was written")
+        trouble.append("its RECORD or size differs from what was written")
     for line in trouble[:20]:
         yield Problem(file=wheel.filename, message=line)
 

@@ -13,11 +13,9 @@ from axletree.package.split.metadata import Share
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from axletree.package.split.assign import Place
-    from axletree.package.split.rules import Rule
+    from axletree.package.split.assign import Destination
+    from axletree.package.split.rules import FileRule
     from axletree.package.wheel.metadata import Metadata
-
-SPLIT_SCHEMA: Literal[1] = 1
 
 Change = Literal["", "edited", "relocated"]
 
@@ -101,7 +99,6 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     conda: tuple[SplitConda, ...] = ()
     notes: tuple[str, ...] = ()
     """What is worth knowing and no error."""
-    schema: Literal[1] = SPLIT_SCHEMA
 
     @property
     def dropped(self) -> tuple[SplitRule, ...]:
@@ -125,7 +122,9 @@ def report_package(
     )
 
 
-def report_rules(rules: Sequence[Rule], places: Sequence[Place], sizes: Mapping[str, int]) -> tuple[SplitRule, ...]:
+def report_rules(
+    rules: Sequence[FileRule], places: Sequence[Destination], sizes: Mapping[str, int]
+) -> tuple[SplitRule, ...]:
     """Each rule and what it took."""
     files: Counter[int] = Counter()
     total: Counter[int] = Counter()
@@ -146,7 +145,7 @@ def report_rules(rules: Sequence[Rule], places: Sequence[Place], sizes: Mapping[
 
 
 def report_files(
-    places: Sequence[Place], sizes: Mapping[str, int], changes: Mapping[str, Change]
+    places: Sequence[Destination], sizes: Mapping[str, int], changes: Mapping[str, Change]
 ) -> Iterator[SplitFile]:
     """Each file that a rule placed or dropped."""
     owners: dict[str | None, tuple[str, ...]] = {None: ()}

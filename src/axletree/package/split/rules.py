@@ -14,9 +14,10 @@ from msgspec import Meta
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import RecipeError
+from axletree.core.globs import glob_fault
 from axletree.core.trees import is_safe_path
 from axletree.recipe.base import Table
-from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.faults import Fault, glob_faults, suggestion
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults
 
@@ -29,14 +30,16 @@ Name = Annotated[
     str,
     Meta(
         pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
-        extra={"expects": "a normalised name: small letters, digits and '-', a letter or digit at both ends"},
+        extra={"expects": "a normalized name: lowercase letters, digits and '-', with a letter or digit at both ends"},
     ),
 ]
 Label = Annotated[
     str,
     Meta(
         pattern=r"^[a-z][a-z0-9]*(\.(0|[1-9][0-9]*|[a-z][a-z0-9]*))*$",
-        extra={"expects": "a local version label such as split.1: parts with '.' between them, numbers without zeros"},
+        extra={
+            "expects": "a local version label such as split.1: parts separated by '.', numbers without leading zeros"
+        },
     ),
 ]
 Globs = tuple[str, ...]
@@ -44,7 +47,7 @@ _TAKES = re.compile(r"[a-z0-9*?-]+(\[[a-z0-9-]+(,[a-z0-9-]+)*\])?")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
-class Package(Table, frozen=True, kw_only=True):
+class OutputPackage(Table, frozen=True, kw_only=True):
     """A distribution that comes out. One of them has the name of what is split and keeps its metadata."""
 
     name: Name
@@ -61,7 +64,7 @@ class Package(Table, frozen=True, kw_only=True):
     """Holds no files and requires all others."""
 
 
-class Rule(Table, frozen=True, kw_only=True):
+class FileRule(Table, frozen=True, kw_only=True):
     """Takes the files that one of its matchers names, for one package or for none."""
 
     to: str | None = None
@@ -69,24 +72,24 @@ class Rule(Table, frozen=True, kw_only=True):
     drop: str | None = None
     """Why its files go nowhere. Either this or ``to``."""
     files: Globs = ()
-    """Globs: ``*`` stays inside a folder, ``**`` does not."""
+    """Patterns of paths (:mod:`axletree.core.globs`)."""
     modules: tuple[str, ...] = ()
     """Python packages and modules: ``torch.distributed``."""
     soname: Globs = ()
     """Globs of the SONAMEs of shared libraries. Costs inflating them."""
     exclude: Globs = ()
-    """Globs of what it does not take."""
+    """Patterns of what it does not take."""
     place: dict[str, str] = {}
     """Folder in the original -> folder in the package."""
     when: str | None = None
-    """Glob: the rule counts only where the wheel has such a file."""
+    """Pattern: the rule counts only where the wheel has such a file."""
     relocate: bool = False
     """Whether the search path of its ELF files is extended to the folders of what they need."""
     required: bool = False
     """Whether it is an error if it takes no file."""
 
 
-class TextEdit(Table, frozen=True, kw_only=True):
+class SplitEdit(Table, frozen=True, kw_only=True):
     """A text in a file that knows where others lie, to be replaced."""
 
     file: str
@@ -96,7 +99,7 @@ class TextEdit(Table, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1)] = 1
     """How often the text must be there. Another number is an error: the file is not what the rule was made for."""
     when: str | None = None
-    """Glob: the edit is made only where the wheel has such a file."""
+    """Pattern: the edit is made only where the wheel has such a file."""
 
 
 class Check(Table, frozen=True, kw_only=True):
@@ -121,9 +124,9 @@ class SplitRules(Table, frozen=True, kw_only=True):
     """What the local version label of the packages ends with. Raise its number when the rules change."""
     version_module: str | None = None
     """Python file whose ``__version__`` tells the local label where the metadata has none, ``torch/version.py``."""
-    package: Annotated[tuple[Package, ...], Meta(min_length=1)]
-    rule: Annotated[tuple[Rule, ...], Meta(min_length=1)]
-    edit: tuple[TextEdit, ...] = ()
+    package: Annotated[tuple[OutputPackage, ...], Meta(min_length=1)]
+    rule: Annotated[tuple[FileRule, ...], Meta(min_length=1)]
+    edit: tuple[SplitEdit, ...] = ()
     opens: Opens = {}
     """What files open with ``dlopen``, which their NEEDED does not tell. The search path of a file that is relocated
     leads there too, and the split is refused where a file does not reach what it opens. Counts only where both are in
@@ -131,7 +134,7 @@ class SplitRules(Table, frozen=True, kw_only=True):
     check: Check | None = None
 
     @property
-    def main(self) -> Package:
+    def main(self) -> OutputPackage:
         """The package that keeps the original's name and metadata."""
         return next(package for package in self.package if package.name == self.name)
 
@@ -166,13 +169,13 @@ def _package_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, package in enumerate(rules.package):
         path: Path = ("package", number)
         if canonicalize_name(package.name) != package.name:
-            yield Fault(path=(*path, "name"), message=f"{package.name!r} is not normalised")
+            yield Fault(path=(*path, "name"), message=f"{package.name!r} is not normalized")
         if package.name in names[:number]:
-            yield Fault(path=(*path, "name"), message=f"a second package {package.name!r}")
+            yield Fault(path=(*path, "name"), message=f"duplicate package {package.name!r}")
         if package.name == rules.name and (package.meta or package.independent):
-            yield Fault(path=path, message="keeps the original's files and tags: neither meta nor independent")
+            yield Fault(path=path, message="keeps the original's files and tags, so it cannot be meta or independent")
         if package.meta and (package.requires or package.takes):
-            yield Fault(path=path, message="a meta package requires all others, and nothing else")
+            yield Fault(path=path, message="a meta package requires all other packages and nothing else")
         for place, name in enumerate(package.requires):
             if name == package.name:
                 yield Fault(path=(*path, "requires", place), message="requires itself")
@@ -180,7 +183,7 @@ def _package_faults(rules: SplitRules) -> Iterator[Fault]:
                 yield from _known(name, names, (*path, "requires", place))
         for place, text in enumerate(package.takes):
             if not _TAKES.fullmatch(text):
-                message = f"{text!r} is no requirement to look for"
+                message = f"{text!r} is not a valid requirement pattern"
                 yield Fault(path=(*path, "takes", place), message=message, hint="write NAME, NAME-* or NAME[extra,...]")
 
 
@@ -189,30 +192,40 @@ def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, rule in enumerate(rules.rule):
         path: Path = ("rule", number)
         if (rule.to is None) == (rule.drop is None):
-            yield Fault(path=path, message="needs either to or drop", hint='to = "PACKAGE", or drop = "REASON"')
+            yield Fault(path=path, message="needs either `to` or `drop`", hint='to = "PACKAGE", or drop = "REASON"')
         if rule.to is not None:
             yield from _known(rule.to, names, (*path, "to"))
         if not (rule.files or rule.modules or rule.soname):
             yield Fault(path=path, message="takes nothing", hint="give files, modules or soname")
         for place, module in enumerate(rule.modules):
             if not _MODULE.fullmatch(module):
-                yield Fault(path=(*path, "modules", place), message=f"{module!r} is no name of a Python module")
+                yield Fault(path=(*path, "modules", place), message=f"{module!r} is not a valid Python module name")
+        yield from glob_faults(rule.files, (*path, "files"))
+        yield from glob_faults(rule.exclude, (*path, "exclude"))
+        yield from _when_faults(rule, path)
         for folder, target in rule.place.items():
             if not (is_safe_path(folder) and is_safe_path(target)):
-                hint = 'write both without slashes at their ends: "torch/lib" = "libtorch/lib"'
-                yield Fault(path=(*path, "place", folder), message="no relative folder", hint=hint)
+                hint = 'write both without leading or trailing slashes: "torch/lib" = "libtorch/lib"'
+                yield Fault(path=(*path, "place", folder), message="not a relative folder", hint=hint)
+
+
+def _when_faults(table: FileRule | SplitEdit, path: Path) -> Iterator[Fault]:
+    fault = None if table.when is None else glob_fault(table.when)
+    if fault is not None:
+        yield Fault(path=(*path, "when"), message=f"{table.when!r} {fault}")
 
 
 def _edit_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, edit in enumerate(rules.edit):
+        yield from _when_faults(edit, ("edit", number))
         if not edit.find:
             yield Fault(path=("edit", number, "find"), message="is empty")
         if not is_safe_path(edit.file):
-            yield Fault(path=("edit", number, "file"), message="no relative path")
+            yield Fault(path=("edit", number, "file"), message="not a relative path")
     if rules.check is not None:
         for key, value in (("file", rules.check.file), ("markers", rules.check.markers)):
             if not is_safe_path(value):
-                yield Fault(path=("check", key), message="no relative path")
+                yield Fault(path=("check", key), message="not a relative path")
 
 
 def _opens_faults(rules: SplitRules) -> Iterator[Fault]:
@@ -221,11 +234,11 @@ def _opens_faults(rules: SplitRules) -> Iterator[Fault]:
             yield Fault(path=("opens", user), message="is neither the name nor the relative path of a file")
         for place, name in enumerate(names):
             if not name or "/" in name:
-                hint = "write the name that is given to dlopen; what is opened by path needs no search path"
-                yield Fault(path=("opens", user, place), message=f"{name!r} is no name of a library", hint=hint)
+                hint = "write the name passed to dlopen; a library opened by path needs no search path"
+                yield Fault(path=("opens", user, place), message=f"{name!r} is not a library name", hint=hint)
 
 
 def _known(name: str, names: Iterable[str], path: Path) -> Iterator[Fault]:
     if name not in names:
         hint = suggestion(name, names, "packages of this file")
-        yield Fault(path=path, message=f"there is no package {name!r} that can hold files", hint=hint)
+        yield Fault(path=path, message=f"no package called {name!r} can contain files", hint=hint)

@@ -69,11 +69,11 @@ def _names(wanted: Wanted, built: str) -> Iterator[Disagreement]:
         return
     if canonicalize_name(built) in {canonicalize_name(name) for name in (wanted.name, *wanted.siblings)}:
         return
-    hint = f"call the package [packages.{canonicalize_name(built)}], or have it renamed: {_relabel(wanted)}"
+    hint = f"name the package [packages.{canonicalize_name(built)}], or let Axletree rename it: {_relabel(wanted)}"
     if built.lower() == "unknown":
         hint = (
-            "setuptools names a project so that it finds no name of: one older than 61 does not read pyproject.toml; "
-            "require setuptools>=61 in the environment, and run `axletree lock RECIPE`"
+            "setuptools uses this name when it finds none: versions before 61 do not read pyproject.toml; require "
+            "setuptools>=61 in the environment, and run `axletree lock RECIPE`"
         )
     yield Disagreement(key="name", recipe=wanted.name, built=f"Name: {built}", hint=hint)
 
@@ -87,7 +87,7 @@ def _versions(wanted: Wanted, built: str) -> Iterator[Disagreement]:
     known = [mine, *([Version(wanted.source_version)] if wanted.source_version is not None else [])]
     if other is None or Version(other.public) not in {Version(version.public) for version in known}:
         said = mine.public if wanted.source_version is None else f"{mine.public} (`version`: {wanted.source_version})"
-        hint = f"correct `version`, or keep the recipe's word: {_relabel(wanted)}"
+        hint = f"correct `version`, or use the recipe's: {_relabel(wanted)}"
         yield Disagreement(
             key="version", recipe=said, built=f"Version: {built}", hint=_without_git(other, wanted) or hint
         )
@@ -104,8 +104,8 @@ def _without_git(built: Version | None, wanted: Wanted) -> str | None:
     if not made_up and "unknown" not in (built.local or ""):
         return None
     return (
-        "tools such as setuptools-scm make it from git's history, which a stage does not see; tell them: "
-        'env = { SETUPTOOLS_SCM_PRETEND_VERSION = "{version}" } in the stage that builds it'
+        "tools such as setuptools-scm derive it from git history, which a stage does not have; set it: env = { "
+        'SETUPTOOLS_SCM_PRETEND_VERSION = "{version}" } in the stage that builds it'
     )
 
 
@@ -118,7 +118,7 @@ def _pythons(wanted: Wanted, built: Metadata) -> Iterator[Disagreement]:
     except InvalidSpecifier:
         same = given == there
     if not same:
-        hint = f"leave out `requires-python`, or have it replaced: {_relabel(wanted)}"
+        hint = f"remove `requires-python`, or let Axletree replace it: {_relabel(wanted)}"
         yield Disagreement(key="requires-python", recipe=given, built=f"Requires-Python: {there}", hint=hint)
 
 
@@ -131,7 +131,7 @@ def _requirements(wanted: Wanted, built: Metadata) -> Iterator[Disagreement]:
             continue
         for other, requirement in there:
             if same_place(requirement, mine) and not _within(mine, requirement):
-                hint = f"require a part of what the project allows, or have it replaced: {_relabel(wanted)}"
+                hint = f"require a subset of what the project allows, or let Axletree replace it: {_relabel(wanted)}"
                 yield Disagreement(key="requires", recipe=text, built=f"Requires-Dist: {other}", hint=hint)
 
 

@@ -51,7 +51,7 @@ def parse_wheel_info(data: bytes, *, file: str = "WHEEL") -> WheelInfo:
         if not fields.get(key)
     ]
     if version and version.split(".")[0].strip() != "1":
-        problems.append(Problem(file=file, key="Wheel-Version", message=f"{version!r} is a version unknown here"))
+        problems.append(Problem(file=file, key="Wheel-Version", message=f"{version!r} is not a supported version"))
     if problems:
         raise IntegrityError(*problems)
     return WheelInfo(

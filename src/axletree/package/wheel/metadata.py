@@ -63,7 +63,7 @@ def parse_fields(data: bytes, *, file: str) -> Metadata:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=file, message=f"no UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not UTF-8 text: {error.reason}")) from error
     text = text.replace("\r\n", "\n").removeprefix("\ufeff")
     head, _, description = text.partition("\n\n") if not text.startswith("\n") else ("", "", text[1:])
     fields: list[tuple[str, str]] = []
@@ -75,7 +75,7 @@ def parse_fields(data: bytes, *, file: str) -> Metadata:
         elif found := _FIELD.fullmatch(line):
             fields.append((found[1], found[2]))
         else:
-            problems.append(Problem(file=file, line=number, message="no header field", excerpt=line[:100]))
+            problems.append(Problem(file=file, line=number, message="not a header field", excerpt=line[:100]))
     if problems:
         raise IntegrityError(*problems[:20])
     return Metadata(fields=tuple(fields), description=description)
@@ -94,7 +94,9 @@ def parse_metadata(data: bytes, *, file: str = "METADATA") -> Metadata:
         if not metadata.get(key)
     ]
     if metadata.version and not _is_version(metadata.version):
-        problems.append(Problem(file=file, key="Version", message=f"{metadata.version!r} is no version (PEP 440)"))
+        problems.append(
+            Problem(file=file, key="Version", message=f"{metadata.version!r} is not a valid version (PEP 440)")
+        )
     if problems:
         raise IntegrityError(*problems)
     return metadata
@@ -154,7 +156,7 @@ def with_version(metadata: Metadata, version: str) -> Metadata:
         IntegrityError: no version (PEP 440).
     """
     if not _is_version(version):
-        raise IntegrityError(Problem(key="Version", message=f"{version!r} is no version (PEP 440)"))
+        raise IntegrityError(Problem(key="Version", message=f"{version!r} is not a valid version (PEP 440)"))
     return _replace(metadata, "Version", str(Version(version)))
 
 
@@ -166,7 +168,9 @@ def with_requirement(metadata: Metadata, requirement: str) -> Metadata:
     """
     new = parse_requirement(requirement)
     if new is None:
-        raise IntegrityError(Problem(key="Requires-Dist", message=f"{requirement!r} is no requirement (PEP 508)"))
+        raise IntegrityError(
+            Problem(key="Requires-Dist", message=f"{requirement!r} is not a valid requirement (PEP 508)")
+        )
     fields: list[tuple[str, str]] = []
     placed = False
     last = 0

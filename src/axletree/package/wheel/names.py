@@ -47,8 +47,10 @@ def parse_wheel_name(filename: str) -> WheelName:
     try:
         project, version, _, _ = parse_wheel_filename(plain)
     except InvalidWheelFilename as error:
-        hint = "a wheel is named NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM(-VARIANT).whl"
-        raise IntegrityError(Problem(file=filename, message=f"no name of a wheel: {error}", hint=hint)) from error
+        hint = "name it NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM(-VARIANT).whl"
+        raise IntegrityError(
+            Problem(file=filename, message=f"not a valid wheel file name: {error}", hint=hint)
+        ) from error
     parts = plain.removesuffix(".whl").split("-")
     python, abi, platform = parts[-3:]
     return WheelName(

@@ -52,7 +52,7 @@ class RecordIssue(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ReadContent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was really read of a file."""
 
     sha256: str
@@ -88,9 +88,11 @@ def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...
                 entries.append(RecordEntry(path=row[0], hash=row[1], size=size))
             elif row:
                 line = ",".join(row)[:100]
-                problems.append(Problem(file=file, line=number, message="no line of path, hash and size", excerpt=line))
+                problems.append(
+                    Problem(file=file, line=number, message="not a line with path, hash and size", excerpt=line)
+                )
     except (UnicodeDecodeError, csv.Error) as error:
-        raise IntegrityError(Problem(file=file, message=f"no CSV in UTF-8: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not UTF-8 CSV: {error}")) from error
     if problems:
         raise IntegrityError(*problems[:20])
     return tuple(entries)
@@ -118,7 +120,7 @@ def _quote(field: str) -> str:
 
 
 def check_record(
-    record: Iterable[RecordEntry], contents: Mapping[str, Content], *, dist_info: str
+    record: Iterable[RecordEntry], contents: Mapping[str, ReadContent], *, dist_info: str
 ) -> tuple[RecordIssue, ...]:
     """Compare RECORD with the files that are there.
 
@@ -131,7 +133,7 @@ def check_record(
     return tuple(_issues(tuple(record), contents, f"{dist_info}/RECORD"))
 
 
-def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], own: str) -> Iterator[RecordIssue]:
+def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, ReadContent], own: str) -> Iterator[RecordIssue]:
     listed: set[str] = set()
     exempt = {own, *(f"{own.rpartition('/')[0]}/{name}" for name in SIGNATURES)}
     for entry in record:
@@ -151,14 +153,14 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, Content], ow
         yield RecordIssue(kind="missing", path=path, detail="is in the wheel, but not listed")
 
 
-def _confirms(entry: RecordEntry, content: Content) -> bool:
+def _confirms(entry: RecordEntry, content: ReadContent) -> bool:
     """Whether all is well with a line, as it is with nearly all."""
     return (
         entry.size == content.size and content.sha256 != "" and entry.hash == encode_hash(bytes.fromhex(content.sha256))
     )
 
 
-def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
+def _compare(entry: RecordEntry, content: ReadContent) -> Iterator[RecordIssue]:
     algorithm = entry.algorithm
     trouble = _hash_trouble(entry, algorithm)
     if trouble:
@@ -168,7 +170,7 @@ def _compare(entry: RecordEntry, content: Content) -> Iterator[RecordIssue]:
         if not found:
             yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed with {algorithm} only")
         elif entry.hash == f"sha256={content.sha256}":
-            detail = "is listed with its hash in hexadecimal, where base64 must stand"
+            detail = "is listed with a hexadecimal hash, but base64 is required"
             yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
         elif entry.hash.rstrip("=") != found:
             detail = f"has {found}, but {entry.hash[:120]} is listed"
@@ -186,9 +188,9 @@ def _hash_trouble(entry: RecordEntry, algorithm: str) -> str:
         return "is listed without a hash"
     if algorithm in FORBIDDEN_HASHES:
         return f"is listed with {algorithm}, which wheels must not use"
-    return f"is listed with {algorithm[:40]!r}, which is no hash that wheels use"
+    return f"is listed with {algorithm[:40]!r}, which is not a supported hash"
 
 
-def content_of(data: bytes) -> Content:
+def content_of(data: bytes) -> ReadContent:
     """Digest and size of a file that is in memory."""
-    return Content(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+    return ReadContent(sha256=hashlib.sha256(data).hexdigest(), size=len(data))

@@ -48,9 +48,9 @@ def change_name(name: WheelName, wishes: Wishes) -> WheelName:
         for field in ("python", "abi", "platform")
     }
     if wishes.build and not _BUILD.fullmatch(wishes.build):
-        message = f"{wishes.build!r} is no build tag"
+        message = f"{wishes.build!r} is not a valid build tag"
         problems.append(
-            Problem(key="--build", message=message, hint="it begins with a digit and has no dash: 1, 2local")
+            Problem(key="--build", message=message, hint="it starts with a digit and has no dash: 1, 2local")
         )
     version = _change_local(name.version, wishes.local, problems)
     if problems:
@@ -83,13 +83,13 @@ def name_of(metadata: Metadata, info: WheelInfo, *, file: str) -> WheelName:
     for tag in info.tags:
         parts = tag.lower().split("-")
         if len(parts) != 3 or not all(_TAG.fullmatch(part) for column in parts for part in column.split(".")):
-            hint = "a tag is PYTHON-ABI-PLATFORM, such as cp311-cp311-linux_x86_64"
-            problems.append(Problem(file=file, key="Tag", message=f"{tag!r} is no tag", hint=hint))
+            hint = "use PYTHON-ABI-PLATFORM, such as cp311-cp311-linux_x86_64"
+            problems.append(Problem(file=file, key="Tag", message=f"{tag!r} is not a valid tag", hint=hint))
             continue
         for column, part in zip(columns, parts, strict=True):
             column.update(part.split("."))
     if info.build and not _BUILD.fullmatch(info.build):
-        problems.append(Problem(file=file, key="Build", message=f"{info.build!r} is no build tag"))
+        problems.append(Problem(file=file, key="Build", message=f"{info.build!r} is not a valid build tag"))
     if problems:
         raise IntegrityError(*problems)
     python, abi, platform = (".".join(sorted(column)) for column in columns)
@@ -109,13 +109,13 @@ def _change_tags(old: str, wish: str | None, field: str, problems: list[Problem]
     sign, text = (wish[0], wish[1:]) if wish[:1] in {"+", "-", "="} else ("=", wish)
     tags = text.lower().split(".")
     if bad := [tag for tag in tags if not _TAG.fullmatch(tag)]:
-        hint = "tags are letters, digits and _, with dots between them: cp311.cp312"
-        problems.append(Problem(key=f"--{field}", message=f"{bad[0]!r} in {wish!r} is no tag", hint=hint))
+        hint = "use letters, digits and '_', separated by dots: cp311.cp312"
+        problems.append(Problem(key=f"--{field}", message=f"{bad[0]!r} in {wish!r} is not a valid tag", hint=hint))
         return old
     present = old.split(".")
     if sign == "-":
         if missing := [tag for tag in tags if tag not in present]:
-            message = f"can't remove {missing[0]}: it has {', '.join(present)}"
+            message = f"cannot remove {missing[0]}: it has {', '.join(present)}"
             problems.append(Problem(key=f"--{field}", message=message))
         elif set(present) <= set(tags):
             problems.append(Problem(key=f"--{field}", message=f"removing {text} leaves no tag"))
@@ -130,6 +130,6 @@ def _change_local(version: str, label: str | None, problems: list[Problem]) -> s
     try:
         return str(Version(f"{public}+{label}" if label else public))
     except InvalidVersion:
-        hint = "it is letters and digits with dots between them: cu130, torch.2.14.cpu"
-        problems.append(Problem(key="--local", message=f"{label!r} is no local label", hint=hint))
+        hint = "use letters and digits separated by dots: cu130, torch.2.14.cpu"
+        problems.append(Problem(key="--local", message=f"{label!r} is not a valid local label", hint=hint))
         return version

@@ -10,7 +10,7 @@ import msgspec
 from axletree.binary.elf.facts import ElfFacts, constant_ranges, is_elf, read_elf, read_host_facts
 from axletree.binary.formats import HEAD, MAGICS, CodeFormat, code_format
 from axletree.binary.gpu.scan import DeviceScanner
-from axletree.binary.gpu.scan import Section as Place
+from axletree.binary.gpu.scan import GpuSection as Place
 from axletree.binary.mapped import FORGET_EVERY, forget
 from axletree.binary.zip.directory import MAX_TOTAL, ZipEntry, read_directory
 from axletree.binary.zip.members import SMALL, PassingMember, read_member
@@ -20,7 +20,7 @@ from axletree.package.wheel.metadata import Metadata, parse_metadata
 from axletree.package.wheel.names import WheelName, dist_info_folder, parse_wheel_name
 from axletree.package.wheel.record import (
     OTHER_HASHES,
-    Content,
+    ReadContent,
     RecordEntry,
     RecordIssue,
     check_record,
@@ -104,7 +104,7 @@ class _Pass(NamedTuple):
     """Path -> algorithm, where RECORD names another one than SHA-256."""
     largest_hashed: int
     members: list[WheelMember]
-    contents: dict[str, Content]
+    contents: dict[str, ReadContent]
     texts: dict[str, bytes]
     elfs: list[ElfMember]
     damaged: list[tuple[str, str]]
@@ -219,7 +219,7 @@ def _digests(entry: ZipEntry, found: _Pass) -> list[hashlib._Hash]:
 def _add_member(entry: ZipEntry, found: _Pass, kind: CodeFormat, digests: list[hashlib._Hash]) -> None:
     sha256 = digests[0].hexdigest() if digests else ""
     other = encode_hash(digests[1].digest(), found.other_hashes[entry.name]) if len(digests) > 1 else ""
-    found.contents[entry.name] = Content(sha256=sha256, size=entry.size, other=other)
+    found.contents[entry.name] = ReadContent(sha256=sha256, size=entry.size, other=other)
     found.members.append(
         WheelMember(
             path=entry.name,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 from zlib_ng import zlib_ng
 
-from axletree.binary.zip.deflate import BLOCK, LEVEL, Block, cut, deflate
+from axletree.binary.zip.deflate import BLOCK, LEVEL, DeflateBlock, cut, deflate
 from axletree.binary.zip.directory import DEFLATED, STORED
 from axletree.binary.zip.records import EARLIEST, Written, both_headers, dos_time, end_records, local_header
 from axletree.core.errors import IntegrityError, Problem
@@ -121,7 +121,7 @@ class _Piece(NamedTuple):
     member: Member
     digest: _Digest
     """Of the whole member once this is its last block."""
-    block: Block
+    block: DeflateBlock
     first: bool
 
 
@@ -205,14 +205,16 @@ def _check(members: Sequence[Member], folder: str) -> None:
     ):
         problems += _path_problems(paths, reserved)
     problems += (
-        Problem(key=member.path, message="comes in chunks and needs a size")
+        Problem(key=member.path, message="is given in chunks, so it needs a size")
         for member in members
         if member.size is None and not isinstance(member.data, bytes | Packed)
     )
     both = "is both a file and a folder in the wheel"
     problems += (Problem(key=path, message=both) for path in paths_above_others(seen))
     others = {top for path in seen if (top := path.partition("/")[0]).endswith(".dist-info")} - {folder}
-    problems += (Problem(key=top, message=f"is a second metadata folder beside {folder}") for top in sorted(others))
+    problems += (
+        Problem(key=top, message=f"is a second metadata folder in addition to {folder}") for top in sorted(others)
+    )
     if problems:
         raise IntegrityError(*dict.fromkeys(problems))
 
@@ -221,12 +223,12 @@ def _path_problems(paths: Iterable[str], reserved: set[str]) -> Iterator[Problem
     seen: set[str] = set()
     for path in paths:
         if not is_safe_path(path) or len(path.encode()) > _MAX_PATH:
-            yield Problem(key=path[:200], message="no path for a member of a wheel")
+            yield Problem(key=path[:200], message="not a valid path in a wheel")
         if path in seen:
-            yield Problem(key=path, message="is in the wheel twice")
+            yield Problem(key=path, message="occurs twice in the wheel")
         seen.add(path)
         if path in reserved:
-            yield Problem(key=path, message="only the writer makes RECORD, and nobody signs it")
+            yield Problem(key=path, message="only the writer creates RECORD, and signatures are not supported")
 
 
 def _items(members: Iterable[Member]) -> Iterator[_Piece | _Copy]:
@@ -244,7 +246,7 @@ def _pieces(member: Member, data: bytes | Callable[[], Iterable[bytes]]) -> Iter
     digest = _Digest()
     if isinstance(data, bytes) and len(data) <= BLOCK:
         digest.add(data)
-        yield _Piece(member, digest, Block(data, b"", last=True), first=True)
+        yield _Piece(member, digest, DeflateBlock(data, b"", last=True), first=True)
         return
     first = True
     for block in cut(digest.watch((data,) if isinstance(data, bytes) else data())):
@@ -385,7 +387,7 @@ class _Archive:
     @staticmethod
     def _check_size(piece: _Piece, written: Written) -> None:
         if piece.digest.size != written.size:
-            message = f"was announced with {written.size} bytes, but has {piece.digest.size}"
+            message = f"was declared with {written.size} bytes, but has {piece.digest.size}"
             raise IntegrityError(Problem(key=written.path, message=message))
 
     def _append(self, data: bytes | memoryview) -> None:

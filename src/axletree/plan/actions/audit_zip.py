@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from axletree.core.values import Digest
-from axletree.plan.actions.packages import AuditParameters, Part
+from axletree.plan.actions.packages import AuditParameters, TreePart
 from axletree.plan.actions.spec import ActionSpec
 
 
 class ZipAuditParameters(AuditParameters, frozen=True, kw_only=True):
     """What the rules are told, and what lies where in the archive."""
 
-    part: Part
+    part: TreePart
     called: str
     """Name of the folder that it holds."""
     driver: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ class BuildParameters(ProjectParameters, frozen=True, kw_only=True):
     """Config settings."""
 
 
-class WheelFacts(Facts, frozen=True, kw_only=True):
+class BuiltWheel(Facts, frozen=True, kw_only=True):
     """The wheel that was built or unpacked."""
 
     wheel: str
@@ -37,6 +37,6 @@ SPEC = ActionSpec(
     module="axletree.execute.actions.build",
     revision=4,
     parameters=BuildParameters,
-    facts=WheelFacts,
+    facts=BuiltWheel,
     compiles=True,
 )

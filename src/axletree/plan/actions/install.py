@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axletree.plan.actions.build import WheelFacts
+from axletree.plan.actions.build import BuiltWheel
 from axletree.plan.actions.spec import ActionSpec, Parameters
 
 
@@ -10,4 +10,4 @@ class InstallParameters(Parameters, frozen=True, kw_only=True):
     """Nothing: the wheel is its input."""
 
 
-SPEC = ActionSpec(module="axletree.execute.actions.install", revision=1, parameters=InstallParameters, facts=WheelFacts)
+SPEC = ActionSpec(module="axletree.execute.actions.install", revision=1, parameters=InstallParameters, facts=BuiltWheel)

@@ -34,7 +34,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exclude: tuple[str, ...] = ()
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class TreePart(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a tree a package gets."""
 
     package: str
@@ -45,7 +45,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class PackParameters(Parameters, frozen=True, kw_only=True):
     """Of an action that writes an archive."""
 
-    part: Part
+    part: TreePart
     compressor: str
     """Name and version of the compressor: part of the bytes."""
     level: int

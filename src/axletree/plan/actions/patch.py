@@ -8,7 +8,7 @@ from axletree.core.values import Digest
 from axletree.plan.actions.spec import ActionSpec, Parameters
 
 
-class Patch(msgspec.Struct, frozen=True, kw_only=True):
+class PatchFile(msgspec.Struct, frozen=True, kw_only=True):
     """One patch."""
 
     file: str
@@ -22,7 +22,7 @@ class Patch(msgspec.Struct, frozen=True, kw_only=True):
 class PatchParameters(Parameters, frozen=True, kw_only=True):
     """Patches, in the order in which they are applied."""
 
-    patches: tuple[Patch, ...]
+    patches: tuple[PatchFile, ...]
 
 
 SPEC = ActionSpec(module="axletree.execute.actions.patch", revision=1, parameters=PatchParameters)

@@ -24,9 +24,9 @@ PYTHON = re.compile(r"3\.[0-9]{1,2}t?")
 _RESERVED = {
     "name": "{name} is the recipe's name",
     "version": "{version} is the recipe's version",
-    "variant": "it is the id of a variant",
+    "variant": "it is used for variant ids",
 }
-_NO_PYTHON = 'an environment sees axis "python" by default: add it to axes, or write axes = [] and python = "3.11"'
+_NO_PYTHON = 'an environment uses axis "python" by default: add it to axes, or write axes = [] and python = "3.11"'
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 MAX_COMBINATIONS = 20_000
@@ -53,7 +53,7 @@ def expansion(grid: Grid, path: Path = ()) -> tuple[tuple[Variant, ...], list[Fa
     """The variants of a grid without faults so far, or what is wrong with them. ``path`` is where the grid stands."""
     count = count_combinations(grid)
     if count > MAX_COMBINATIONS:
-        message = f"{count:,} combinations of axis values, at most {MAX_COMBINATIONS:,} can be"
+        message = f"{count:,} combinations of axis values; the limit is {MAX_COMBINATIONS:,}"
         return (), [Fault(path=(*path, "axes"), message=message)]
     variants = expand(grid)
     if variants:
@@ -106,16 +106,16 @@ def _value_faults(grid: Grid, place: Path) -> Iterator[Fault]:
     for axis, values in grid.axes.items():
         path: Path = (*place, "axes", axis)
         if axis in _RESERVED:
-            yield Fault(path=path, message=f"no axis can be called {axis!r}: {_RESERVED[axis]}")
+            yield Fault(path=path, message=f"an axis cannot be called {axis!r}: {_RESERVED[axis]}")
         if axis not in zipped:  # rows of a zipped group must differ, not their parts
             yield from twice(values, path, "value")
         for number, value in enumerate(values):
             if axis == "python" and not PYTHON.fullmatch(value):
-                message = f"{value!r} is no Python version"
+                message = f"{value!r} is not a Python version"
                 yield Fault(path=(*path, number), message=message, hint="such as '3.11', or '3.13t' for free-threaded")
             elif not _VALUE.fullmatch(value):
-                message = f"{value!r} cannot be a part of a variant's id"
-                yield Fault(path=(*path, number), message=message, hint="letters, digits, '.', '_', '+' and '-'")
+                message = f"{value!r} cannot be part of a variant id"
+                yield Fault(path=(*path, number), message=message, hint="use letters, digits, '.', '_', '+' and '-'")
 
 
 def _declared_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -139,7 +139,7 @@ def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
     for number, group in enumerate(grid.matrix.zip):
         path: Path = (*start, "matrix", "zip", number)
         if len(group) < 2:
-            yield Fault(path=path, message="a zipped group needs two axes or more")
+            yield Fault(path=path, message="a zipped group needs at least two axes")
         for place, axis in enumerate(group):
             if axis not in grid.axes:
                 yield unknown_axis(grid, axis, (*path, place))
@@ -151,7 +151,7 @@ def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
         needs: tuple[Path, ...] = tuple((*start, "axes", axis) for axis in values)
         if len({len(each) for each in values.values()}) > 1:
             counts = ", ".join(f"{axis} has {len(each)}" for axis, each in values.items())
-            yield Fault(path=path, message=f"zipped axes need equally many values: {counts}", needs=needs)
+            yield Fault(path=path, message=f"zipped axes need the same number of values: {counts}", needs=needs)
             continue
         rows = list(zip(*values.values(), strict=True))
         again = next((row for place, row in enumerate(rows) if row in rows[:place]), None)

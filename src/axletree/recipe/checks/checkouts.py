@@ -22,7 +22,7 @@ def checkout_faults(recipe: Recipe) -> Iterator[Fault]:
     for name, table in recipe.checkouts.items():
         path: Path = ("checkouts", name)
         if name == recipe.name and recipe.source.git is not None:
-            yield Fault(path=path, message="the recipe's own git source has that name already")
+            yield Fault(path=path, message="the recipe's own git source already has that name")
             continue
         yield from _address_faults(table, path)
         yield from _ref_faults(table, path, main=first)
@@ -31,29 +31,29 @@ def checkout_faults(recipe: Recipe) -> Iterator[Fault]:
         for other, owner in taken.items():
             if f"{folder}/".startswith(f"{other}/") or f"{other}/".startswith(f"{folder}/"):
                 at = (*path, "folder") if table.folder else path
-                message = f"its folder {folder!r} is, or lies in, or holds that of {owner}: {other!r}"
-                yield Fault(path=at, message=message, hint="give each checkout a folder of its own, side by side")
+                message = f"its folder {folder!r} overlaps the folder of {owner}: {other!r}"
+                yield Fault(path=at, message=message, hint="give each checkout its own folder, next to the others")
         taken.setdefault(folder, f"checkout {name!r}")
 
 
 def _address_faults(table: Checkout, path: Path) -> Iterator[Fault]:
     at = (*path, "git")
     if not is_git_address(table.git):
-        message = "not an address that git is called with: it must begin with https:// or file://"
+        message = "not a supported git address: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(table.git):
-        message = "an address with a user name or password: it would be kept in the clone's configuration"
+        message = "the address contains a user name or password, which git would save in the clone's configuration"
         yield Fault(path=at, message=message, hint="leave them to git's credential helper or ~/.netrc")
 
 
 def _ref_faults(table: Checkout, path: Path, *, main: bool) -> Iterator[Fault]:
     if (table.ref is None) == (table.pin is None):
         found = "neither" if table.ref is None else "both"
-        message = f"exactly one of ref and pin must be given, found {found}"
-        hint = "ref: a tag, branch or commit; pin: a file of the main checkout that holds it"
+        message = f"exactly one of ref and pin is required, found {found}"
+        hint = "ref: a tag, branch or commit; pin: a file in the main checkout that contains it"
         yield Fault(path=path, message=message, hint=hint)
     elif table.pin is not None and main:
-        message = "the first checkout cannot have a pin: it is the main one, where pins are read"
-        yield Fault(path=(*path, "pin"), message=message, hint="give it a ref, or the recipe a git source")
+        message = "the first checkout cannot have a pin: it is the main checkout, which pins are read from"
+        yield Fault(path=(*path, "pin"), message=message, hint="give it a ref, or give the recipe a git source")
     if table.ref is not None and (table.ref.startswith("-") or not table.ref.strip()):
-        yield Fault(path=(*path, "ref"), message="a ref cannot be empty or begin with '-'")
+        yield Fault(path=(*path, "ref"), message="a ref cannot be empty or start with '-'")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.trees import is_safe_path
 from axletree.recipe.checks.axes import twice
-from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.faults import Fault, glob_faults, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +36,9 @@ def compile_faults(recipe: Recipe) -> Iterator[Fault]:
         for key, actions in _USERS.items():
             value = getattr(stage, key)
             if stage.action not in actions and value and value != "auto":
-                message = f"{key} is for {' and '.join(actions)} stages; this one has action {stage.action!r}"
+                message = (
+                    f"{key} is only for {' and '.join(actions)} stages; the action of this stage is {stage.action!r}"
+                )
                 yield Fault(path=(*path, key), message=message, needs=needs)
         if stage.action == "compile":
             yield from _compile_faults(stage, path)
@@ -50,12 +51,9 @@ def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
         yield Fault(path=(*path, "source"), message="a compile stage needs the source")
     yield from twice(stage.targets, (*path, "targets"), "target")
     yield from twice(stage.files, (*path, "files"), "pattern")
-    for number, pattern in enumerate(stage.files):
-        if not is_safe_path(pattern):
-            message = f"{pattern!r} matches no path of a tree: paths are relative, with '/' between their parts"
-            yield Fault(path=(*path, "files", number), message=message)
+    yield from glob_faults(stage.files, (*path, "files"))
     if stage.prefix and stage.driver not in {"auto", "cmake"}:
-        message = f"prefix is for the driver cmake; {stage.driver} says itself where the project is installed"
+        message = f"prefix is only for the driver cmake; {stage.driver} decides where the project is installed"
         yield Fault(path=(*path, "prefix"), message=message, needs=((*path, "driver"),))
     if stage.driver in {"setup.py", "scikit-build-core"} and stage.environment is None:
         message = f"the driver {stage.driver} needs an environment to run in"
@@ -64,8 +62,8 @@ def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
     for option in stage.options:
         plain = option.partition(":")[0]
         if plain in _GIVEN:
-            hint = "`prefix` says where in the result" if plain == _GIVEN[0] else "set it in `env`"
-            yield Fault(path=(*path, "options", option), message=f"{plain} is set by the driver", hint=hint)
+            hint = "`prefix` sets the folder in the result" if plain == _GIVEN[0] else "set it in `env`"
+            yield Fault(path=(*path, "options", option), message=f"the driver sets {plain}", hint=hint)
         if plain in seen:
             yield Fault(path=(*path, "options", option), message=f"{plain} is given twice, with and without a type")
         seen.add(plain)
@@ -74,8 +72,8 @@ def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
 def _continues_faults(recipe: Recipe, stage: Stage, owner: str, path: Path) -> Iterator[Fault]:
     at = (*path, "continues")
     if owner not in stage.inputs:
-        hint = suggestion(owner, stage.inputs, "inputs of this stage") or "give it as an input too"
-        message = f"{owner!r} is no input of the stage, so nothing says that it is made before"
+        hint = suggestion(owner, stage.inputs, "inputs of this stage") or "make it an input too"
+        message = f"{owner!r} is not an input of the stage, so it may not be built first"
         yield Fault(path=at, message=message, hint=hint, needs=((*path, "inputs"),))
         return
     continued = recipe.stages.get(owner)
@@ -83,5 +81,5 @@ def _continues_faults(recipe: Recipe, stage: Stage, owner: str, path: Path) -> I
         return  # told with the inputs
     kept = continued.action == "compile" if continued.workspace is None else continued.workspace
     if continued.action not in _USERS["continues"] or not kept:
-        hint = 'it must have action "compile", or "build" with workspace = true'
-        yield Fault(path=at, message=f"stage {owner!r} keeps no build folder to go on in", hint=hint)
+        hint = 'its action must be "compile", or "build" with workspace = true'
+        yield Fault(path=at, message=f"stage {owner!r} does not keep a build folder to continue in", hint=hint)

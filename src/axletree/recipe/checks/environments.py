@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Environment, Recipe
 
-_FOR_ENV = "stages and tests are run in a venv; `axletree env` makes the others"
+_FOR_ENV = "stages and tests run in a venv; the other kinds are only for `axletree env`"
 
 
 def environment_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -27,7 +27,9 @@ def environment_faults(recipe: Recipe) -> Iterator[Fault]:
         used = recipe.environments.get(named or "")
         if used is not None and used.provider != "venv":
             needs: tuple[Path, ...] = (("environments", str(named), "provider"),)
-            yield Fault(path=path, message=f"environment {named!r} is of {used.provider}", hint=_FOR_ENV, needs=needs)
+            yield Fault(
+                path=path, message=f"environment {named!r} has provider {used.provider}", hint=_FOR_ENV, needs=needs
+            )
 
 
 def _provider_faults(path: Path, environment: Environment) -> Iterator[Fault]:
@@ -36,8 +38,10 @@ def _provider_faults(path: Path, environment: Environment) -> Iterator[Fault]:
         yield Fault(path=path, message="a conda environment needs channels", hint='such as channels = ["conda-forge"]')
     if provider != "conda" and environment.channels:
         yield Fault(
-            path=(*path, "channels"), message=f"{provider} has no channels", hint='they are of provider = "conda"'
+            path=(*path, "channels"), message=f"{provider} has no channels", hint='only provider = "conda" has channels'
         )
     if provider == "system" and environment.requires:
-        message = "the system is taken as it is: nothing can be required of it"
-        yield Fault(path=(*path, "requires"), message=message, hint='provider = "venv" or "conda" installs')
+        message = 'provider "system" uses the host as it is and installs nothing'
+        yield Fault(
+            path=(*path, "requires"), message=message, hint='to install packages, use provider = "venv" or "conda"'
+        )

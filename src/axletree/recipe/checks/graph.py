@@ -61,7 +61,7 @@ def _reference(name: str, kind: str, recipe: Recipe, path: Path) -> Iterator[Fau
 def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
     path: Path = ("stages", name)
     if name in _OF_EVERY_RECIPE:
-        yield Fault(path=path, message=f"every recipe has a step called {name!r}", hint="call the stage something else")
+        yield Fault(path=path, message=f"{name!r} is the name of a built-in step", hint="rename the stage")
     if stage.source_from is not None:
         yield from _source_from_faults(recipe, stage, stage.source_from, path)
     elif stage.source and stage.action != "relocate":
@@ -90,7 +90,11 @@ def _source_from_faults(recipe: Recipe, stage: Stage, maker: str, path: Path) ->
     """What is wrong with taking another stage's tree for a source."""
     at = (*path, "source-from")
     if not stage.source:
-        yield Fault(path=at, message="the stage gets no source", hint="leave out source = false, or source-from")
+        yield Fault(
+            path=at,
+            message="source = false leaves the stage without a source",
+            hint="remove source = false, or source-from",
+        )
         return
     yield from _reference(maker, "stage", recipe, at)
     if maker in recipe.stages:
@@ -109,8 +113,8 @@ def _variable_faults(stage: Stage, path: Path) -> Iterator[Fault]:
         variable = input_variable(needed)
         other = seen.setdefault(variable, needed)
         if other != needed:
-            message = f"inputs {other!r} and {needed!r} have the same variable {variable}"
-            yield Fault(path=(*path, "inputs", number), message=message, hint="call one of the stages something else")
+            message = f"inputs {other!r} and {needed!r} share the variable {variable}"
+            yield Fault(path=(*path, "inputs", number), message=message, hint="rename one of the stages")
 
 
 def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
@@ -122,7 +126,7 @@ def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
     if stage.action in {"build", "hipify"} and not stage.source:
         yield "source", f"a {stage.action} stage needs the source"
     if stage.action == "hipify" and stage.commands:
-        yield "commands", "a hipify stage runs the source's own tools/amd_build/build_amd.py; it has no commands"
+        yield "commands", "a hipify stage runs tools/amd_build/build_amd.py from the source; it takes no commands"
 
 
 def _unseen(
@@ -133,7 +137,7 @@ def _unseen(
     if missing:
         axes = " and ".join(repr(axis) for axis in missing)
         declared_at = (*owner, "axes")
-        message = f"{what} differs by axis {axes}, which {str(owner[0]).removesuffix('s')} {owner[1]!r} does not see"
+        message = f"{what} differs by axis {axes}, which {str(owner[0]).removesuffix('s')} {owner[1]!r} does not use"
         yield Fault(path=at, message=message, hint=add_hint(missing, declared_at), needs=(declared_at,))
 
 
@@ -157,7 +161,7 @@ def _cycle_faults(recipe: Recipe) -> Iterator[Fault]:
         where: Path = ("inputs", given.index(first)) if first in given else ("source-from",)
         yield Fault(
             path=("stages", last, *where),
-            message=f"stages wait for each other in a circle: {' -> '.join([*circle, first])}",
+            message=f"stages depend on each other in a cycle: {' -> '.join([*circle, first])}",
         )
         inputs[last] = [each for each in inputs[last] if each != first]
 
@@ -168,7 +172,7 @@ def _package_name_faults(recipe: Recipe) -> Iterator[Fault]:
         # PEP 503: an index knows names by this form only.
         normal = "-".join(part for part in name.replace("_", "-").replace(".", "-").split("-") if part)
         if normal in seen:
-            message = f"packages {seen[normal]!r} and {name!r} have the same name in an index: {normal!r}"
+            message = f"packages {seen[normal]!r} and {name!r} have the same normalized name: {normal!r}"
             yield Fault(path=("packages", name), message=message)
         seen.setdefault(normal, name)
 
@@ -198,7 +202,7 @@ def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator
     given = [kind for kind, names in changed_by(override).items() if names]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
-        message = f"exactly one of stage, environment and package must say what is changed, found {found}"
+        message = f"exactly one of stage, environment and package is required, found {found}"
         yield Fault(path=path, message=message)
         return
     kind = given[0]
@@ -212,9 +216,11 @@ def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator
         yield Fault(path=path, message="the override changes nothing", hint=f"give {' or '.join(_CHANGES[kind])}")
     for key in changes:
         if key not in _CHANGES[kind]:
-            hint = f"of {'an' if kind == 'environment' else 'a'} {kind} it can change: {', '.join(_CHANGES[kind])}"
+            hint = f"{'an' if kind == 'environment' else 'a'} {kind} override can change: {', '.join(_CHANGES[kind])}"
             yield Fault(
-                path=(*path, _key(key)), message=f"{_key(key)} cannot be changed of {kind} {names[0]!r}", hint=hint
+                path=(*path, _key(key)),
+                message=f"an override cannot change {_key(key)} of {kind} {names[0]!r}",
+                hint=hint,
             )
     for name in names:
         yield from _change_faults(recipe, path, override, kind, name, changes)
@@ -232,11 +238,11 @@ def _change_faults(
                 yield Fault(path=(*path, _key(key)), message=message)
         for number, variable in enumerate(override.pass_env):
             if variable in (*stage.env, *override.env):
-                message = f"{variable} is set in env already: it cannot come from the shell too"
+                message = f"env already sets {variable}: it cannot come from the shell too"
                 yield Fault(path=(*path, "pass-env", number), message=message)
     seen, declared_at = seen_by(recipe, kind, name)
     for axis in missing_axes(override.when, seen, recipe) if name in getattr(recipe, f"{kind}s") else ():
-        message = f"{kind} {name!r} does not see axis {axis!r}"
+        message = f"{kind} {name!r} does not use axis {axis!r}"
         at: Path = (*path, "when", axis)
         yield Fault(path=at, message=message, hint=add_hint([axis], declared_at), needs=(declared_at,))
 

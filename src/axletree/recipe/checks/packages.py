@@ -9,7 +9,7 @@ from axletree.recipe.axes import axes_of_package, has_package, project
 from axletree.recipe.checks.axes import add_hint, missing_axes, twice
 from axletree.recipe.checks.texts import has_values, values_at
 from axletree.recipe.conda import CondaTable
-from axletree.recipe.faults import Fault
+from axletree.recipe.faults import Fault, glob_faults
 from axletree.recipe.model import Package
 from axletree.recipe.placeholders import fill, scan
 from axletree.recipe.properties import properties_at
@@ -34,14 +34,16 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
     for name, package in recipe.packages.items():
         path: Path = ("packages", name)
         yield from twice(package.formats, (*path, "formats"), "format")
+        yield from glob_faults(package.files, (*path, "files"))
+        yield from glob_faults(package.exclude, (*path, "exclude"))
         if package.from_ is None:
             yield from _metapackage_faults(package, path)
         else:
             yield from _seen_faults(recipe, package, path)
         if package.conda != CondaTable() and "conda" not in package.formats:
             yield Fault(
-                path=(*path, "conda"), message='no conda package is made of it: formats lacks "conda"',
-                hint='give formats = ["wheel", "conda"], or leave the table out',
+                path=(*path, "conda"), message='formats does not include "conda", so no conda package is made',
+                hint='set formats = ["wheel", "conda"], or remove the table',
             )  # fmt: skip
     yield from _same_files(recipe)
     yield from _same_conda_names(recipe)
@@ -56,17 +58,17 @@ def _metapackage_faults(package: Package, path: Path) -> Iterator[Fault]:
         if getattr(package, key) != getattr(default, key):
             yield Fault(
                 path=(*path, key.replace("_", "-")), message="a package without `from` has no files",
-                hint="name the stage whose tree has them: from = ..., or leave this out",
+                hint="name the stage that provides them: from = ..., or remove this key",
             )  # fmt: skip
     if "zip" in package.formats:
         at = (*path, "formats", package.formats.index("zip"))
-        yield Fault(path=at, message="a package without `from` has no files, so there is nothing for an archive")
+        yield Fault(path=at, message="a package without `from` has no files to archive")
     wanted = package.requires
     kinds = (("wheel", "wheel", wanted), ("conda", "conda package", (*wanted, *package.conda.depends)))
     for form, kind, given in kinds:
         if form in package.formats and not given:
             key = "requires" if form == "wheel" else "requires nor conda.depends"
-            hint = "name the stage whose tree is packed: from = ..., or what it stands for: requires = [...]"
+            hint = "name the stage to package: from = ..., or list requirements: requires = [...]"
             yield Fault(path=path, message=f"has neither `from` nor {key}: its {kind} would be empty", hint=hint)
 
 
@@ -78,12 +80,12 @@ def _seen_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault
     missing = missing_axes(stage.axes, axes_of_package(recipe, package), recipe)
     if missing:
         axes = " and ".join(map(repr, missing))
-        message = f"stage {package.from_!r} differs by axis {axes}, which the package does not see"
+        message = f"stage {package.from_!r} differs by axis {axes}, which the package does not use"
         at = (*path, "axes")
         yield Fault(path=at, message=message, hint=add_hint(missing, at))
     declared_at: Path = ("stages", str(package.from_), "axes")
     for axis in missing_axes(package.when, stage.axes, recipe):
-        message = f"stage {package.from_!r} does not see axis {axis!r}: its tree is divided alike for all values of it"
+        message = f"stage {package.from_!r} does not use axis {axis!r}: its tree is split the same way for every value"
         hint = add_hint([axis], declared_at)
         yield Fault(path=(*path, "when", axis), message=message, hint=hint, needs=(declared_at,))
 
@@ -102,7 +104,9 @@ def _same_files(recipe: Recipe) -> Iterator[Fault]:
             if rival is not None:
                 message = f"packages {rival!r} and {name!r} both claim {pattern!r} of stage {package.from_!r}"
                 at: Path = ("packages", name, "files", *([place] if package.files != ("**",) else []))
-                yield Fault(path=at, message=message, hint="give files, or exclude, so that each file has one place")
+                yield Fault(
+                    path=at, message=message, hint="set files or exclude so that each file belongs to one package"
+                )
 
 
 def _same_conda_names(recipe: Recipe) -> Iterator[Fault]:
@@ -117,7 +121,7 @@ def _same_conda_names(recipe: Recipe) -> Iterator[Fault]:
             if taken == conda and rival.index == package.index and not _never_meet(package, rival):
                 at: Path = ("packages", name, "conda", "name") if package.conda.name else ("packages", name)
                 message = f"packages {other!r} and {name!r} have the same name in a channel: {conda!r}"
-                yield Fault(path=at, message=message, hint="call one of them something else: conda.name")
+                yield Fault(path=at, message=message, hint="rename one of them: conda.name")
 
 
 def _divide_a_tree(one: Package, other: Package) -> bool:
@@ -150,10 +154,10 @@ def _installer_faults(recipe: Recipe, test: Test, path: Path) -> Iterator[Fault]
         wanted = _FORMAT_OF[installer]
         if any(wanted in package.formats for package in packages):
             continue
-        message = f"{installer} installs {wanted}s, but none of the test's packages is made as one"
+        message = f"{installer} installs {wanted}s, but no package of the test has that format"
         if wanted == "conda":
-            message = "conda installs conda packages, but none of the test's packages is made as one"
-        hint = f'add "{wanted}" to formats of a package, or leave "{installer}" out: installers = [...]'
+            message = "conda installs conda packages, but no package of the test has that format"
+        hint = f'add "{wanted}" to the formats of a package, or remove "{installer}" from installers'
         at: Path = (*path, "installers", number) if test.installers != ("pip", "uv") else path
         yield Fault(path=at, message=message, hint=hint)
 
@@ -162,10 +166,10 @@ def package_faults_at(recipe: Recipe, name: str, package: Package, variants: Seq
     """Variants of a package must not meet in one index under one name: clients could not tell them apart."""
     made = [variant for variant in variants if has_package(recipe, package, variant.values)]
     if not made:
-        message = "no variant has it: its condition matches none"
+        message = "its condition matches no variant"
         yield Fault(path=("packages", name, "when"), message=message)
     axes = axes_of_package(recipe, package)
-    take = f"take {{axis}} from the axes of {'it' if package.from_ is None else f'stage {package.from_!r}'}"
+    take = f"remove {{axis}} from the axes of {'it' if package.from_ is None else f'stage {package.from_!r}'}"
     if "wheel" in package.formats or "zip" in package.formats:
         told = [axis for axis in axes if axis not in _TOLD_BY_TAG]
         texts: tuple[str, ...] = (package.index, package.local or "")

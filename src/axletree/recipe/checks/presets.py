@@ -42,7 +42,7 @@ def _cut_faults(preset: Preset, variants: Sequence[Variant], path: Path) -> Iter
     if preset.configurations:
         left = next((each for each in variants if not any(holds(part, each) for part in preset.configurations)), None)
         if left is not None:
-            yield Fault(path=(*path, "configurations"), message=f"variant {left.id} is in no configuration")
+            yield Fault(path=(*path, "configurations"), message=f"no configuration includes variant {left.id}")
 
 
 def _part_faults(preset: Preset, path: Path) -> Iterator[Fault]:
@@ -64,5 +64,5 @@ def _overlaps(what: str, parts: Sequence[Part | None], variants: Sequence[Varian
         mine = [number for number, part in enumerate(parts) if part is not None and holds(part, variant)]
         if len(mine) > 1:
             message = f"variant {variant.id} is in two entries of {what}, {mine[0] + 1} and {mine[1] + 1}"
-            yield Fault(path=(*path, mine[1]), message=message, hint="set them apart by `when` or `exclude`")
+            yield Fault(path=(*path, mine[1]), message=message, hint="separate them with `when` or `exclude`")
             return

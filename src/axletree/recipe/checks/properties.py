@@ -31,8 +31,8 @@ def property_faults(properties: Properties) -> Iterator[Fault]:
                     yield Fault(path=path, message=message)
                 reads = [each for each in scan(text).placeholders if each.name in (*ALWAYS, *properties)]
                 if reads:
-                    message = f"a property is copied as it is: {reads[0]} would not be filled in"
-                    yield Fault(path=path, message=message, hint="write it into the text that reads the property")
+                    message = f"placeholders do not work in properties: {reads[0]} would not be filled in"
+                    yield Fault(path=path, message=message, hint="move it to the text that uses the property")
 
 
 def own_property_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -65,8 +65,8 @@ def unknown_property(recipe: Recipe, placeholder: Placeholder, path: Path, known
     hint = suggestion(part, known, f"properties of {name}")
     if hint is None and name in recipe.axes:
         table = dotted(("properties", name, recipe.axes[name][0]))
-        hint = f'as a property it needs a text for each value: [{table}] {part} = "..."'
-    message = f"{placeholder} asks for an unknown part {part!r}: one of {', '.join(PARTS)}"
+        hint = f'to use it as a property, set it for each value: [{table}] {part} = "..."'
+    message = f"{placeholder} uses an unknown part {part!r}; parts are {', '.join(PARTS)}"
     return Fault(path=path, message=message, hint=hint, needs=(("axes", name),))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from axletree.core.trees import is_safe_path
 from axletree.recipe.checks.axes import twice
-from axletree.recipe.faults import Fault
+from axletree.recipe.faults import Fault, glob_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNUSED = ("commands", "config", "env", "environment", "pass_env", "source_from", "tools", "workspace")
 """Keys of a stage that say how programs run: a relocation runs none."""
 _LIBRARY = re.compile(r"lib[A-Za-z0-9_+]\S*")
-_FOLDER = 'write both relative and without slashes at their ends: "torch/lib" = "libtorch/lib"'
+_FOLDER = 'write both as relative paths without a leading or trailing slash: "torch/lib" = "libtorch/lib"'
 
 
 def relocation_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -29,7 +29,7 @@ def relocation_faults(recipe: Recipe) -> Iterator[Fault]:
         needs: tuple[Path, ...] = ((*path, "action"),)
         if stage.action != "relocate":
             if stage.relocate is not None:
-                message = f"relocate is for relocate stages; this one has action {stage.action!r}"
+                message = f"relocate is only for relocate stages; the action of this stage is {stage.action!r}"
                 yield Fault(path=(*path, "relocate"), message=message, needs=needs)
             continue
         yield from _stage_faults(stage, path, needs)
@@ -39,7 +39,7 @@ def relocation_faults(recipe: Recipe) -> Iterator[Fault]:
 
 def _stage_faults(stage: Stage, path: Path, needs: tuple[Path, ...]) -> Iterator[Fault]:
     if not stage.inputs:
-        hint = "the first input is the tree that is relocated, others are trees that it is installed beside"
+        hint = "the first input is the tree to relocate; the others are trees installed next to it"
         yield Fault(path=(*path, "inputs"), message="a relocate stage needs inputs", hint=hint, needs=needs)
     if stage.relocate is None:
         message = f"a relocate stage needs its table, [{'.'.join(map(str, path))}.relocate]"
@@ -47,56 +47,51 @@ def _stage_faults(stage: Stage, path: Path, needs: tuple[Path, ...]) -> Iterator
     for key in _UNUSED:
         if getattr(stage, key):
             shown = key.replace("_", "-")
-            yield Fault(
-                path=(*path, shown), message=f"a relocate stage runs no programs: {shown} is of no use", needs=needs
-            )
+            yield Fault(path=(*path, shown), message=f"a relocate stage runs no programs: remove {shown}", needs=needs)
 
 
 def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     for folder in table.place:
         if folder != "." and not is_safe_path(folder):
-            yield Fault(path=(*path, "place", folder), message="no relative folder", hint=_FOLDER)
+            yield Fault(path=(*path, "place", folder), message="not a relative folder", hint=_FOLDER)
     for key in ("drop", "single"):
         patterns: tuple[str, ...] = getattr(table, key)
         yield from twice(patterns, (*path, key), "pattern")
-        for number, pattern in enumerate(patterns):
-            if not is_safe_path(pattern):
-                message = f"{pattern!r} matches no path of a tree: paths are relative, with '/' between their parts"
-                yield Fault(path=(*path, key, number), message=message)
+        yield from glob_faults(patterns, (*path, key))
     if table.names != "plain" and not table.single:
-        yield Fault(path=(*path, "names"), message="names says what single keeps, and single is not given")
+        yield Fault(path=(*path, "names"), message="names has no effect without single")
     if table.private and not table.cmake:
-        yield Fault(path=(*path, "private"), message="private is about CMake files", hint="say cmake = true too")
+        yield Fault(path=(*path, "private"), message="private needs cmake = true", hint="set cmake = true too")
     yield from _graft_faults(table, path)
     yield from _elsewhere_faults(table, path)
     yield from _opens_faults(table, path)
     for number, edit in enumerate(table.edits):
         at = (*path, "edits", number)
         if not is_safe_path(edit.file):
-            yield Fault(path=(*at, "file"), message=f"{edit.file!r} is no relative path")
+            yield Fault(path=(*at, "file"), message=f"{edit.file!r} is not a relative path")
         if not edit.find:
             yield Fault(path=(*at, "find"), message="is empty")
         elif edit.find == edit.replace:
-            yield Fault(path=(*at, "replace"), message="is the same text as find")
+            yield Fault(path=(*at, "replace"), message="is the same as find")
 
 
 def _graft_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     yield from twice(table.graft, (*path, "graft"), "pattern")
     yield from _broad_faults(table.graft, (*path, "graft"))
     if table.graft and table.graft_to is None:
-        yield Fault(path=(*path, "graft-to"), message="graft needs graft-to, the folder that libraries are taken into")
+        yield Fault(path=(*path, "graft-to"), message="graft needs graft-to, the folder to copy libraries into")
     for key in ("graft_to", "graft_from"):
         if getattr(table, key) and not table.graft:
             shown = key.replace("_", "-")
-            yield Fault(path=(*path, shown), message=f"{shown} is for what graft names, and graft is not given")
+            yield Fault(path=(*path, shown), message=f"{shown} has no effect without graft")
 
 
 def _elsewhere_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     for folder, patterns in table.elsewhere.items():
         at: Path = (*path, "elsewhere", folder)
         if folder != "." and not is_safe_path(folder):
-            hint = "write it from the root of the installation, as the new tree has it: lib"
-            yield Fault(path=at, message="no relative folder", hint=hint)
+            hint = "write it relative to the root of the new tree: lib"
+            yield Fault(path=at, message="not a relative folder", hint=hint)
         yield from twice(patterns, at, "pattern")
         yield from _broad_faults(patterns, at)
 
@@ -104,9 +99,7 @@ def _elsewhere_faults(table: Relocate, path: Path) -> Iterator[Fault]:
 def _broad_faults(patterns: tuple[str, ...], path: Path) -> Iterator[Fault]:
     for number, pattern in enumerate(patterns):
         if not _LIBRARY.fullmatch(pattern):
-            message = (
-                f"{pattern!r} must begin with 'lib' and the next letter of the name: it stands for libraries by name"
-            )
+            message = f"{pattern!r} must start with 'lib' and the first letter of the library name"
             yield Fault(path=(*path, number), message=message, hint="such as 'libfmt.so*'")
 
 
@@ -116,12 +109,12 @@ def _opens_faults(table: Relocate, path: Path) -> Iterator[Fault]:
             yield Fault(path=(*path, "opens", user), message="is neither the name nor the relative path of a file")
         for number, name in enumerate(names):
             if not name or "/" in name:
-                hint = "write the name that is given to dlopen; what is opened by path needs no search path"
-                yield Fault(path=(*path, "opens", user, number), message=f"{name!r} is no name of a library", hint=hint)
+                hint = "write the name passed to dlopen; a library opened by path needs no search path"
+                yield Fault(path=(*path, "opens", user, number), message=f"{name!r} is not a library name", hint=hint)
 
 
 def absolute_message(text: str) -> str | None:
     """What is wrong with an absolute folder."""
     if text.startswith("/") and is_safe_path(text[1:]):
         return None
-    return f"{text!r} must be an absolute folder, such as '/opt/magma/lib'"
+    return f"{text!r} must be an absolute path, such as '/opt/magma/lib'"

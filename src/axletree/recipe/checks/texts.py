@@ -244,13 +244,13 @@ def placeholder_faults(recipe: Recipe, library: Library) -> Iterator[Fault]:
                     yield unknown_property(recipe, placeholder, slot.path, known)
                 continue
             if name not in recipe.axes:
-                hint = suggestion(name, [*recipe.axes, *ALWAYS, *slot.given], "names that can be read")
-                message = f"{placeholder} reads unknown axis {name!r}"
+                hint = suggestion(name, [*recipe.axes, *ALWAYS, *slot.given], "available names")
+                message = f"{placeholder} uses unknown axis {name!r}"
                 yield Fault(path=slot.path, message=message, hint=hint, needs=(("axes", name),))
             elif slot.declared_at is None:
-                message = f"{placeholder} reads axis {name!r}, but a source is the same for all variants"
-                yield Fault(path=slot.path, message=message, hint="it can read {name} and {version}")
+                message = f"{placeholder} uses axis {name!r}, but all variants share one source"
+                yield Fault(path=slot.path, message=message, hint="only {name} and {version} are available here")
             else:
-                message = f"{placeholder} reads axis {name!r}, which is not declared here"
+                message = f"{placeholder} uses axis {name!r}, which is not declared here"
                 hint = add_hint([name], slot.declared_at)
                 yield Fault(path=slot.path, message=message, hint=hint, needs=(slot.declared_at,))

@@ -14,7 +14,7 @@ from axletree.core.units import parse_size
 from axletree.recipe.addresses import has_login, is_git_address
 from axletree.recipe.checks.axes import PYTHON, twice
 from axletree.recipe.conda import add_up
-from axletree.recipe.faults import Fault
+from axletree.recipe.faults import Fault, glob_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +57,7 @@ def value_faults(recipe: Recipe) -> Iterator[Fault]:
             at = ("stages", name, "pass-env", number)
             yield from _variable_fault(at, variable)
             if variable in stage.env:
-                yield Fault(path=at, message=f"{variable} is set in env already: it cannot come from the shell too")
+                yield Fault(path=at, message=f"env already sets {variable}: it cannot come from the shell too")
     for number, override in enumerate(recipe.override):
         yield from _variable_faults(("override", number, "env"), override.env)
         yield from twice(override.pass_env, ("override", number, "pass-env"), "variable")
@@ -66,7 +66,7 @@ def value_faults(recipe: Recipe) -> Iterator[Fault]:
     for name, package in recipe.packages.items():
         if package.glibc is not None and not _GLIBC.fullmatch(package.glibc):
             yield Fault(
-                path=("packages", name, "glibc"), message=f"{package.glibc!r} is no glibc version, such as '2.28'"
+                path=("packages", name, "glibc"), message=f"{package.glibc!r} is not a glibc version such as '2.28'"
             )
 
 
@@ -74,44 +74,47 @@ def _version_faults(recipe: Recipe) -> Iterator[Fault]:
     try:
         version = Version(recipe.version)
     except InvalidVersion:
-        yield Fault(path=("version",), message=f"{recipe.version!r} is no version (PEP 440)")
+        yield Fault(path=("version",), message=f"{recipe.version!r} is not a valid version (PEP 440)")
         return
     labelled = [name for name, package in recipe.packages.items() if package.local is not None]
     if version.local is not None and labelled:
-        message = f"the version has a local label already ({version.local!r})"
-        hint = f"leave it to packages.{labelled[0]}.local"
+        message = f"the version already has a local label ({version.local!r})"
+        hint = f"remove it and use packages.{labelled[0]}.local"
         yield Fault(path=("version",), message=message, hint=hint)
 
 
 def _source_faults(source: Source) -> Iterator[Fault]:
     path: Path = ("source",)
+    yield from glob_faults(source.exclude, (*path, "exclude"))
     given = [kind for kind in KINDS if getattr(source, kind) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
-        yield Fault(path=path, message=f"exactly one of {', '.join(KINDS)} must be given, found {found}")
+        yield Fault(path=path, message=f"exactly one of {', '.join(KINDS)} is required, found {found}")
         return
     kind = given[0]
     location = getattr(source, kind)
     at = (*path, kind)
     if kind == "pypi" and not _PROJECT.fullmatch(location):
-        yield Fault(path=at, message=f"{location!r} is no project name")
+        yield Fault(path=at, message=f"{location!r} is not a valid project name")
     if kind == "url" and not _ADDRESS.fullmatch(location):
-        yield Fault(path=at, message="not an address: it must begin with https://, http:// or file://")
+        yield Fault(path=at, message="not a valid address: it must begin with https://, http:// or file://")
     if kind == "git" and not is_git_address(location):
-        message = "not an address that git is called with: it must begin with https:// or file://"
+        message = "not a supported git address: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(location):
-        message = "an address with a user name or password: it would be kept in locks, keys and records"
-        yield Fault(path=at, message=message, hint=_LOGIN_HINTS.get(kind, "put them into ~/.netrc"))
+        message = "the address contains a user name or password, which locks, keys and records would keep"
+        yield Fault(path=at, message=message, hint=_LOGIN_HINTS.get(kind, "put them in ~/.netrc"))
     if source.sha256 is None and (kind == "url" or (kind == "wheel" and "://" in location)):
-        yield Fault(path=(*path, "sha256"), message='a source by address needs its digest, sha256 = "..."')
+        yield Fault(path=(*path, "sha256"), message='a source with an address needs a digest: sha256 = "..."')
     if kind == "git" and source.ref is None:
         yield Fault(path=(*path, "ref"), message="a git source needs ref: a tag, branch or commit")
     if source.ref is not None and source.ref.startswith("-"):
-        yield Fault(path=(*path, "ref"), message="a ref cannot begin with '-'")
+        yield Fault(path=(*path, "ref"), message="a ref cannot start with '-'")
     for key, kinds in _ONLY_FOR.items():
         if getattr(source, key) and kind not in kinds:
-            yield Fault(path=(*path, key), message=f"{key} is for {' and '.join(kinds)} sources, this one is {kind}")
+            yield Fault(
+                path=(*path, key), message=f"{key} is only for {' and '.join(kinds)} sources; this is a {kind} source"
+            )
 
 
 def _resources(recipe: Recipe) -> Iterator[tuple[Path, Resources]]:
@@ -131,9 +134,9 @@ def _variable_faults(path: Path, names: Iterable[str]) -> Iterator[Fault]:
 
 def _variable_fault(path: Path, name: str) -> Iterator[Fault]:
     if not _VARIABLE.fullmatch(name):
-        yield Fault(path=path, message=f"{name!r} is no name of an environment variable")
+        yield Fault(path=path, message=f"{name!r} is not a valid environment variable name")
     elif name.startswith(_OWN_PREFIX):
-        yield Fault(path=path, message=f"variables that begin with {_OWN_PREFIX} are set by Axletree itself")
+        yield Fault(path=path, message=f"Axletree reserves variables that start with {_OWN_PREFIX}")
 
 
 def size_message(text: str) -> str | None:
@@ -150,9 +153,11 @@ def requirement_message(text: str) -> str | None:
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
-        return f"{text!r} is no requirement: {str(error).splitlines()[0]}"
+        return f"{text!r} is not a valid requirement: {str(error).splitlines()[0]}"
     if has_login(requirement.url or ""):
-        return f"the address of {requirement.name} holds a user name or password, which would be kept and published"
+        return (
+            f"the address of {requirement.name} contains a user name or password, which would be stored and published"
+        )
     return None
 
 
@@ -161,7 +166,7 @@ def specifier_message(text: str) -> str | None:
     try:
         SpecifierSet(text)
     except InvalidSpecifier:
-        return f"{text!r} is no set of versions, such as '>=3.11'"
+        return f"{text!r} is not a version specifier such as '>=3.11'"
     return None
 
 
@@ -170,15 +175,15 @@ def label_message(text: str) -> str | None:
     try:
         local = Version(f"1+{text}").local
     except InvalidVersion:
-        return f"{text!r} is no local version label: letters and digits in parts, with dots between"
+        return f"{text!r} is not a valid local version label: use letters and digits, in parts separated by dots"
     if local != text:
-        return f"local version label {text!r} is read back as {local!r}: write it like that"
+        return f"local version label {text!r} is normalized to {local!r}: write it that way"
     return None
 
 
 def python_message(text: str) -> str | None:
     """What is wrong with an interpreter's version."""
-    return None if PYTHON.fullmatch(text) else f"{text!r} is no Python version, such as '3.11' or '3.13t'"
+    return None if PYTHON.fullmatch(text) else f"{text!r} is not a Python version such as '3.11' or '3.13t'"
 
 
 def inside_message(text: str) -> str | None:
@@ -202,15 +207,15 @@ def conda_name_message(text: str) -> str | None:
     """What is wrong with the name of a conda package, or of a feature."""
     if _CONDA_NAME.fullmatch(text):
         return None
-    return f"{text!r} is no name of a conda package: small letters, digits, '_', '.' and '-'"
+    return f"{text!r} is not a valid conda package name: use lowercase letters, digits, '_', '.' and '-'"
 
 
 def build_message(text: str) -> str | None:
     """What is wrong with a conda build string (CEP 26)."""
     if len(text) > _LONGEST_BUILD:
-        return f"build string {text!r} has {len(text)} characters, at most {_LONGEST_BUILD} can be"
+        return f"build string {text!r} has {len(text)} characters; the limit is {_LONGEST_BUILD}"
     if not _CONDA_BUILD.fullmatch(text):
-        return f"{text!r} is no build string: letters, digits, '_', '.' and '+'"
+        return f"{text!r} is not a valid build string: use letters, digits, '_', '.' and '+'"
     return None
 
 
@@ -226,18 +231,18 @@ def number_message(text: str) -> str | None:
 def spec_message(text: str) -> str | None:
     """What is wrong with a conda dependency: a name, perhaps a version, perhaps a build string."""
     parts = text.split()
-    message = conda_name_message(parts[0]) if parts else "a dependency is empty"
+    message = conda_name_message(parts[0]) if parts else "a dependency cannot be empty"
     if message is not None:
         return message
     if len(parts) > 3:
-        return f"{text!r} is no conda dependency: a name, a version without spaces, a build string"
+        return f"{text!r} is not a valid conda dependency: expected a name, a version without spaces and a build string"
     if len(parts) > 1 and not _CONDA_VERSIONS.fullmatch(parts[1]):
-        return f"{parts[1]!r} is no conda version, such as '>=2.6,<3' or '2.6.*'"
+        return f"{parts[1]!r} is not a conda version such as '>=2.6,<3' or '2.6.*'"
     if len(parts) > 2 and not _CONDA_BUILDS.fullmatch(parts[2]):
-        return f"{parts[2]!r} is no build string or pattern of some, such as 'cpu*'"
+        return f"{parts[2]!r} is not a build string, or a pattern such as 'cpu*'"
     return None
 
 
 def line_message(text: str) -> str | None:
     """What is wrong with a text that must be one line, as metadata has it."""
-    return "must be one line" if "\n" in text or "\r" in text else None
+    return "must be a single line" if "\n" in text or "\r" in text else None

@@ -90,12 +90,12 @@ def _trees_that_lack(recipe: Recipe, variants: Sequence[Variant], known: Sequenc
             continue
         made = [variant for variant in variants if matches(stage.when, variant.values)]
         if not made:
-            yield Fault(path=(*path, "when"), message="no variant has it: its condition matches none")
+            yield Fault(path=(*path, "when"), message="its condition matches no variant")
         first = recipe.stages.get(stage.inputs[0]) if stage.action == "relocate" and stage.inputs else None
         lacking = next((each for each in made if first and not matches(first.when, each.values)), None)
         if lacking is not None:
-            message = f"variant {lacking.id} does not have stage {stage.inputs[0]!r}, whose tree is relocated"
-            hint = f"give this stage the condition of that one: when = ... of {stage.inputs[0]!r}"
+            message = f"variant {lacking.id} does not have stage {stage.inputs[0]!r}, which this stage relocates"
+            hint = f"give this stage the same `when` as {stage.inputs[0]!r}"
             yield Fault(path=(*path, "inputs", 0), message=message, hint=hint)
 
 
@@ -106,7 +106,7 @@ def _same_locks(recipe: Recipe, variants: Sequence[Variant]) -> Iterator[Fault]:
             lock = lock_name(name, project(variant.values, environment.axes), recipe.axes)
             if seen.setdefault(lock, name) != name:
                 message = f"environments {seen[lock]!r} and {name!r} have the same lock file {lock}"
-                yield Fault(path=("environments", name), message=message, hint="call one of them something else")
+                yield Fault(path=("environments", name), message=message, hint="rename one of them")
                 return
 
 
@@ -126,7 +126,7 @@ def _same_files(recipe: Recipe, name: str, test: Test, variants: Sequence[Varian
             base = file.rpartition("/")[2]
             if base in seen:
                 message = (
-                    f"files {seen[base]!r} and {file!r} would be one where the test runs: only their names are kept"
+                    f"files {seen[base]!r} and {file!r} have the same name, and the test runs with both in one folder"
                 )
                 yield Fault(path=("tests", name, "files", number), message=message, hint="rename one of them")
                 return

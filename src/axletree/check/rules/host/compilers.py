@@ -194,8 +194,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         title="A compiler does not work",
         references=("GCC manual",),
         why="Each build stops at its first file, or at CMake's check of the compiler.",
-        fix="compile a small file with it by hand; mostly its headers (libc6-dev), its linker or its sysroot "
-        "are missing",
+        fix=(
+            "compile a small file with it by hand; usually its headers (libc6-dev), its linker or its sysroot are "
+            "missing"
+        ),
         check=_broken,
         cases=lambda: (
             Case(
@@ -236,8 +238,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
             "pytorch/pytorch#136556",
             'NVIDIA, CUDA Installation Guide for Linux, "Host Compiler Support Policy"',
         ),
-        why="nvcc hands host code to GCC or Clang, and stops with `unsupported GNU version` for those that it was not "
-        "tested with; told to go on, it fails inside their headers.",
+        why=(
+            "nvcc passes host code to GCC or Clang, and stops with `unsupported GNU version` for untested versions; "
+            "if forced to continue, it fails inside their headers."
+        ),
         fix="name an older compiler for nvcc",
         check=_host_compiler,
         cases=lambda: (
@@ -281,7 +285,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/cmake-version",
         severity="warning",
-        title="CMake is older or newer than PyTorch's source takes",
+        title="CMake is older or newer than PyTorch's source supports",
         references=("pytorch/pytorch#150149", "pytorch/pytorch#153153"),
         why="Configuring stops at the first line of a CMakeLists.txt.",
         fix="put a CMake that fits into the build's environment",
@@ -299,7 +303,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
             ),
             Case(title="3.31 for PyTorch 2.13", facts=on(wish=_TORCH), fires=False),
             Case(
-                title="an environment that brings its own",
+                title="an environment with its own",
                 facts=on(
                     wish=msgspec.structs.replace(_TORCH, own_cmake=True),
                     toolchain=_with_tool("cmake", version="3.25.1"),
@@ -348,7 +352,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/libstdcxx-older",
         severity="warning",
-        title="The loader takes an older libstdc++ than the compiler links",
+        title="The loader uses an older libstdc++ than the compiler links",
         references=('libstdc++ manual, "ABI Policy and Guidelines"', "ld.so(8)"),
         why="Programs built here end with `GLIBCXX_... not found`, in tests and in build steps that run what was "
         "built: mostly LD_LIBRARY_PATH or a conda environment puts an old library first.",
@@ -368,7 +372,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The compiler has no OpenMP",
         references=("GCC manual, libgomp", "CMake, FindOpenMP"),
-        why="Configuring goes on without it, and what is built uses one core where it could use all.",
+        why="Configuring continues without it, and the result uses one core instead of all.",
         fix="$ apt-get install libgomp1\nor, for Clang,\n$ apt-get install libomp-dev",
         check=_no_openmp,
         cases=lambda: (

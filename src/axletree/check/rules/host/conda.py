@@ -92,8 +92,8 @@ def _sysroot(facts: Examined) -> Iterator[Found]:
     )
     if version and system.libc_version and numbers(version) > numbers(system.libc_version):
         message = (
-            f"the environment's sysroot is of glibc {version.split()[0]}, the system's is "
-            f"{system.libc_version}: what is built there does not start here"
+            f"the environment's sysroot has glibc {version.split()[0]}, but the system has {system.libc_version}: "
+            "programs built there do not start here"
         )
         yield Found(where="sysroot", message=message)
 

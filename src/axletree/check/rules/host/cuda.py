@@ -32,7 +32,7 @@ def taken_toolkit(facts: Examined) -> CudaToolkit | None:
 def _missing(facts: Examined) -> Iterator[Found]:
     if facts.wish.cuda is not None and facts.host.cuda.toolkits is not None and taken_toolkit(facts) is None:
         there = "the toolkits here have no nvcc" if facts.host.cuda.toolkits else "no toolkit is here"
-        message = f"GPU code is to be compiled with CUDA {facts.wish.cuda}, and {there}"
+        message = f"GPU code needs CUDA {facts.wish.cuda} to compile, but {there}"
         evidence = tuple(f"{each.root}: libraries alone" for each in facts.host.cuda.toolkits)
         yield Found(where="CUDA", message=message, evidence=evidence)
 
@@ -60,7 +60,9 @@ def _disagree(facts: Examined) -> Iterator[Found]:
     ):
         return
     name = next(name for name in _ROOTS if name in by_variable.found_by)
-    message = f"{name} names CUDA {by_variable.version}, and the nvcc on PATH is of {by_path.version} in {by_path.root}"
+    message = (
+        f"{name} names CUDA {by_variable.version}, but the nvcc on PATH is from {by_path.version} in {by_path.root}"
+    )
     fix = f"$ export PATH={by_variable.root}/bin:$PATH"
     yield Found(where=by_variable.root, message=message, fix=fix)
 
@@ -78,7 +80,7 @@ def _headers_differ(facts: Examined) -> Iterator[Found]:
     for each in facts.host.cuda.toolkits or ():
         compiler, header = release_of(each.nvcc_version), release_of(each.header_version)
         if compiler and header and header not in ("none", compiler):
-            message = f"its nvcc is of CUDA {compiler}, its headers are of {header}"
+            message = f"its nvcc is from CUDA {compiler}, but its headers are from {header}"
             yield Found(where=each.root, message=message)
 
 
@@ -146,7 +148,7 @@ def _cudnn(facts: Examined) -> Iterator[Found]:
     header = (facts.host.cuda.headers or {}).get("cudnn")
     libraries = [each for each in facts.host.cuda.libraries or () if each.name == "cudnn" and each.version]
     if header and libraries and numbers(header)[:2] != numbers(libraries[0].version or "")[:2]:
-        message = f"cudnn.h is of {header}, and the library that the loader takes is {libraries[0].version}"
+        message = f"cudnn.h is from {header}, but the loader uses library version {libraries[0].version}"
         yield Found(where=libraries[0].path, message=message)
 
 
@@ -185,13 +187,13 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(title="a toolkit", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
-            Case(title="nobody asks for CUDA", facts=on(), fires=False),
+            Case(title="CUDA is not requested", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="cuda/toolkit-another",
         severity="error",
-        title="The build would take a CUDA toolkit of another release",
+        title="The build would use a CUDA toolkit of another release",
         references=("torch/utils/cpp_extension.py, _find_cuda_home",),
         why="What is built says in its name and metadata that it is for one release, and would be of another.",
         fix="install that release, and name it by CUDA_HOME and PATH",
@@ -209,9 +211,9 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/toolkits-disagree",
         severity="warning",
-        title="CUDA_HOME and PATH lead to different toolkits",
+        title="CUDA_HOME and PATH point to different toolkits",
         references=("torch/utils/cpp_extension.py, _find_cuda_home", "CMake, FindCUDAToolkit"),
-        why="torch.utils.cpp_extension takes the one, CMake the other: headers of one meet code of the other.",
+        why="torch.utils.cpp_extension uses one, CMake the other: headers of one are mixed with code of the other.",
         fix="let both name the same toolkit",
         check=_disagree,
         cases=lambda: (
@@ -235,22 +237,24 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="CUDA_HOME names a folder without a toolkit",
         references=("torch/utils/cpp_extension.py, _find_cuda_home",),
-        why="Whoever reads the variable believes it: `CUDA_HOME environment variable is not set` or a missing "
-        "nvcc follow.",
+        why=(
+            "Build tools trust the variable: they fail with `CUDA_HOME environment variable is not set` or a missing "
+            "nvcc."
+        ),
         fix="name the folder that has bin/nvcc, or unset the variable",
         check=_named_in_vain,
         cases=lambda: (
-            Case(title="a folder that is gone", facts=having(("CUDA_HOME", "/usr/local/cuda-11.8")), fires=True),
+            Case(title="a missing folder", facts=having(("CUDA_HOME", "/usr/local/cuda-11.8")), fires=True),
             Case(title="not set", facts=on(WITH_CUDA), fires=False),
         ),
     ),
     Rule(
         id="cuda/headers-differ",
         severity="error",
-        title="nvcc and the headers beside it are of different releases",
+        title="nvcc and the headers next to it are from different releases",
         references=("NVIDIA, cuda.h, CUDA_VERSION",),
-        why="Two installations went into one folder: what is compiled calls what the library does not have.",
-        fix="install the toolkit anew, or make the versions of its packages agree",
+        why="Two installations share one folder: compiled code calls functions that the library does not have.",
+        fix="reinstall the toolkit, or make the versions of its packages agree",
         check=_headers_differ,
         cases=lambda: (
             Case(
@@ -281,7 +285,7 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/arch-unknown",
         severity="error",
-        title="nvcc has no code generator for a GPU generation that is asked for",
+        title="nvcc has no code generator for a requested GPU generation",
         references=("pytorch/pytorch#166120", "NVIDIA, nvcc, --list-gpu-arch"),
         why="It stops with `Unsupported gpu architecture`, for most projects after hours of other files.",
         fix="another list, or another toolkit",
@@ -305,7 +309,7 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/torch-differs",
         severity="error",
-        title="The installed torch is of another CUDA than the toolkit",
+        title="The installed torch was built for a different CUDA version than the toolkit",
         references=("pytorch/pytorch#73047",),
         why="torch.utils.cpp_extension refuses to compile when the major releases differ; what slips through loads two "
         "CUDA runtimes.",
@@ -326,7 +330,7 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/cudnn-differs",
         severity="warning",
-        title="cuDNN's header and library are of different releases",
+        title="cuDNN's header and library are from different releases",
         references=("pytorch/pytorch#185512", "pytorch/pytorch#188892"),
         why="What is compiled by the one asks the other for functions and sizes that it does not have: "
         "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, at the first convolution.",

@@ -86,8 +86,7 @@ def _network(facts: Examined) -> Iterator[Found]:
         if disk.network and "store" in disk.uses:
             yield Found(
                 where=disk.uses["store"],
-                message=f"the store lies on a network disk ({disk.filesystem}): locks and many small files are "
-                "slow there",
+                message=f"the store is on a network disk ({disk.filesystem}): locks and many small files are slow",
             )
 
 
@@ -176,7 +175,7 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/disk-network",
         severity="info",
-        title="The store lies on a network disk",
+        title="The store is on a network disk",
         references=('nfs(5), "Using file locks with NFS"',),
         why="It works where the disk has working locks, and is slow.",
         fix="put it on a local disk: export AXLETREE_STORE=...",
@@ -191,8 +190,10 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The file system is not one that Linux projects expect",
         references=('Microsoft, "Working across file systems" in WSL',),
-        why="Files whose names differ in case overwrite each other, and libraries lose their version links. Drives of "
-        "Windows in WSL are of this kind.",
+        why=(
+            "Files whose names differ only in case overwrite each other, and libraries lose their version links. "
+            "Windows drives in WSL behave this way."
+        ),
         fix="work in the home folder of Linux",
         check=_case,
         cases=lambda: (

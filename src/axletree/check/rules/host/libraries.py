@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule
 from axletree.check.host.libraries import Copies
-from axletree.check.host.part import Library
+from axletree.check.host.part import HostLibrary
 from axletree.check.rules.host.sample import on
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ _OPEN = ("LD_LIBRARY_PATH", "loader cache")
 
 
 def _openmp(facts: Examined) -> Iterator[Found]:
-    kinds: dict[str, Library] = {}
+    kinds: dict[str, HostLibrary] = {}
     for library in facts.host.libraries.openmp or ():
         if library.origin in ("conda", "wheel", "LD_LIBRARY_PATH"):
             kinds.setdefault(library.name, library)
     if {"iomp5", "omp"} <= set(kinds) or ("iomp5" in kinds and "gomp" in kinds):
         message = (
-            f"{' and '.join(sorted(kinds))} lie in one environment: a process that loads both ends, or runs slowly"
+            f"{' and '.join(sorted(kinds))} are in one environment: a process that loads both crashes or runs slowly"
         )
         yield Found(
             where=next(iter(kinds.values())).path,
@@ -62,7 +62,7 @@ def _path_holes(facts: Examined) -> Iterator[Found]:
     if "." in path:
         yield Found(
             where="LD_LIBRARY_PATH",
-            message="LD_LIBRARY_PATH has an empty entry: libraries of whatever the current folder is are loaded",
+            message="LD_LIBRARY_PATH has an empty entry: libraries are loaded from the current folder",
             fix="$ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}",
         )
     if facts.host.libraries.search_path_missing:
@@ -75,8 +75,8 @@ def _path_holes(facts: Examined) -> Iterator[Found]:
         )
 
 
-def _lib(name: str, path: str, origin: str = "conda", version: str | None = None) -> Library:
-    return Library(name=name, path=path, origin=origin, version=version)
+def _lib(name: str, path: str, origin: str = "conda", version: str | None = None) -> HostLibrary:
+    return HostLibrary(name=name, path=path, origin=origin, version=version)
 
 
 LIBRARY_RULES: tuple[Rule[Examined], ...] = (
@@ -106,10 +106,10 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="library/copies-differ",
         severity="warning",
-        title="A library is there in several versions",
+        title="A library is installed in several versions",
         references=("ld.so(8)",),
         why="Which one is loaded depends on the order of folders, and on what is imported first.",
-        fix="remove the others, or put the folder that is meant first in LD_LIBRARY_PATH",
+        fix="remove the others, or put the right folder first in LD_LIBRARY_PATH",
         check=_copies,
         cases=lambda: (
             Case(
@@ -155,7 +155,9 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="LD_PRELOAD is set",
         references=("ld.so(8), LD_PRELOAD",),
-        why="Compilers and tests run with another library than they were made for. Axletree's stages do not see it.",
+        why=(
+            "Compilers and tests run with a library they were not built for. Axletree's stages do not see the variable."
+        ),
         fix="$ unset LD_PRELOAD",
         check=_preload,
         cases=lambda: (
@@ -168,15 +170,15 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="LD_LIBRARY_PATH has holes",
         references=("ld.so(8), LD_LIBRARY_PATH",),
-        why="An empty entry is the current folder: whoever writes there decides what is loaded. A folder that is not "
-        "there mostly was meant to be.",
-        fix="set it anew",
+        why=(
+            "An empty entry is the current folder: anyone who can write there decides what is loaded. A missing "
+            "folder is usually a mistake."
+        ),
+        fix="set it again",
         check=_path_holes,
         cases=lambda: (
             Case(title="an empty entry", facts=on(libraries={"search_path": ("/opt/lib", ".")}), fires=True),
-            Case(
-                title="a folder that is gone", facts=on(libraries={"search_path_missing": ("/opt/gone",)}), fires=True
-            ),
+            Case(title="a missing folder", facts=on(libraries={"search_path_missing": ("/opt/gone",)}), fires=True),
             Case(title="not set", facts=on(), fires=False),
         ),
     ),

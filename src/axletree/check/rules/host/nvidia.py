@@ -75,14 +75,15 @@ def _forward(facts: Examined) -> Iterator[Found]:
         )
     elif library and module and library != module:
         message = (
-            f"libcuda is of driver {library}, and the kernel still runs {module}: it was updated and not loaded again"
+            f"libcuda is from driver {library}, but the kernel still runs {module}: the driver was updated but "
+            "not reloaded"
         )
         fix = _LOAD_AGAIN
     else:
         place = "into the container" if facts.host.system.container in _CONTAINERS else "on this host"
         message = (
-            f"libcuda ({driver.libcuda or 'not found'}) and the kernel's driver {module or ''} agree, so "
-            f"what was brought {place} is incomplete"
+            f"libcuda ({driver.libcuda or 'not found'}) and the kernel's driver {module or ''} agree, so what was "
+            f"mounted {place} is incomplete"
         )
         fix = (
             "install the container toolkit anew on the host, and start the container again:\n"
@@ -105,7 +106,7 @@ def _mismatch(facts: Examined) -> Iterator[Found]:
         fix = f"take {compat.path} out of LD_LIBRARY_PATH: it is for kernels whose driver is older than it"
         yield Found(where=compat.path, message=message, fix=fix)
     elif refused or (differ and compat is None):
-        message = f"the kernel runs driver {module}, and the libraries are of {library}"
+        message = f"the kernel runs driver {module}, but the libraries are from {library}"
         yield Found(where="driver", message=message, fix=_LOAD_AGAIN)
 
 
@@ -136,7 +137,7 @@ def _hidden(facts: Examined) -> Iterator[Found]:
 def _stub(facts: Examined) -> Iterator[Found]:
     driver = facts.host.cuda.driver
     if driver is not None and "/stubs/" in f"{driver.libcuda or ''}/":
-        yield Found(where=driver.libcuda or "", message="the loader takes the libcuda that is made for linking only")
+        yield Found(where=driver.libcuda or "", message="the loader uses the libcuda stub, which is only for linking")
 
 
 def _uncovered(facts: Examined) -> Iterator[Found]:
@@ -145,7 +146,7 @@ def _uncovered(facts: Examined) -> Iterator[Found]:
     for gpu in (driver.gpus or ()) if driver is not None and archs else ():
         if gpu.capability and not any(_runs(arch, gpu.capability) for arch in archs):
             message = (
-                f"{gpu.name} is of generation {gpu.capability}, and code is made for "
+                f"{gpu.name} has compute capability {gpu.capability}, but code is compiled for "
                 f"{', '.join(sorted(archs, key=numbers))}"
             )
             yield Found(where=gpu.name or "GPU", message=message, fix=f"add {gpu.capability} to TORCH_CUDA_ARCH_LIST")
@@ -186,7 +187,7 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(
-                title="a container toolkit that brings half",
+                title="a container toolkit that provides half",
                 facts=on(WITH_CUDA, cuda=_driver(init=804), system={"container": "docker"}),
                 fires=True,
             ),
@@ -209,7 +210,7 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(
-                title="a compat package that is meant",
+                title="an intended compat package",
                 facts=on(WITH_CUDA, cuda={**_driver(module="535.86.05"), "compat": _COMPAT}),
                 fires=False,
             ),
@@ -255,8 +256,8 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="No NVIDIA driver",
         references=("NVIDIA, CUDA Installation Guide for Linux",),
-        why="Compiling needs none; tests on a GPU, and whatever looks for one while it builds, do.",
-        fix="run the tests on a machine with a GPU; name the architectures, so that no build asks for one",
+        why="Compiling does not need a GPU; tests on a GPU, and builds that detect one, do.",
+        fix="run the tests on a machine with a GPU; set the architectures, so that builds do not detect one",
         check=_no_driver,
         cases=lambda: (
             Case(title="a build machine", facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="none")), fires=True),
@@ -286,7 +287,7 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="CUDA_VISIBLE_DEVICES hides every GPU",
         references=("NVIDIA, CUDA C++ Programming Guide, CUDA_VISIBLE_DEVICES",),
-        why="torch.cuda.is_available() is false, and tests that need a GPU are skipped without a word.",
+        why="torch.cuda.is_available() is false, and tests that need a GPU are silently skipped.",
         fix="$ unset CUDA_VISIBLE_DEVICES",
         check=_hidden,
         cases=lambda: (
@@ -297,7 +298,7 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/stub-loaded",
         severity="error",
-        title="The loader takes the stub of libcuda",
+        title="The loader uses the stub of libcuda",
         references=("NVIDIA, CUDA Runtime API, cudaErrorStubLibrary",),
         why="The stub has every name and does nothing: error 34, `CUDA driver is a stub library`.",
         fix="take the stubs folder out of LD_LIBRARY_PATH; it belongs to LIBRARY_PATH, which the linker reads",

@@ -109,8 +109,10 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Python's headers are not there",
         references=("Python, sysconfig", "Debian, python3-dev"),
-        why="No extension module compiles: `Python.h: No such file or directory`. Environments that bring a Python of "
-        "their own, as Axletree's do, are not touched by it.",
+        why=(
+            "Extension modules do not compile: `Python.h: No such file or directory`. Environments with their own "
+            "Python, such as Axletree's, are not affected."
+        ),
         fix="install them",
         check=_headers,
         cases=lambda: (
@@ -149,7 +151,7 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="pip belongs to another Python",
         references=('pip, user guide, "Running pip"',),
-        why="What is installed can't be imported, and what is built carries the other version's tag.",
+        why="Installed packages cannot be imported, and built wheels get the other version's tag.",
         fix="$ python3 -m pip install ...\nwhich asks the Python that is meant",
         check=_other_pip,
         cases=lambda: (
@@ -191,7 +193,7 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="python/pyenv-missing",
         severity="error",
-        title="pyenv is told to start a Python that is not installed",
+        title="pyenv is set to a Python that is not installed",
         references=('pyenv, README, "Understanding Python version selection"',),
         why="Each `python` ends with a message of pyenv.",
         fix="install it, or choose another: pyenv global ...",

@@ -134,7 +134,7 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="What a stage needs at least does not fit into memory",
         references=("pytorch/pytorch#49078",),
-        why="The kernel kills the compiler or the linker, whatever the number of jobs.",
+        why="The kernel kills the compiler or the linker, even with a single job.",
         fix="free memory, raise the control group's limit, or add swap:\n$ sudo fallocate -l 8G /swapfile && sudo "
         "chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile",
         check=_too_little,
@@ -229,7 +229,7 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="A resource limit is low",
         references=("getrlimit(2)",),
-        why="What exceeds it fails with a message that does not name the limit.",
+        why="Anything above the limit fails with a message that does not name it.",
         fix="raise the limit",
         check=_limits,
         cases=lambda: (

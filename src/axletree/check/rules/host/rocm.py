@@ -28,7 +28,7 @@ def _missing(facts: Examined) -> Iterator[Found]:
     roots = facts.host.rocm.roots
     if facts.wish.rocm is not None and roots is not None and not any(each.hipcc != "none" for each in roots):
         there = "parts of it are here, without hipcc" if roots else "none is here"
-        message = f"GPU code is to be compiled with ROCm {facts.wish.rocm}, and {there}"
+        message = f"GPU code needs ROCm {facts.wish.rocm} to compile, but {there}"
         yield Found(where="ROCm", message=message)
 
 
@@ -49,7 +49,7 @@ def _mixed(facts: Examined) -> Iterator[Found]:
     if len(versions) > 1:
         first = next(iter(named.values()))
         evidence = tuple(f"{each.root} ({', '.join(each.found_by)}): {each.version}" for each in named.values())
-        message = "variables, PATH and folders lead to different releases of ROCm"
+        message = "variables, PATH and folders point to different releases of ROCm"
         yield Found(
             where=first.root,
             message=message,
@@ -165,7 +165,7 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/toolkit-missing",
         severity="error",
-        title="No ROCm to compile with",
+        title="No ROCm toolkit is available to compile with",
         references=("ROCm, installation on Linux",),
         why="The variant compiles GPU code, and nothing here can.",
         fix="install ROCm, or name where it is: export ROCM_PATH=...",
@@ -178,7 +178,7 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/toolkit-another",
         severity="error",
-        title="The build would take another release of ROCm",
+        title="The build would use another release of ROCm",
         references=("pytorch/pytorch: cmake/public/LoadHIP.cmake, ROCM_PATH",),
         why="What is built says in its name that it is for one release, and would be of another.",
         fix="install that release, and name it by ROCM_PATH and PATH",
@@ -193,7 +193,7 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Several releases of ROCm are in use at once",
         references=("ROCm/TheRock#1119", "pytorch/pytorch: cmake/public/LoadHIP.cmake"),
-        why="hipcc takes one, CMake's packages the other: headers of one meet libraries of the other.",
+        why="hipcc uses one, CMake's packages the other: headers of one are mixed with libraries of the other.",
         fix="let all variables name the same release",
         check=_mixed,
         cases=lambda: (
@@ -247,7 +247,7 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/device-closed",
         severity="warning",
-        title="The GPU's device files can't be opened",
+        title="The GPU's device files cannot be opened",
         references=('ROCm, installation prerequisites, "Group permissions"',),
         why="HIP says that there is no device, though there is.",
         fix="$ sudo usermod -aG render,video $USER\nand log in again",

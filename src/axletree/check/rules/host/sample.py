@@ -11,14 +11,14 @@ from axletree.check.host.examined import Examined, Wish
 from axletree.check.host.facts import HostFacts
 from axletree.check.host.gpu import AmdGpu, Cuda, CudaDriver, CudaToolkit, NvidiaGpu, Rocm, RocmRoot
 from axletree.check.host.libraries import Libraries
-from axletree.check.host.part import UNLIMITED, Library
+from axletree.check.host.part import UNLIMITED, HostLibrary
 from axletree.check.host.python import Conda, Git, Interpreter, Packaging, Pythons, Torch
 from axletree.check.host.system import Cgroup, Cpu, Disk, Limit, Memory, System
 from axletree.check.host.toolchain import BuildTool, Compiler, Runtime, Toolchain
 from axletree.check.host.variables import Variable
 
 if TYPE_CHECKING:
-    from axletree.check.host.part import Part
+    from axletree.check.host.part import FactGroup
 
 GIB = 1 << 30
 BOUNDS = Bounds(
@@ -99,7 +99,7 @@ ROCM = Rocm(
     kfd=True,
     render_nodes={"/dev/dri/renderD128": True},
 )
-CUDNN = Library(name="cudnn", path="/usr/local/cuda/lib64/libcudnn.so.9", soname="libcudnn.so.9", version="9.13.0")
+CUDNN = HostLibrary(name="cudnn", path="/usr/local/cuda/lib64/libcudnn.so.9", soname="libcudnn.so.9", version="9.13.0")
 HEALTHY = HostFacts(
     system=System(
         machine="x86_64",
@@ -185,7 +185,7 @@ FOR_ROCM = Wish(variant="py312-rocm7.1", rocm="7.1", archs=("gfx1100",))
 
 def on(host: HostFacts = HEALTHY, wish: Wish | None = None, **groups: dict[str, object]) -> Examined:
     """A host with some facts of some groups changed: ``on(memory={"swap_total": 0})``."""
-    changed: dict[str, Part] = {
+    changed: dict[str, FactGroup] = {
         name: msgspec.structs.replace(getattr(host, name), **fields) for name, fields in groups.items()
     }
     return Examined(host=msgspec.structs.replace(host, **changed), wish=wish or Wish(), bounds=BOUNDS)

@@ -175,8 +175,7 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="Stages can't be confined",
         references=("user_namespaces(7)",),
-        why="They run all the same; what they start and leave behind is ended less surely, and the network "
-        "stays open to them.",
+        why="Stages still run, but leftover processes are stopped less reliably, and stages can access the network.",
         fix="allow user namespaces: `docker run --security-opt seccomp=unconfined`, or "
         "`sysctl kernel.unprivileged_userns_clone=1`, or `kernel.apparmor_restrict_unprivileged_userns=0`",
         check=_confined,
@@ -190,7 +189,7 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="No memory limit can be set for a stage",
         references=('Linux, admin-guide/cgroup-v2, "Delegation"',),
-        why="A compile that runs away takes others with it. What is started at once is still decided by memory.",
+        why="A runaway compile can kill others. The number of parallel jobs still depends on memory.",
         fix="delegate a control group to this user, or mount /sys/fs/cgroup writable in the container",
         check=_memory_rule,
         cases=lambda: (

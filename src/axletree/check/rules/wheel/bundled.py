@@ -137,7 +137,7 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/version-module",
         severity="warning",
-        title="The package states another version than its metadata",
+        title="The package states a different version than its metadata",
         why="Programs that ask the package take decisions for a release that is not installed.",
         fix="write both from one source, such as the tag of the repository",
         check=_other_version,
@@ -167,7 +167,7 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/sbom-missing",
         severity="info",
         title="Libraries of others, and no bill of materials",
-        why="A scanner can't tell that a vulnerable version of a library lies inside (PEP 770).",
+        why="A scanner cannot tell that the wheel contains a vulnerable version of a library (PEP 770).",
         fix="`axletree repair` writes one into `.dist-info/sboms`, from the evidence that the wheel holds",
         check=_no_sbom,
         cases=lambda: (

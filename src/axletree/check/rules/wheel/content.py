@@ -76,7 +76,7 @@ def _bytecode(facts: DistFacts) -> Iterator[Found]:
         if found is not None:
             sizes[member.path] = member.size
             foreign += bool(python and found[1] and found[1] != python[1])
-    what = "of compiled Python" + (f", {foreign} of them for another version than the wheel's" if foreign else "")
+    what = "of compiled Python" + (f", {foreign} of them for a different version than the wheel's" if foreign else "")
     yield from _total(sizes, least=0, what=what, facts=facts)
 
 
@@ -186,7 +186,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/litter",
         severity="info",
         title="Files that editors, systems or builds left behind",
-        why="They say nothing to users, and something about the machine that the wheel was built on.",
+        why="They are useless to users, and reveal details of the build machine.",
         fix="build from a clean checkout; list package data by pattern instead of taking whole folders",
         check=_litter,
         cases=lambda: (
@@ -214,7 +214,7 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/copies",
         severity="info",
-        title="The same content lies in the wheel several times",
+        title="The wheel contains the same content several times",
         why="A wheel has no symbolic links, so what was a link to a library or a program becomes a whole copy.",
         fix="keep the name that is used (of a library: its SONAME)",
         check=_copies,

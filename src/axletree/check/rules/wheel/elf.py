@@ -69,8 +69,8 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/elf-damaged",
         severity="error",
-        title="A file begins as an ELF file but is none",
-        why="No loader takes it; it was cut off or changed by a tool that does not know the format.",
+        title="A file starts like an ELF file but is not one",
+        why="The loader rejects it; it was truncated, or changed by a tool that does not know the format.",
         fix="build the file again; if a tool changed it, compare with `readelf -a` before and after",
         check=_damaged,
         cases=lambda: (

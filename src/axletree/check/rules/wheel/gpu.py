@@ -8,7 +8,7 @@ from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.gpu import gpu_libraries, named_files, promised_gpus
 from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
 from axletree.check.rules.wheel.sample import plain_library, sample
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, some_of
 from axletree.package.bundled import is_grafted
 from axletree.package.gpu.arch import order, parse_code, runs
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _ARCH_90 = b'{"variants": {"cu130_sm90": {"nvidia": {"cuda_version_lower_bound": ["13.0"], "sm_arch": ["90_real"]}}}}'
 _VARIANT = {"texts": {"demo-1.0.dist-info/variant.json": _ARCH_90}}
 _UNPROMISED = 1 << 20
+_NAMES = 12
 
 
 def _label(gpu: Gpu) -> str:
@@ -50,14 +51,9 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
         lacking = sorted(path for path, codes in ours.items() if not any(_runs(code.arch, [gpu]) for code in codes))
         if lacking:
             archs = sorted({code.arch for path in lacking for code in ours[path]}, key=order)
-            what = f"no code that runs on {_label(gpu)}, which was promised; there is {_some(archs)}"
+            what = f"no code that runs on {_label(gpu)}, which was promised; there is {some_of(archs, _NAMES)}"
             message = f"{subject(lacking, 'has', 'have')} {what}"
             yield Found(where=lacking[0], message=message, evidence=listing(lacking))
-
-
-def _some(names: list[str], limit: int = 12) -> str:
-    rest = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _unpromised(facts: DistFacts) -> Iterator[Found]:
@@ -92,7 +88,7 @@ def _differ(facts: DistFacts) -> Iterator[Found]:
             if names:
                 files.setdefault(tuple(sorted(names, key=order)), []).append(path)
         if len(files) > 1:
-            evidence = tuple(f"{_some([*names])}: {_some(paths, 3)}" for names, paths in sorted(files.items()))
+            evidence = tuple(f"{some_of(names, _NAMES)}: {some_of(paths, 3)}" for names, paths in sorted(files.items()))
             message = f"its {sum(map(len, files.values()))} libraries with GPU code are for {len(files)} sets of GPUs"
             yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
@@ -173,7 +169,7 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/gpu-arch-unpromised",
         severity="info",
         title="Code for GPUs that were not promised",
-        why="Whoever chooses the wheel for its GPU downloads and installs code that never runs there.",
+        why="Users who choose the wheel for its GPU download and install code that never runs there.",
         fix="keep only what the promised GPUs run: `axletree thin WHEEL --arch ...`",
         check=_unpromised,
         cases=lambda: (
@@ -225,9 +221,9 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/gpu-no-ptx",
         severity="info",
-        title="The newest GPU code has no PTX beside it",
+        title="The newest GPU code comes without PTX",
         why="Binary code runs within one generation only. GPUs of a later one need PTX, which the driver compiles.",
-        fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs shall work",
+        fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs should work",
         check=_no_ptx,
         cases=lambda: (
             Case(title="sm_80 to sm_120, no PTX", facts=gpu_sample(gpu_library("sm_80", "sm_120")), fires=True),

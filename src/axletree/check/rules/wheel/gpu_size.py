@@ -96,10 +96,7 @@ def _near_reach(facts: DistFacts) -> Iterator[Found]:
             yield Found(where=path, message=message, evidence=evidence)
 
 
-_COMPRESSION = (
-    "Compressed code is a third to a fifth of the size on every disk that the wheel is installed to, and smaller in "
-    "the wheel too."
-)
+_COMPRESSION = "Compressed code takes a third to a fifth of the space once installed, and less in the wheel too."
 _COMPRESS = "compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`"
 
 GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
@@ -145,7 +142,7 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/gpu-uncompressed",
         severity="warning",
-        title="Much GPU code is not compressed",
+        title="A large part of the GPU code is not compressed",
         why=_COMPRESSION,
         fix=_COMPRESS,
         check=_uncompressed,
@@ -183,8 +180,8 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/gpu-one-arch-share",
         severity="info",
-        title="One GPU takes most of the GPU code",
-        why="Everybody downloads it, few have that GPU: a variant of its own would shrink the wheel for all others.",
+        title="Most of the GPU code is for one GPU",
+        why="Everybody downloads it, but few have that GPU: a separate variant would shrink the wheel for all others.",
         fix="ship that architecture as a variant: `axletree thin WHEEL --arch-each`",
         check=_one_arch,
         cases=lambda: (

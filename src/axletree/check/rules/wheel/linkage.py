@@ -16,6 +16,7 @@ from axletree.check.rules.wheel.linkage_cases import (
     undeclared_cases,
     unresolved_cases,
 )
+from axletree.core.units import some_of
 from axletree.package.libraries.demand import find_roots
 from axletree.package.libraries.linkage import is_loader, library_paths
 
@@ -42,15 +43,15 @@ def _unresolved(facts: DistFacts) -> Iterator[Found]:
             groups.setdefault((need.files, facts.promises.get(need.soname)), []).append(need)
     for (files, tag), needs in groups.items():
         _, libraries = _together(needs)
-        message = f"nobody brings {libraries}, which {subject(files, 'needs', 'need')}"
-        fix = f"tag the wheel {tag}, the first that promises {libraries}, or put that into the wheel" if tag else None
+        message = f"no distribution provides {libraries}, which {subject(files, 'needs', 'need')}"
+        fix = f"tag the wheel {tag}, the first that promises {libraries}, or copy it into the wheel" if tag else None
         yield Found(where=files[0], message=message, evidence=listing(files), fix=fix)
 
 
 def _uncertain(facts: DistFacts) -> Iterator[Found]:
     for need in facts.needs:
         if need.owner == "nobody" and need.why:
-            message = f"nobody brings {_needing(need)}; {_why(need.files, need.why)}"
+            message = f"no distribution provides {_needing(need)}; {_why(need.files, need.why)}"
             yield Found(where=need.files[0], message=message, evidence=listing(need.files))
 
 
@@ -59,7 +60,9 @@ def _undeclared(facts: DistFacts) -> Iterator[Found]:
         return
     for by, needs in _by_owner(facts, "undeclared").items():
         files, libraries = _together(needs)
-        message = f"{by} brings {libraries}, which {subject(files, 'needs', 'need')}, but the wheel does not require it"
+        message = (
+            f"{by} provides {libraries}, which {subject(files, 'needs', 'need')}, but the wheel does not require it"
+        )
         fix = f"add {_requirement(facts, by)}, at the version built against, to the package's requirements"
         yield Found(where=files[0], message=message, evidence=_who_needs(needs), fix=fix)
 
@@ -109,8 +112,7 @@ def _together(needs: Sequence[Need]) -> tuple[tuple[str, ...], str]:
     """(files of all needs, their libraries as a text)."""
     files = tuple(sorted({path for need in needs for path in need.files}))
     names = list(dict.fromkeys(need.soname for need in needs))
-    more = f" and {len(names) - _SHOWN} more libraries" if len(names) > _SHOWN + 1 else ""
-    return files, ", ".join(names[:_SHOWN] if more else names) + more
+    return files, some_of(names, _SHOWN, what="library")
 
 
 def _who_needs(needs: Sequence[Need]) -> tuple[str, ...]:
@@ -169,20 +171,24 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/needed-unresolved",
         severity="error",
-        title="A needed library is brought by nobody",
+        title="No distribution provides a needed library",
         why="Importing fails with `cannot open shared object file` on every machine that does not have the library by "
         "chance.",
-        fix="put the library into the wheel (`axletree repair`), or name the distribution that brings it "
-        "(`--provided-by`, `provided-by`) and require that",
+        fix=(
+            "copy the library into the wheel (`axletree repair`), or name the distribution that provides it "
+            "(`--provided-by`, `provided-by`) and require it"
+        ),
         check=_unresolved,
         cases=unresolved_cases,
     ),
     Rule(
         id="dist/provider-undeclared",
         severity="error",
-        title="A distribution that brings needed libraries is not required",
-        why="Installers don't know that it is needed: the import works only where it happens to be installed, in "
-        "whatever version.",
+        title="A distribution that provides needed libraries is not required",
+        why=(
+            "Installers do not know that it is needed: the import works only if it happens to be installed, in any "
+            "version."
+        ),
         fix="add the distribution to the package's requirements",
         check=_undeclared,
         cases=undeclared_cases,
@@ -191,8 +197,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-uncertain",
         severity="warning",
         title="A plug-in or binding needs a library that nobody brings",
-        why="The wheel works without the file, so it may be meant for those who have the library; or the library was "
-        "forgotten.",
+        why="The wheel works without the file, so the file may be optional; or the library was forgotten.",
         fix="put the library into the wheel, or leave the file out of it",
         check=_uncertain,
         cases=uncertain_cases,
@@ -223,7 +228,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         severity="error",
         title="Symbol versions are asked of a library that is no longer needed",
         why="A tool renamed the needed library but not its version table; the loader stops with an assertion.",
-        fix="rename both with a tool that knows of version tables (`axletree repair` does), or link again",
+        fix="rename both with a tool that supports version tables (such as `axletree repair`), or link again",
         check=_stale_versions,
         cases=stale_cases,
     ),
@@ -231,9 +236,11 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-optional",
         severity="info",
         title="A library is needed for some users only",
-        why="The file that needs it is an alternative, a plug-in or a binding, and the rest of the wheel works without "
-        "it: who wants it must install the library.",
-        fix="name what brings it in an extra of the package, so that users can ask for it",
+        why=(
+            "The file that needs it is an alternative, a plug-in or a binding, and the rest of the wheel works "
+            "without it: users of that file must install the library."
+        ),
+        fix="add its provider to an extra of the package, so that users can install it",
         check=_optional,
         cases=optional_cases,
     ),
@@ -250,8 +257,10 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-host",
         severity="info",
         title="Libraries of the machine are needed that no platform tag promises",
-        why="They fit the machine's hardware, network or desktop, so no wheel can bring them; where they are missing, "
-        "as in small containers, what needs them can't be loaded.",
+        why=(
+            "They match the machine's hardware, network or desktop, so no wheel can provide them; on systems without "
+            "them, such as small containers, libraries that need them cannot be loaded."
+        ),
         fix="name the system's packages in the installation guide",
         check=_host,
         cases=host_cases,

@@ -110,7 +110,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/machine-mismatch",
         severity="warning",
-        title="A file is for another machine than the platform tag",
+        title="A file is for a different machine than the platform tag",
         why="It can't be loaded where the wheel is installed; at best it is dead weight.",
         fix="leave the file out, or tag the wheel for its machine",
         check=_other_machine,
@@ -128,7 +128,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/foreign-code",
         severity="info",
         title="Files for other machines than the platform tag names",
-        why="They are dead weight for whoever does not pass them on to such a machine.",
+        why="They are dead weight for users without such a machine.",
         fix="if nobody needs them, leave them out",
         check=_carried,
         cases=lambda: (

@@ -55,7 +55,7 @@ def _requirements_invalid(facts: DistFacts) -> Iterator[Found]:
     wrong = [text for text in (metadata.requires if metadata is not None else ()) if not _is_requirement(text)]
     if wrong:
         more = f", and {len(wrong) - 1} more like it" if len(wrong) > 1 else ""
-        message = f"METADATA requires {wrong[0][:120]!r}, which is no requirement (PEP 508){more}"
+        message = f"METADATA requires {wrong[0][:120]!r}, which is not a valid requirement (PEP 508){more}"
         yield Found(where=facts.wheel.filename, message=message, evidence=listing(wrong))
 
 
@@ -134,8 +134,10 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/name-mismatch",
         severity="error",
         title="The file name disagrees with METADATA or with the name of its folder",
-        why="Resolvers trust the file name and compare it with METADATA after the download: they then give up, or take "
-        "another version without a word.",
+        why=(
+            "Resolvers trust the file name and compare it with METADATA after the download: they then give up, or "
+            "silently choose another version."
+        ),
         fix="rename the wheel to what METADATA says, or pack it again",
         check=_names_differ,
         cases=lambda: (
@@ -153,8 +155,10 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/requirement-invalid",
         severity="error",
         title="A requirement of METADATA can't be read",
-        why="pip refuses the whole wheel since its version 24.1 (`has invalid metadata`), and so does uv unless it can "
-        "guess what is meant.",
+        why=(
+            "pip 24.1 and later reject the whole wheel (`has invalid metadata`), and so does uv unless it can guess "
+            "the intended requirement."
+        ),
         fix="correct the project's dependencies and build it again: `numpy>=2`, markers behind a semicolon",
         check=_requirements_invalid,
         cases=lambda: (
@@ -171,7 +175,7 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/tags-mismatch",
         severity="error",
-        title="The tags of the file name are not those of the WHEEL file",
+        title="The tags in the file name differ from those in the WHEEL file",
         why="The file name decides who installs the wheel; the WHEEL file is what tools read once it is installed.",
         fix="write both from one source: pack the wheel again instead of renaming it",
         check=_tags_differ,

@@ -244,9 +244,11 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/top-level-claimed",
         severity="warning",
-        title="Files lie at a common name right in site-packages",
-        why="Two distributions that both bring `tests/__init__.py` or `LICENSE` overwrite each other's, and removing "
-        "one breaks the other. `import tests` then finds a stranger's.",
+        title="Files use a common name directly in site-packages",
+        why=(
+            "Two distributions that both contain `tests/__init__.py` or `LICENSE` overwrite each other's files, and "
+            "removing one breaks the other. `import tests` may then find the wrong one."
+        ),
         fix="move the files below the import package, leave them out, or put papers into `.dist-info/licenses`",
         check=_claimed,
         cases=lambda: (

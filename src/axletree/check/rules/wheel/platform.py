@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.rules.wheel.sample import CORE, glibc, library, plain_library, sample
+from axletree.core.units import some_of
 from axletree.package.libraries.platforms import libc_of
 from axletree.package.libraries.policy import SymbolNeed, broken_needs, parse_glibc
 
@@ -53,9 +54,8 @@ def _too_new(above: dict[str, list[SymbolNeed]], platform: Platform, fix: str | 
     for path, needs in above.items():
         groups.setdefault(tuple(dict.fromkeys(map(_text, needs))), []).append(path)
     for texts, paths in groups.items():
-        more = f" and {len(texts) - _SHOWN} more versions" if len(texts) > _SHOWN else ""
-        verb = subject(paths, "needs", "need")
-        message = f"{verb} {', '.join(texts[:_SHOWN])}{more}, above what {platform.tag} promises"
+        versions = some_of(texts, _SHOWN, what="version")
+        message = f"{subject(paths, 'needs', 'need')} {versions}, above what {platform.tag} promises"
         evidence = (*listing(texts), *listing(paths))
         yield Found(where=paths[0], message=message, evidence=evidence, fix=fix)
 
@@ -71,7 +71,7 @@ def _above_wanted(facts: DistFacts) -> Iterator[Found]:
             yield Found(where=need.files[0], message=message, evidence=listing(need.files))
     others = [path for path, elf in facts.elfs.items() if elf.architecture not in {None, wanted.machine}]
     if others:
-        message = f"{subject(others, 'is', 'are')} for another machine than {wanted.tag}"
+        message = f"{subject(others, 'is', 'are')} for a different machine than {wanted.tag}"
         yield Found(where=others[0], message=message, evidence=listing(others))
     yield from _linked_otherwise(facts, wanted)
 
@@ -223,7 +223,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/libc-mismatch",
         severity="error",
         title="A file is linked to another C library than the platform tag names",
-        why="glibc and musl can't stand in for each other: the loader finds neither the library nor its symbols.",
+        why="glibc and musl cannot replace each other: the loader finds neither the library nor its symbols.",
         fix="build in an image of the tag's family (manylinux or musllinux), or correct the tag",
         check=_other_libc,
         cases=lambda: (

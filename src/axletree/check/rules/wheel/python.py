@@ -83,7 +83,7 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/python-other",
         severity="error",
-        title="An extension module is named for another Python than the tags",
+        title="An extension module is named for a different Python than the tags",
         why="Python looks for modules under its own name only: importing this one fails with `No module named`, except "
         "under the Python that its file name has.",
         fix="build it with the Python of the tag; for abi3 with `py_limited_api=True`, which names it `.abi3.so`",
@@ -120,7 +120,7 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/python-too-wide",
         severity="warning",
-        title="The wheel promises every Python but holds an extension module",
+        title="The wheel promises to support every Python but contains an extension module",
         why="Importing the module fails, or crashes, under any Python but the one it was built for.",
         fix="tag the wheel for the Python that it was built for, or build against the stable ABI (abi3)",
         check=_under_tagged,

@@ -61,7 +61,7 @@ def _openmp(facts: DistFacts) -> Iterator[Found]:
         origin, files = copies[soname]
         if torch is not None and torch.name != facts.wheel.name.project and soname.startswith("libgomp"):
             message = (
-                f"{files[0]} loads {origin}, while {torch.name}, which it is linked to, brings an OpenMP runtime too"
+                f"{files[0]} loads {origin}, but {torch.name}, which it is linked to, provides an OpenMP runtime too"
             )
             yield Found(where=origin, message=message)
 
@@ -96,7 +96,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         title="Two CUDA runtimes in one process",
         why="Streams, events and memory of one runtime are unknown to the other: calls fail with "
         "`cudaErrorInvalidResourceHandle`, often far from the cause.",
-        fix="leave libcudart to the distribution that brings it for all (`axletree repair` does), and require that",
+        fix="leave libcudart to the distribution that provides it (as `axletree repair` does), and require it",
         check=_cuda,
         cases=lambda: (
             Case(
@@ -189,8 +189,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/cxx-strings-mixed",
         severity="warning",
         title="Files linked to each other have different std::string types",
-        why="What one passes as a string the other reads as something else: undefined symbols when loading, or a "
-        "crash.",
+        why="A string passed from one to the other is misread: undefined symbols when loading, or a crash.",
         fix="compile all of it with the same `_GLIBCXX_USE_CXX11_ABI`",
         check=_strings,
         cases=lambda: (

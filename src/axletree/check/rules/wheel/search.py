@@ -150,8 +150,8 @@ def _out_of_reach(facts: DistFacts) -> Iterator[Found]:
             entries = dict.fromkeys((*search_path(path, elf), *(e for name in names for e in inherited.get(name, ()))))
             abroad = any(provider.lies_in(entry.folder or "") for entry in entries for provider in facts.providers)
             if abroad and not any(p.lies_in(entry.folder or "") for p in providers for entry in entries):
-                message = f"its search path leads to other distributions, but not to {need.soname} of {need.by}"
-                evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"lies in: {f}" for f in folders))
+                message = f"its search path includes other distributions, but not {need.soname} of {need.by}"
+                evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"found in: {f}" for f in folders))
                 yield Found(where=path, message=message, evidence=evidence)
 
 
@@ -171,8 +171,10 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/library-cut-off",
         severity="error",
         title="A file can't find a library that its wheel has",
-        why="The loader looks in the file's search path alone; DT_RUNPATH of whoever loads it does not count, DT_RPATH "
-        "does. No other file of the wheel has the library loaded either.",
+        why=(
+            "The loader searches only the file's own search path; the DT_RPATH of a library that loads it counts, its "
+            "DT_RUNPATH does not. No other file of the wheel loads the library first either."
+        ),
         fix="link the file with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`",
         check=_library_cut_off,
         cases=lambda: (
@@ -220,7 +222,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/program-cut-off",
         severity="warning",
         title="A program can't find a library that its wheel has",
-        why="The loader resolves what a program needs before anything of it runs, from its search path alone.",
+        why="The loader resolves a program's libraries before any of its code runs, only with its own search path.",
         fix="link the program with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`, or drop it",
         check=_program_cut_off,
         cases=lambda: (
@@ -251,7 +253,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/provider-out-of-reach",
         severity="warning",
-        title="A search path leads to other distributions' folders, but not to one that is needed",
+        title="A search path has other distributions' folders, but lacks one that is needed",
         why="The library is found only where something else has loaded it before.",
         fix="add the folder to the RPATH",
         check=_out_of_reach,
@@ -285,9 +287,11 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-absolute",
         severity="warning",
-        title="A search path leads to a place that other machines have too",
-        why="What lies there elsewhere is another release, or another user's: it is loaded instead of what the wheel "
-        "was built with.",
+        title="A search path includes a folder that other machines may have too",
+        why=(
+            "On other machines this folder may contain another release, or another user's files, which are loaded "
+            "instead of the libraries that the wheel was built with."
+        ),
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_absolute,
         cases=lambda: (
@@ -310,7 +314,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-relative",
         severity="warning",
-        title="A search path leads to the current folder",
+        title="A search path includes the current folder",
         why="An empty entry, or one that begins neither with `/` nor with `$ORIGIN`, is looked up from wherever the "
         "program is started: who can put a file there runs code in it.",
         fix="remove the entry; an empty one comes from a colon too many",
@@ -324,7 +328,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-ignored",
         severity="warning",
-        title="A file has DT_RPATH and DT_RUNPATH, of which the first is ignored",
+        title="A file has DT_RPATH and DT_RUNPATH; DT_RPATH is ignored",
         why="A loader that knows DT_RUNPATH does not look at DT_RPATH of the same file (gABI).",
         fix="keep one of them, with all entries",
         check=_ignored,
@@ -344,7 +348,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-leftover",
         severity="info",
-        title="A search path leads to a folder of the build machine",
+        title="A search path includes a folder of the build machine",
         why="The folder is missing elsewhere; the entry tells how the build machine is laid out, and costs the loader "
         "a few system calls for each library.",
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
@@ -359,7 +363,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-dead",
         severity="info",
-        title="A search path leads to a folder that does not exist",
+        title="A search path includes a folder that does not exist",
         why="The entry finds nothing; each costs the loader a few system calls for each library.",
         fix="correct the entry, add the missing files, or remove it",
         check=_dead,

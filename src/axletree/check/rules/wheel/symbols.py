@@ -71,7 +71,7 @@ def _other_machine(facts: DistFacts) -> Iterator[Found]:
     match = facts.torch
     if match is not None and match.other_machine:
         files = match.other_machine
-        message = f"{subject(files, 'is', 'are')} for another machine than {_label(match)}, so nothing was compared"
+        message = f"{subject(files, 'is', 'are')} for a different machine than {_label(match)}, so nothing was compared"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -82,7 +82,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-library-missing",
         severity="error",
-        title="The torch it will meet has not a library that it needs",
+        title="The torch at run time does not have a library that the wheel needs",
         why="Importing fails with `cannot open shared object file`: a wheel built for CUDA meets a torch for CPUs.",
         fix="build it against this torch, or name the build of torch that it is for",
         check=_absent,
@@ -102,7 +102,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-symbol-missing",
         severity="error",
-        title="The torch it will meet does not export a symbol that it needs",
+        title="The torch at run time does not export a symbol that the wheel needs",
         why="Importing fails with `undefined symbol`. torch's C++ interface changes with each release: a function that "
         "gained an argument is another symbol.",
         fix="build it against this torch, or against torch's stable interface (`torch/csrc/stable`)",
@@ -120,7 +120,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-other-machine",
         severity="error",
-        title="The torch it will meet is for another machine",
+        title="The torch at run time is for another machine",
         why="Neither can be loaded where the other works, and their symbols can't be compared.",
         fix="name a torch for the wheel's machine",
         check=_other_machine,

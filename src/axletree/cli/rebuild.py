@@ -1,0 +1,27 @@
+"""``axletree rebuild``: bring an editable source tree up to date."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from axletree.app.dev import Developed, rebuild
+from axletree.cli.dev import bring_up
+from axletree.cli.reporting import ReportCommand
+
+if TYPE_CHECKING:
+    from axletree.cli.reporting import Reported
+
+
+@click.command(
+    cls=ReportCommand,
+    report=Developed,
+    help="Rebuild what changed in an editable source tree, the one that you are in or DIR.",
+)
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+def command(*, folder: Path | None) -> Reported:
+    """Rebuild; exit 0 when the tree is up to date, else as what failed."""
+    return bring_up(partial(rebuild, folder or Path()))

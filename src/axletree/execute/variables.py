@@ -1,0 +1,206 @@
+"""The environment of a stage's children: an allow-list, composed from nothing.
+
+What is here is either a constant, follows from the stage's inputs, or is a part of its key. Nothing else of the user's
+shell reaches a build: that keeps keys honest and secrets out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from axletree.core.values import canonical_json, digest_of
+from axletree.execute.compiler_cache import link_folders, note_use, put_in_front, tell_launchers
+from axletree.execute.stage_venvs import uv_cache
+from axletree.host.files import part_folder, replace_file
+from axletree.host.jobserver import job_tokens, takes_tokens
+from axletree.host.sandbox import read_only
+from axletree.host.tools import SYSTEM_PATH
+from axletree.host.venvs import wheel_shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from axletree.execute.context import Context
+    from axletree.store.store import Store
+
+ENVIRONMENT_FILE = "environment.json"
+"""Where a stage's variables are written down in its folder, for `axletree shell`."""
+_TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
+"""Programs whose installation is found by the folder that they lie in: a link elsewhere would mislead."""
+MAPS = "maps"
+"""File of a folder that several environments compile in: the flags that keep its paths out of what is compiled."""
+_NUMBERS_OF_JOBS = ("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL")
+
+
+@contextmanager
+def child_environment(
+    context: Context,
+    *,
+    venv: Path | None,
+    compiles: bool,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    root: Path | None = None,
+    sealed: Iterable[Path] = (),
+    steady: bool = False,
+) -> Iterator[dict[str, str]]:
+    """The variables for a stage's programs, with whatever they need set up for as long as the block runs.
+
+    Meanwhile what stages share through hard links is read-only for this one, where the system allows that.
+
+    Args:
+        context: The stage's surroundings.
+        venv: Environment whose programs come first.
+        compiles: Whether a compiler cache and a number of jobs are wanted.
+        variables: The recipe's own.
+        root: Folder of the sources that are compiled; default is the stage's own folder.
+        sealed: More folders whose files may have other names.
+        steady: Whether other environments go on with what is compiled below ``root``: then its flags must not differ.
+    """
+    root = root or context.work
+    env = _base(context)
+    tools = _declared_tools(context)
+    path = [str(venv / "bin")] if venv is not None else []
+    cache = put_in_front(context, env, root, rest=[*tools, *SYSTEM_PATH]) if compiles else []
+    env["PATH"] = ":".join(dict.fromkeys([*path, *cache, *tools, *SYSTEM_PATH]))
+    if venv is not None:
+        env["VIRTUAL_ENV"] = str(venv)
+    env |= {name: value for name, value in context.ingredients.environ.items() if value is not None}
+    env |= variables
+    if compiles:
+        tell_launchers(context, env, cache)
+        flags = _steady_maps(context, root, venv) if steady else _maps(root, venv)
+        for variable in ("CFLAGS", "CXXFLAGS"):
+            env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
+    store = context.store
+    with ExitStack() as stack:
+        if compiles:
+            stack.enter_context(_parallelism(context, env))
+        note_environment(context, env)
+        uv = uv_cache(context)
+        shared = (store.environments, uv, wheel_shelf(uv), link_folders(store))
+        stack.enter_context(read_only([*shared, *sealed]))
+        yield env
+    if compiles:
+        note_use(context)
+
+
+def note_environment(context: Context, env: Mapping[str, str]) -> None:
+    """Write down what a stage's programs get, for whoever opens a shell in its folder."""
+    noted = dict(env)
+    if "--jobserver-auth" in noted.get("MAKEFLAGS", ""):  # there are no tokens any more then
+        noted["MAKEFLAGS"] = f"-j{context.grant.jobs}"
+    (context.work / ENVIRONMENT_FILE).write_text(json.dumps(noted, indent=1, sort_keys=True))
+
+
+def _base(context: Context) -> dict[str, str]:
+    home, temporary = context.work / "home", context.work / "tmp"
+    for folder in (home, temporary):
+        folder.mkdir(exist_ok=True)
+    return {
+        "HOME": str(home),
+        "TMPDIR": str(temporary),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "SOURCE_DATE_EPOCH": str(context.ingredients.epoch or 0),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "GIT_CEILING_DIRECTORIES": str(context.work),  # version tools ask git, and a store may lie in a repository
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "UV_NO_CONFIG": "1",
+        "UV_OFFLINE": "1",
+    }
+
+
+def _declared_tools(context: Context) -> list[str]:
+    """Folders that bring the declared tools, and nothing else that happens to lie beside them, onto PATH."""
+    system = os.pathsep.join(SYSTEM_PATH)
+    links: dict[str, str] = {}
+    folders: list[str] = []
+    for name, path in context.request.local.tools.items():
+        if shutil.which(name, path=system) == path:
+            continue  # it is the one that is found anyway
+        if name in _TOOLKIT_PROGRAMS:
+            folders.append(str(Path(path).parent))
+        else:
+            links[name] = path
+    return [str(_links(context.store, links)), *folders] if links else folders
+
+
+def _links(store: Store, links: Mapping[str, str]) -> Path:
+    """A folder with these links, name -> target, at a path that follows from them."""
+    folder = link_folders(store) / digest_of(canonical_json(dict(links)))[:24]
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with part_folder(folder) as fresh:
+        for name, target in links.items():
+            (fresh / name).symlink_to(target)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
+    return folder
+
+
+def _maps(root: Path, venv: Path | None) -> list[str]:
+    """Flags that keep the paths of this machine out of what compilers write: ``__FILE__``, debug information.
+
+    They are in ``CFLAGS`` and ``CXXFLAGS`` in any case, so Autoconf's own ``-g -O2`` does not apply.
+    """
+    flags = [f"-ffile-prefix-map={root}=."]
+    if venv is not None:
+        flags.append(f"-ffile-prefix-map={venv}=/environment")
+        python = (venv / "bin" / "python").resolve().parents[1]
+        if not python.is_relative_to("/usr"):  # the system's own is at the same place everywhere
+            flags.append(f"-ffile-prefix-map={python}=/python")
+    return flags
+
+
+def _steady_maps(context: Context, root: Path, venv: Path | None) -> list[str]:
+    """As :func:`_maps`, but the same for every environment: a flag is a part of each command that ninja compares.
+
+    So environments and interpreters are named by the folders that hold them, and a kept folder keeps its flags.
+    """
+    record = root / MAPS
+    if record.exists():
+        return record.read_text(encoding="utf-8").splitlines()
+    flags = [f"-ffile-prefix-map={root}=."]
+    if venv is not None:
+        flags.append(f"-ffile-prefix-map={context.store.environments}=/environments")
+        python = (venv / "bin" / "python").resolve().parents[1]
+        if not python.is_relative_to("/usr"):
+            flags.append(f"-ffile-prefix-map={python.parent}=/python")
+    replace_file(record, "\n".join(flags).encode())  # half of them would be other flags for all that is compiled
+    return flags
+
+
+@contextmanager
+def _parallelism(context: Context, env: dict[str, str]) -> Iterator[None]:
+    """Pass the granted number of jobs on, in one way only: tokens, or a number, or setuptools' own threads."""
+    jobs, how = context.grant.jobs, context.grant.parallel
+    if how == "auto":
+        how = "tokens" if takes_tokens(env) else "jobs"
+    for name in _NUMBERS_OF_JOBS:
+        env.pop(name, None)  # a recipe's: beside tokens, tools would go by the number
+    if how == "tokens":
+        with job_tokens(context.work / "jobs.fifo", jobs) as flags:
+            env["MAKEFLAGS"] = flags
+            yield
+        return
+    env |= dict.fromkeys(_NUMBERS_OF_JOBS, "1" if how == "setuptools" else str(jobs))
+    if how == "setuptools":
+        extra = context.work / "setuptools.cfg"
+        extra.write_text(f"[build_ext]\nparallel = {jobs}\n")
+        env["DIST_EXTRA_CONFIG"] = str(extra)
+    yield

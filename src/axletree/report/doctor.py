@@ -1,0 +1,36 @@
+"""What ``axletree doctor`` reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from axletree.core.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class HostReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to say of a host."""
+
+    host: str
+    """The host in one line."""
+    recipe: str
+    """For which it was examined; empty where none was named."""
+    variants: tuple[str, ...]
+    """All that were examined."""
+    findings: tuple[Finding, ...]
+    """Worst first; what holds for several variants once."""
+    next: str | None
+    """What to do first: see :func:`next_step`."""
+
+
+def next_step(findings: Sequence[Finding]) -> str | None:
+    """What to do first: the worst finding's command, or advice where it has none; nothing about mere information."""
+    if not findings or findings[0].severity == "info":
+        return None
+    lines = (findings[0].fix or "").splitlines()
+    commands = [line[2:] for line in lines if line.startswith("$ ")]
+    return next(iter(commands or lines), None)
