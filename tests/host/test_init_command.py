@@ -112,6 +112,12 @@ def test_a_file_is_never_overwritten(here: Path, capsys: pytest.CaptureFixture[s
     assert (here / "gizmo.toml").read_text() == "mine"
 
 
+def test_a_folder_without_a_project_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "init", "empty")
+    assert (code, out) == (2, "")
+    assert "the folder empty has no Python project: neither pyproject.toml nor setup.py" in err
+
+
 def test_an_archive(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "gizmo-1.2.zip").write_bytes(b"")
     (here / "gizmo-1.2.tar.gz").write_bytes(sdist_bytes("gizmo-1.2", projects.MESON))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _PYTHONS = tuple(f"3.{minor}" for minor in range(14, 8, -1))
 """Tried from the newest where the running one is not what the project takes."""
 _PROGRAMS = ("cmake", "ninja", "patchelf", "pkg-config", "rustup")
+_BUILD_FILES = frozenset({"pyproject.toml", "setup.py", "setup.cfg"})
 _REQUEST = re.compile(r"3\.\d+t?")
 
 
@@ -86,6 +87,11 @@ def draft(
         note=note,
     )
     source = find_project(wanted.target, places, beside=place("x").parent)
+    if not _BUILD_FILES & source.tree.sizes.keys():
+        raise UsageError(
+            f"{source.origin} has no Python project: neither pyproject.toml nor setup.py",
+            hint="name the folder that has one; for a project of CMake alone write a recipe with a `compile` stage",
+        )
     project = _with_version(read_project(source.tree, fallback=source.name), source)
     _refuse_crates(project, source)
     choices = _choices(project, source, wanted, surroundings)
