@@ -111,6 +111,18 @@ def resolve_ref(url: str, ref: str, *, cache: Path, environ: Mapping[str, str]) 
     return _obtain(_open(url, cache=cache, environ=environ), ref, offline=False)
 
 
+def list_tags(url: str, *, cache: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The tags that a repository has now.
+
+    Raises:
+        UsageError: an address that is not allowed.
+        HostError: git is missing or fails.
+    """
+    git = _open(url, cache=cache, environ=environ)
+    listed = git.run("ls-remote", "--tags", "--refs", "--", git.url, network=True)
+    return tuple(line.partition("\trefs/tags/")[2] for line in listed.splitlines())
+
+
 def _open(
     url: str, *, cache: Path, environ: Mapping[str, str], protocols: Collection[str] = tuple(GIT_PROTOCOLS)
 ) -> _Git:

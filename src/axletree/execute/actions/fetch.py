@@ -16,6 +16,7 @@ from axletree.execute.context import Outcome
 from axletree.host.fetch import download
 from axletree.host.gitfetch import fetch_git
 from axletree.host.indexes import read_indexes
+from axletree.host.project_tree import unpacked_limit
 from axletree.host.simple_api import find_file
 from axletree.plan.actions.fetch import CommitSource, FetchFacts, FileSource, FolderSource
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 _TAR = tarfile if hasattr(tarfile, "data_filter") else importlib.import_module("backports.tarfile")
 """What refuses members outside of their folder came with Python 3.11.4; Debian 12 has 3.11.2."""
 
-_ALWAYS_ALLOWED = 1 << 30
-"""Bytes that any archive may unpack to."""
-_LARGEST_RATIO = 30
-"""Unpacked size of a larger one against its own: sources have 3 to 10, deflate alone can do 1000."""
 _MEMBER = 512
 """Bytes that a member counts beside its content."""
 
@@ -140,7 +137,7 @@ class _Allowance:
     def __init__(self, archive: Path, name: str) -> None:
         self._name = name
         self._size = archive.stat().st_size
-        self._limit = max(_ALWAYS_ALLOWED, _LARGEST_RATIO * self._size)
+        self._limit = unpacked_limit(self._size)
         self._left = self._limit
 
     def spend(self, size: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,10 +16,11 @@ from packaging.version import InvalidVersion
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Column, Evidence, Phase, Role, cuda_label
 from axletree.package.drift.names import look_up, own_version
+from axletree.package.project.code import assigned, parse_python, texts_in
 from axletree.recipe.toml import tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from axletree.package.drift.names import DependencyTable
     from axletree.package.wheel.metadata import Metadata
@@ -70,7 +70,7 @@ def of_requirement(
     if requirement is None:
         return ()
     optional = _extra(requirement)
-    if not _applies(requirement, origin.pythons, optional):
+    if not applies(requirement, origin.pythons, optional):
         return ()
     project = canonicalize_name(requirement.name)
     marker = "" if requirement.marker is None else str(requirement.marker)
@@ -122,7 +122,8 @@ def _extra(requirement: Requirement) -> str:
     return found[1] if found is not None else ""
 
 
-def _applies(requirement: Requirement, pythons: tuple[str, ...], extra: str) -> bool:
+def applies(requirement: Requirement, pythons: tuple[str, ...], extra: str = "") -> bool:
+    """Whether a requirement may hold on Linux, for one of some Pythons (``3.11``; none: for any) and an extra."""
     if requirement.marker is None:
         return True
     marker = requirement.marker
@@ -178,14 +179,14 @@ def of_setup_py(text: str, *, file: str, table: DependencyTable, pythons: tuple[
     """Texts that setup.py puts into ``install_requires`` and ``extras_require``; nothing of it is run."""
     origin = RequirementOrigin(column="requires", role="requires", file=file, phase="run", pythons=pythons)
     found: list[Evidence] = []
-    for name, value in _assigned(text):
+    for name, value in assigned(parse_python(text)):
         if name == "install_requires":
-            for one, node in _texts(value):
+            for one, node in texts_in(value):
                 found += of_requirement(one, origin, table=table, line=node.lineno)
         elif name == "extras_require" and isinstance(value, ast.Dict):
             for key, texts in zip(value.keys, value.values, strict=True):
                 extra = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else "?"
-                for one, node in _texts(texts):
+                for one, node in texts_in(texts):
                     each = of_requirement(one, origin, table=table, line=node.lineno)
                     found += [msgspec.structs.replace(evidence, optional=extra) for evidence in each]
     return tuple(found)
@@ -200,7 +201,7 @@ def of_build_matrix(
     ``|``, gets into the METADATA of that CUDA's wheels.
     """
     found: list[Evidence] = []
-    for name, value in _assigned(text):
+    for name, value in assigned(parse_python(text)):
         if not isinstance(value, ast.Dict):
             continue
         for key, part in zip(value.keys, value.values, strict=True):
@@ -211,7 +212,7 @@ def of_build_matrix(
                 origin = RequirementOrigin(
                     column="ci", role="requires", file=file, phase="run", gpus=gpus, pythons=pythons, when=key.value
                 )
-                for whole, node in _texts(part):
+                for whole, node in texts_in(part):
                     for one in filter(None, (piece.strip() for piece in whole.split("|"))):
                         found += of_requirement(one, origin, table=table, line=_line_in(text, node, one))
             elif name == "CUDA_ARCHES_FULL_VERSION" and isinstance(part, ast.Constant):
@@ -249,29 +250,6 @@ def _line_in(text: str, node: ast.Constant, part: str) -> int:
     return next(
         (n for n in range(node.lineno, end + 1) if part.split(";", maxsplit=1)[0].strip() in lines[n - 1]), node.lineno
     )
-
-
-def _assigned(text: str) -> Iterator[tuple[str, ast.expr]]:
-    """Names and what is assigned to them, keyword arguments too."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes that Python dislikes, in a file that is not run
-            module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(module):
-        if isinstance(node, ast.Assign):
-            yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            yield node.target.id, node.value
-        elif isinstance(node, ast.keyword) and node.arg is not None:
-            yield node.arg, node.value
-
-
-def _texts(node: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            yield part.value, part
 
 
 def _items(value: object) -> Iterable[tuple[str, Any]]:

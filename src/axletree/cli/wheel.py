@@ -1,0 +1,59 @@
+"""``axletree wheel``: from a project to tested wheels, with a recipe on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from axletree.app.build import BuildReport
+from axletree.app.lock import lock_recipe
+from axletree.app.start import draft, write_recipe
+from axletree.cli import build
+from axletree.cli.init import context, start_options, wanted_of
+from axletree.cli.notes import say_aside
+from axletree.cli.reporting import ReportCommand
+
+
+@click.command(cls=ReportCommand, report=BuildReport)
+@start_options
+@click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    target: str,
+    torch: str | None,
+    gpu: str | None,
+    pythons: str | None,
+    offline: bool,
+    find_links: tuple[str, ...],
+    index_url: str | None,
+    out: Path | None,
+) -> object:
+    """Make wheels of a project: init, lock and build in one go.
+
+    The recipe stays in the output folder; with it, `axletree build` goes on where this stops. TARGET is what
+    `axletree init` takes; exit codes and the output of --json are those of `axletree build`.
+    """
+    surroundings = context(out=out, offline=offline, find_links=find_links, index_url=index_url)
+    folder = Path(surroundings.settings.out)
+    started = draft(
+        wanted_of(target, torch, gpu, pythons),
+        surroundings,
+        place=lambda name: folder / f"{name}.toml",
+        note=say_aside,
+    )
+    write_recipe(started, Path(started.recipe), again=True)
+    say_aside(f"recipe: {started.recipe}")
+    for sentence in started.unknown:
+        say_aside(f"not known: {sentence}")
+    lock_recipe(started.recipe, surroundings, note=say_aside)
+    return ctx.invoke(
+        build.command,
+        recipe=started.recipe,
+        out=folder,
+        offline=offline,
+        find_links=find_links,
+        index_url=index_url,
+    )
