@@ -148,7 +148,7 @@ def test_hatchling() -> None:
     assert asked(project) == ["hatch-mypyc"]
     assert values(project.imports) == ["gizmo_tools"]
     assert project.version.variable == "SETUPTOOLS_SCM_PRETEND_VERSION"
-    assert project.unknown == ("the version: hatch-vcs takes it from git, and no tag says it",)
+    assert project.unknown == ("the version: hatch-vcs takes it from git, but no tag gives it",)
 
 
 def test_flit_pdm_and_poetry() -> None:
@@ -235,7 +235,7 @@ def test_versions_that_a_file_states(files: dict[str, str], version: str, place:
 def test_a_version_that_code_makes_is_not_known() -> None:
     project = read({"setup.py": "setup(name='x', version=compute())"})
     assert project.version.stated is None
-    assert "the version: no file states it as a plain text" in project.unknown
+    assert "the version: no file contains it as plain text" in project.unknown
 
 
 def test_torch_cuda_and_the_switches_of_a_build() -> None:
@@ -300,7 +300,7 @@ def test_an_old_setuptools_needs_wheel(requires: str, *, wheel: bool) -> None:
 
 def test_what_the_wheel_requires_by_what_says_it_best() -> None:
     script = {"setup.py": "setup(install_requires=read('requirements.txt'))\n"}
-    assert "what the wheel itself requires" in " ".join(read(script).unknown)
+    assert "what the wheel requires" in " ".join(read(script).unknown)
     egg = script | {"g.egg-info/requires.txt": "scipy\n\n[:python_version < '3.11']\ntomli\n\n[test]\npytest\n"}
     assert values(read(egg).run_requires) == ["scipy", "tomli; python_version < '3.11'"]
     lines = ("Requires-Dist: attrs", "Requires-Dist: pytest>=7; extra == 'tests'")
@@ -321,7 +321,7 @@ def test_imports_of_top_level_without_private_names_and_tests() -> None:
 def test_a_backend_in_the_tree_is_told() -> None:
     project = read(projects.IN_TREE)
     assert project.in_tree_backend
-    assert project.unknown[0].startswith("what its own build backend (backend) asks for")
+    assert project.unknown[0].startswith("what its own build backend (backend) needs")
 
 
 @given(

@@ -89,8 +89,8 @@ def draft(
     source = find_project(wanted.target, places, beside=place("x").parent)
     if not _BUILD_FILES & source.tree.sizes.keys():
         raise UsageError(
-            f"{source.origin} has no Python project: neither pyproject.toml nor setup.py",
-            hint="name the folder that has one; for a project of CMake alone write a recipe with a `compile` stage",
+            f"{source.origin} is not a Python project: it has neither pyproject.toml nor setup.py",
+            hint="name the folder with one of them; for a pure CMake project, write a recipe with a `compile` stage",
         )
     project = _with_version(read_project(source.tree, fallback=source.name), source)
     _refuse_crates(project, source)
@@ -126,10 +126,10 @@ def write_recipe(started: Started, path: Path, *, again: bool = False) -> None:
     except FileExistsError:
         if again and _says(path, started.text):
             return
-        hint = f"build it as it is: axletree build {path}; or remove it, or name another place with --out"
-        raise UsageError(f"{path} is there already, and is left as it is", hint=hint) from None
+        hint = f"build it with `axletree build {path}`, remove it, or choose another path with --out"
+        raise UsageError(f"{path} already exists and was not changed", hint=hint) from None
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"can't be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be written: {error.strerror}")) from error
 
 
 def _says(path: Path, text: str) -> bool:
@@ -159,11 +159,11 @@ def _refuse_crates(project: Project, source: ProjectSource) -> None:
     if project.crates != "fetched":
         return
     vendor = "mkdir -p .cargo && cargo vendor > .cargo/config.toml"
-    hint = f"run `{vendor}` in that folder once, then this command again"
+    hint = f"run `{vendor}` in that folder once, then run this command again"
     if source.keys[0][0] != "path":
         hint = f'unpack it, run `{vendor}` there, then `axletree init FOLDER`: the recipe has source.path = "FOLDER"'
     raise HostError(
-        f"{project.name.value} is written in Rust, and its crates are not in its source: a stage has no network",
+        f"{project.name.value} is written in Rust, but its crates are not in its source, and stages have no network",
         hint=hint,
     )
 
@@ -172,14 +172,14 @@ def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundin
     torch, gpu = wanted.torch, wanted.gpu or "cpu"
     if project.gpu.torch is not None and torch is None:
         raise UsageError(
-            f"{project.name.value} compiles against PyTorch ({project.gpu.torch.place}): say which",
+            f"{project.name.value} compiles against PyTorch ({project.gpu.torch.place}): specify its version",
             hint="such as --torch 2.13.0 --gpu cpu; for GPUs --gpu cu130, --gpu rocm7.1",
         )
     if torch is None and wanted.gpu is not None:
-        raise UsageError("--gpu says what PyTorch is for: name its version with --torch, too")
+        raise UsageError("--gpu needs --torch with a version of PyTorch")
     backend = registry.backend_of(gpu)
     if backend is None:
-        raise UsageError(f"no GPU world {gpu!r}", hint="such as cpu, cu130 or rocm7.1")
+        raise UsageError(f"unknown GPU platform {gpu!r}", hint="such as cpu, cu130 or rocm7.1")
     programs = frozenset(find_programs(_PROGRAMS, surroundings.environ.get("PATH", "")))
     return Choices(
         source=source.keys,
@@ -204,11 +204,13 @@ def _pythons(project: Project, asked: Sequence[str], surroundings: LockContext) 
     said = project.requires_python
     if wrong := [python for python in asked if not _REQUEST.fullmatch(python)]:
         raise UsageError(
-            f"not a Python version: {', '.join(wrong)}", hint="such as 3.12, or 3.13t; with a comma between"
+            f"not a Python version: {', '.join(wrong)}", hint="use versions such as 3.12 or 3.13t, separated by commas"
         )
     refused = [python for python in asked if not _takes(project, python)]
     if said is not None and refused:
-        raise UsageError(f"{project.name.value} takes Python {said.value} ({said.place}), not {', '.join(refused)}")
+        raise UsageError(
+            f"{project.name.value} supports Python {said.value} ({said.place}), but not {', '.join(refused)}"
+        )
     if asked:
         return tuple(asked)
     running = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -219,7 +221,8 @@ def _pythons(project: Project, asked: Sequence[str], surroundings: LockContext) 
             return (python,)
     said_ = said.value if said is not None else ""
     raise HostError(
-        f"{project.name.value} takes Python {said_}, and there is none here", hint="`uv python install` brings one"
+        f"{project.name.value} needs Python {said_}, which is not installed",
+        hint="install one, for example with `uv python install`",
     )
 
 

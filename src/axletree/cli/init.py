@@ -28,10 +28,14 @@ def start_options(command: _Command) -> _Command:
         [
             click.argument("target", default="."),
             click.option("--torch", metavar="VERSION", help="Version of PyTorch to compile against."),
-            click.option("--gpu", metavar="GPU", help="What PyTorch is for: cpu (the default), cu130, rocm7.1."),
-            click.option("--python", "pythons", metavar="VERSIONS", help="Pythons to build for, such as 3.11,3.12."),
-            click.option("--offline", is_flag=True, help="Use no network: what is missing is an error."),
-            click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page to look in first."),
+            click.option(
+                "--gpu", metavar="GPU", help="GPU platform of that PyTorch: cpu (the default), cu130, rocm7.1."
+            ),
+            click.option(
+                "--python", "pythons", metavar="VERSIONS", help="Python versions to build for, such as 3.11,3.12."
+            ),
+            click.option("--offline", is_flag=True, help="Do not use the network; missing files are errors."),
+            click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page to search first."),
             click.option("--index-url", metavar="URL", help="Package index instead of the configured one."),
         ]
     ):
@@ -59,7 +63,7 @@ def wanted_of(target: str, torch: str | None, gpu: str | None, pythons: str | No
 
 @click.command(cls=ReportCommand, report=Started)
 @start_options
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="The recipe's file; default is NAME.toml.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write; NAME.toml by default.")
 def command(
     *,
     target: str,
@@ -71,10 +75,10 @@ def command(
     index_url: str | None,
     out: Path | None,
 ) -> Reported:
-    """Write a recipe for a project: of a package index, an archive, a folder or a git repository.
+    """Write a recipe for a project from an sdist, an archive, a folder or a git repository.
 
-    TARGET is NAME or NAME==VERSION of an sdist, an archive, a folder (the current one by default), or the address of a
-    git repository. The project is read, never run. A file that is there is never overwritten.
+    TARGET is the name of an sdist (NAME or NAME==VERSION), an archive, a folder (the current one by default) or the
+    address of a git repository. The project is read, never run. Existing files are never overwritten.
     """
     started = draft(
         wanted_of(target, torch, gpu, pythons),

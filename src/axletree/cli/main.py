@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "edit-elf": ("edit_elf", "Change the search path, SONAME and needed libraries of an ELF file."),
     "env": ("env", "Create environments with the search order that a variant needs, activate and verify them."),
     "facts": ("facts", "Print all facts of this host that builds depend on."),
-    "init": ("init", "Write a recipe for a project: of a package index, an archive, a folder or a git repository."),
+    "init": ("init", "Write a recipe for a project from an sdist, an archive, a folder or a git repository."),
     "ledger": (
         "ledger",
         "Show the state of each variant of a recipe: done, failed, interrupted, stale, never built.",
@@ -68,7 +68,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "store": ("store", "Maintain the store: verify, gc, du."),
     "thin": ("thin", "Remove the code for unwanted GPUs from a wheel's libraries."),
     "unpack": ("unpack", "Unpack wheels and check them against their RECORD."),
-    "wheel": ("wheel", "Make wheels of a project: init, lock and build in one go."),
+    "wheel": ("wheel", "Build wheels of a project: init, lock and build in one step."),
 }
 """Command -> module in ``axletree.cli``, one-line help."""
 MOVED: dict[tuple[str, ...], str] = {("dev", "rebuild"): "rebuild"}

@@ -31,10 +31,10 @@ def command(
     index_url: str | None,
     out: Path | None,
 ) -> object:
-    """Make wheels of a project: init, lock and build in one go.
+    """Build wheels of a project: init, lock and build in one step.
 
-    The recipe stays in the output folder; with it, `axletree build` goes on where this stops. TARGET is what
-    `axletree init` takes; exit codes and the output of --json are those of `axletree build`.
+    The recipe is kept in the output folder, so that `axletree build` can continue with it. TARGET is the same as for
+    `axletree init`; exit codes and the output of --json are the same as for `axletree build`.
     """
     surroundings = context(out=out, offline=offline, find_links=find_links, index_url=index_url)
     folder = Path(surroundings.settings.out)

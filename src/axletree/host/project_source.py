@@ -82,8 +82,8 @@ def find_project(target: str, places: Places, *, beside: Path) -> ProjectSource:
     if "://" in target:
         return _repository(target, places)
     if path.exists() or "/" in target or target.endswith(SUFFIXES):
-        what = "is no archive" if path.exists() else "is not there"
-        raise UsageError(f"{target} {what}", hint=f"an archive ends with one of {', '.join(SUFFIXES)}")
+        what = "is not an archive" if path.exists() else "does not exist"
+        raise UsageError(f"{target} {what}", hint=f"archive names end with one of {', '.join(SUFFIXES)}")
     return _sdist(target, places)
 
 
@@ -141,7 +141,7 @@ def _repository(target: str, places: Places) -> ProjectSource:
     """A repository at a ref, as pip writes it (``URL@REF``); else at its newest release, else as it is now."""
     url, ref = _split_ref(target.removeprefix("git+"))
     if not is_git_address(url):
-        raise UsageError(f"not an address that git is called with: {redact(url)}", hint="use https:// or file://")
+        raise UsageError(f"unsupported git address: {redact(url)}", hint="use https:// or file://")
     cache = places.cache / "git"
     version, at = None, ""
     if ref is None:
@@ -180,7 +180,8 @@ def _sdist(target: str, places: Places) -> ProjectSource:
     name, _, asked = target.partition("==")
     if not _PROJECT.fullmatch(name.strip()):
         raise UsageError(
-            f"{target!r} is no name of a project", hint="such as msgpack or msgpack==1.1.0; a folder; a git address"
+            f"{target!r} is not a valid project name",
+            hint="use a name such as msgpack or msgpack==1.1.0, a folder or a git address",
         )
     name = name.strip()
     files = list_files(name, _on_this_machine(places.settings) if places.offline else places.settings)
@@ -206,7 +207,7 @@ def _wanted(name: str, asked: str, files: tuple[RemoteFile, ...]) -> str:
         try:
             return str(Version(asked))
         except InvalidVersion:
-            raise UsageError(f"{asked!r} is no version (PEP 440)") from None
+            raise UsageError(f"{asked!r} is not a valid version (PEP 440)") from None
     with_sdist = {
         version
         for file in files
@@ -223,7 +224,9 @@ def _fetched(file: RemoteFile, places: Places) -> Path:
     if local is not None:
         return local
     if places.offline:
-        raise HostError(f"offline, and not on this machine: {redact(file.url)}", hint="run once without --offline")
+        raise HostError(
+            f"offline, but not available on this machine: {redact(file.url)}", hint="run once without --offline"
+        )
     kept = places.downloads / f"{file.sha256}.partial"
     if file.sha256 and kept.is_file() and digest_file(kept) == file.sha256:
         return kept
@@ -231,7 +234,7 @@ def _fetched(file: RemoteFile, places: Places) -> Path:
         places.note(f"downloading {file.filename} ({format_bytes(file.size)})")
     sha256, size = measure(file.url, keep=places.downloads, note=lambda _: None)
     if file.sha256 not in {None, sha256}:
-        raise IntegrityError(f"{file.filename} has sha256 {sha256} ({size} bytes), its index says {file.sha256}")
+        raise IntegrityError(f"{file.filename} has sha256 {sha256} ({size} bytes), but the index says {file.sha256}")
     return places.downloads / f"{sha256}.partial"
 
 

@@ -110,7 +110,7 @@ def read_archive(path: Path, *, name: str | None = None) -> SourceTree:
     except OSError as error:
         if error.errno is None:  # what bz2 has to say of its data
             raise IntegrityError(Problem(file=name, message=f"is damaged: {error}")) from error
-        raise HostError(Problem(file=str(path), message=f"can't be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
 
 
 def read_folder(folder: Path) -> SourceTree:
@@ -121,7 +121,7 @@ def read_folder(folder: Path) -> SourceTree:
         HostError: it can't be read.
     """
     if not folder.is_dir():
-        raise UsageError(f"no folder {folder}")
+        raise UsageError(f"no such folder: {folder}")
     collected = _Collected(str(folder))
     waiting = [""]
     while waiting:
@@ -140,7 +140,7 @@ def read_folder(folder: Path) -> SourceTree:
                     ):
                         collected.keep(inside, Path(entry.path).read_bytes()[:LARGEST_TEXT])
         except OSError as error:
-            raise HostError(Problem(file=str(folder / below), message=f"can't be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(folder / below), message=f"cannot be read: {error.strerror}")) from error
     return collected.tree()
 
 
@@ -167,11 +167,11 @@ def _read_tar(name: str, stream: _Readable, limit: int) -> SourceTree:
         if entry.kind == "link":
             _check_name(posixpath.normpath(f"{posixpath.dirname(path)}/{entry.target}".lstrip("/")), name, link=path)
             if entry.target.startswith("/"):
-                raise tar_damaged(name, "is a link to a place outside of the archive", member=path)
+                raise tar_damaged(name, "is a link to a path outside the archive", member=path)
         elif entry.kind == "hardlink":
             target = entry.target.removeprefix("./")
             if target not in collected.sizes:
-                raise tar_damaged(name, "is a link to no file of the archive", member=path)
+                raise tar_damaged(name, "is a link to a file that is not in the archive", member=path)
             collected.copy(path, target)
         elif entry.kind == "file" and collected.wants(path, entry.size):
             collected.keep(path, b"".join(content))
@@ -199,7 +199,7 @@ def _without_top(collected: _Collected, paths: set[str]) -> SourceTree:
 
 def _check_name(path: str, archive: str, *, link: str | None = None) -> None:
     if not is_safe_path(path.removesuffix("/")):
-        message = "is a link to a place outside of the archive" if link else "its path leaves the folder, or is no path"
+        message = "is a link to a path outside the archive" if link else "its path is invalid or leaves the folder"
         raise tar_damaged(archive, message, member=link or path)
 
 

@@ -95,7 +95,7 @@ def tools_of(tree: SourceTree, backend: Backend, languages: Iterable[Found]) -> 
         if language in by_name:
             found.setdefault(tool, Found(value=tool, file=by_name[language].file, line=by_name[language].line))
     if "cc" not in found and compiled and backend != "meson-python":
-        found["cc"] = Found(value="cc", why="CMake and setuptools ask for a C compiler beside any other")
+        found["cc"] = Found(value="cc", why="CMake and setuptools always need a C compiler")
     if "Cython" in by_name and "c++" not in found and _cython_is_cxx(tree):
         found["c++"] = Found(value="c++", file="setup.py")
     for file, pattern in _PKG_CONFIG.items():

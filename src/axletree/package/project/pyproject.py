@@ -91,7 +91,7 @@ def read_backend(project: PyProject) -> tuple[Backend, Found, bool]:
     named = project.text("build-system", "build-backend")
     in_tree = bool(project.get("build-system", "backend-path"))
     if named is None:
-        why = f"{FILE} names no build backend" if project.values else f"there is no {FILE}"
+        why = f"{FILE} does not name a build backend" if project.values else f"there is no {FILE}"
         return "setuptools", Found(value="setuptools.build_meta:__legacy__", why=why), False
     known = _BACKENDS.get(named.value.partition(".")[0].partition(":")[0])
     if known is not None and not in_tree:

@@ -43,7 +43,7 @@ def read_project(tree: SourceTree, *, fallback: str) -> Project:
 
     Args:
         tree: The files.
-        fallback: What it is called where no file says its name.
+        fallback: What it is called where no file contains its name.
     """
     project, script, info = read_pyproject(tree), read_setup(tree), _metadata(tree)
     backend, backend_at, in_tree = read_backend(project)
@@ -90,19 +90,19 @@ def read_project(tree: SourceTree, *, fallback: str) -> Project:
 def _unknown(project: Project, *, run_known: bool) -> Iterator[str]:
     """What a reader of the recipe must know that nobody could find out."""
     if project.version.stated is None and project.version.from_git:
-        yield f"the version: {project.version.from_git} takes it from git, and no tag says it"
+        yield f"the version: {project.version.from_git} takes it from git, but no tag gives it"
     elif project.version.stated is None:
-        yield "the version: no file states it as a plain text"
+        yield "the version: no file contains it as plain text"
     if project.in_tree_backend:
-        yield f"what its own build backend ({project.backend_at.value}) asks for beyond {project.backend_at.file}"
+        yield f"what its own build backend ({project.backend_at.value}) needs beyond {project.backend_at.file}"
     if project.backend == "other":
-        yield f"what the build backend {project.backend_at.value} asks for beyond build-system.requires"
+        yield f"what the build backend {project.backend_at.value} needs beyond build-system.requires"
     if not run_known:
-        yield "what the wheel itself requires: it is put together by code; add it to environments.test.requires"
+        yield "what the wheel requires: code computes it; add it to environments.test.requires"
     if not project.imports:
-        yield "which modules the wheel brings: add them to tests.imports.imports"
+        yield "which modules the wheel contains: add them to tests.imports.imports"
     if project.version.from_git == "versioneer" and not project.is_sdist:
-        yield "how to tell versioneer the version without git: it has no variable; build from an sdist or an archive"
+        yield "how to pass a version to versioneer: it has no variable for that; build from an sdist or an archive"
 
 
 def _metadata(tree: SourceTree) -> Metadata | None:
@@ -128,7 +128,7 @@ def _name(project: PyProject, script: SetupScript, info: Metadata | None, fallba
     found = found or script.text("name", "metadata", "name")
     if found is None and info is not None and info.name:
         found = Found(value=info.name, file=INFO)
-    return found or Found(value=fallback, why="no file says its name")
+    return found or Found(value=fallback, why="no file contains its name")
 
 
 def _license(tree: SourceTree, project: PyProject, script: SetupScript, info: Metadata | None) -> Found | None:

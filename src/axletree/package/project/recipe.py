@@ -79,7 +79,7 @@ def render_recipe(project: Project, choices: Choices) -> str:
     axes = () if shared else ("python", "gpu", "torch") if choices.torch else ("python",)
     writer.add(f"# Read from {visible(choices.origin)} by `axletree init`; comments say where a line comes from.")
     writer.key("name", name, "" if name == project.name.value else f"{project.name.value} in {project.name.place}")
-    writer.key("version", version, stated.place if stated is not None else "not found; write yours here")
+    writer.key("version", version, stated.place if stated is not None else "not found; enter it here")
     for key, value in choices.source:
         writer.key(f"source.{key}", value)
     writer.key("axes.python", choices.pythons, _pythons(project, shared=shared))
@@ -88,7 +88,7 @@ def render_recipe(project: Project, choices: Choices) -> str:
         writer.key(
             "axes.torch",
             (choices.torch,),
-            f"compiles against it: {project.gpu.torch.place}" if project.gpu.torch else "",
+            f"compiled against it: {project.gpu.torch.place}" if project.gpu.torch else "",
         )
     writer.add("")
     _environments(writer, project, choices, shared=shared, axes=axes)
@@ -121,7 +121,11 @@ def _number(python: str) -> tuple[int, ...]:
 
 def _pythons(project: Project, *, shared: bool) -> str:
     said = project.requires_python
-    parts = [f"it takes {said.value} ({said.place})"] if said else ["the project does not say which it takes"]
+    parts = (
+        [f"it supports {said.value} ({said.place})"]
+        if said
+        else ["the project does not say which versions it supports"]
+    )
     if shared and project.stable_abi is not None:
         parts.append(f"one wheel for all: stable ABI, {project.stable_abi.place}")
     elif shared:
@@ -163,7 +167,7 @@ def _package(writer: _Writer, project: Project, choices: Choices, name: str) -> 
     if not choices.torch:
         return
     writer.key(f"packages.{name}.local", "torch.{torch.minor}.{gpu}")
-    writer.key(f"packages.{name}.requires", ("torch=={torch}",), "its C++ ABI is of one release")
+    writer.key(f"packages.{name}.requires", ("torch=={torch}",), "its C++ ABI changes with each release")
     writer.key(f"packages.{name}.index", "torch-{torch.minor}/{gpu}")
     writer.key(f"packages.{name}.provided-by.torch", ("libc10*.so", "libtorch*.so"))
 
@@ -206,12 +210,16 @@ def _variables(project: Project, choices: Choices) -> Iterator[tuple[str, str, s
     """Variables of the build, their values, and why."""
     version = project.version
     if version.variable and not project.is_sdist:
-        yield version.variable, "{version}", f"{version.from_git} can't see git in a stage"
+        yield version.variable, "{version}", f"{version.from_git} cannot use git in a stage"
     if project.system_pybind11 is not None:
-        why = f"else the host's pybind11 goes before the one that is required ({project.system_pybind11.place})"
+        why = f"otherwise the host's pybind11 is found before the required one ({project.system_pybind11.place})"
         yield "PKG_CONFIG_LIBDIR", "/none", why
     if choices.rustup and any(each.value == "cargo" for each in project.tools):
-        yield "RUSTUP_HOME", choices.rustup, "this host's Rust is rustup's, and a stage has a home of its own"
+        yield (
+            "RUSTUP_HOME",
+            choices.rustup,
+            "Rust on this host comes from rustup, and stages have their own home folder",
+        )
     wanted = _CPU_SWITCHES if choices.world == "cpu" else _CUDA_SWITCHES
     for each in project.switches if choices.torch else ():
         if each.value in wanted:
@@ -223,7 +231,7 @@ def _relocation(writer: _Writer, project: Project, axes: tuple[str, ...], name: 
     if not project.linked:
         return
     writer.add("", f"[stages.{_RELOCATED}]")
-    writer.key("action", "relocate", "takes libraries of this host along, where the wheel needs them")
+    writer.key("action", "relocate", "copies libraries of this host that the wheel needs")
     if axes:
         writer.key("axes", axes)
     writer.key("inputs", ("build",))
@@ -248,7 +256,7 @@ def _remarks(writer: _Writer, project: Project, choices: Choices) -> None:
         names = dict.fromkeys(each.value.partition(";")[0].strip() for each in project.test_requires)
         shown = some_of([*names], _SHOWN)
         remarks.append(
-            f"its own tests ask for {shown} ({project.test_requires[0].place}); `commands` of a test runs them"
+            f"its own tests need {shown} ({project.test_requires[0].place}); run them with `commands` of a test"
         )
     if remarks:
         writer.add("", *(f"# {visible(remark)}" for remark in remarks))
@@ -258,10 +266,10 @@ def unknown_of(project: Project, choices: Choices) -> tuple[str, ...]:
     """What could not be found out, as sentences, once the choices are known."""
     found = list(project.unknown)
     if choices.torch and choices.world == "cuda":
-        found.append("for which GPUs: PyTorch compiles for those of this host unless env has TORCH_CUDA_ARCH_LIST")
-        found.append("where the CUDA toolkit is: unless nvcc lies in it, env needs CUDA_HOME")
+        found.append("for which GPUs: PyTorch compiles for the GPUs of this host unless env has TORCH_CUDA_ARCH_LIST")
+        found.append("where the CUDA toolkit is: unless nvcc is in it, env needs CUDA_HOME")
     if choices.torch and choices.world == "rocm":
-        found.append("for which GPUs: PyTorch compiles for many unless env has PYTORCH_ROCM_ARCH")
+        found.append("for which GPUs: PyTorch compiles for many GPUs unless env has PYTORCH_ROCM_ARCH")
     return tuple(found)
 
 
