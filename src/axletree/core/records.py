@@ -40,8 +40,8 @@ class Ingredients(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     action: ActionCode
     axes: dict[str, str] = {}
-    parameters: dict[str, Any]
-    """Those of the action, as its declaration in :mod:`axletree.plan.actions` types them."""
+    parameters: Any
+    """Those of the action: the struct that :mod:`axletree.plan.actions` declares; once read, plain JSON."""
     inputs: dict[str, str] = {}
     """Name of an input -> what stands for it: ``tree:DIGEST``, before it exists ``key:KEY``."""
     tools: dict[str, dict[str, str]] = {}

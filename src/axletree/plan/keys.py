@@ -72,7 +72,7 @@ def resolve_stage(
     ingredients = Ingredients(
         action=ActionCode(name=step.action, revision=spec.revision, distribution=spec.distribution),
         axes=step.axes if step.axes_in_key else {},
-        parameters=msgspec.json.decode(msgspec.json.encode(step.parameters)),  # lists, as a record will have them
+        parameters=step.parameters,
         inputs={name: resolved.identity for name, resolved in inputs.items()},
         tools=tools | {tool: surroundings.tools.get(tool, {}) for tool in step.tools},
         environ={name: surroundings.environ.get(name) for name in step.pass_env},
