@@ -26,7 +26,7 @@ def render_rules(groups: Sequence[tuple[str, Sequence[Rule[Any]]]]) -> str:
 
 def _table(rules: Iterable[Rule[Any]]) -> list[str]:
     rows = [f"| [`{rule.id}`](#{_anchor(rule)}) | {rule.severity} | {rule.title} |" for rule in rules]
-    return ["| rule | severity | what it finds |", "|---|---|---|", *rows, ""]
+    return ["| rule | severity | finding |", "|---|---|---|", *rows, ""]
 
 
 def _section(rule: Rule[Any]) -> list[str]:
