@@ -242,7 +242,7 @@ def test_utf_16_is_read() -> None:
         (b"\x1f\x8b\x08\x00", "zcat"),
         (b"\x7fELF\x02", "ELF"),
         (b"\x28\xb5\x2f\xfd", "zstdcat"),
-        (b"\x00\x01" * 99, "no text"),
+        (b"\x00\x01" * 99, "a binary file"),
     ],
 )
 def test_what_is_no_text_is_refused(start: bytes, words: str) -> None:
@@ -399,4 +399,4 @@ def test_a_last_word_of_an_error_outweighs_what_went_well_before() -> None:
 def test_the_library_that_a_linker_misses(line: str, library: str) -> None:
     root = diagnose(f"{line}\ncollect2: error: ld returned 1 exit status\n").findings[0]
     assert root.rule == "link/library-not-found"
-    assert root.cause.startswith(f"{library} is in none of the folders")
+    assert root.cause.startswith(f"{library} is not in any folder that the linker searches")

@@ -83,44 +83,44 @@ def test_an_unknown_policy_names_the_known(text: str) -> None:
 @pytest.mark.parametrize(
     ("facts", "verdict"),
     [
-        (sample(), "keeps what its tags promise; its symbols allow manylinux_2_17_x86_64 (GLIBC 2.14)"),
+        (sample(), "complies with its tags; its symbols allow manylinux_2_17_x86_64 (GLIBC 2.14)"),
         (
             sample(elfs={CORE: library(versions_needed=glibc("2.34"))}),
-            "does not keep what manylinux_2_17_x86_64 promises; its symbols allow manylinux_2_34_x86_64 (GLIBC 2.34)",
+            "does not comply with manylinux_2_17_x86_64; its symbols allow manylinux_2_34_x86_64 (GLIBC 2.34)",
         ),
         (
             sample(elfs={CORE: library(needed=("libx.so",))}),
             (
-                "keeps what its tags promise, but for 1 library that nobody brings; "
+                "complies with its tags, except for 1 library that no required package provides; "
                 "its symbols allow manylinux_2_17_x86_64 (GLIBC 2.14)"
             ),
         ),
         (
             sample(filename="demo-1.0-cp311-cp311-linux_x86_64.whl"),
-            "its tags promise nothing about the system; its symbols allow manylinux_2_17_x86_64 (GLIBC 2.14)",
+            "its tags set no limits on system libraries; its symbols allow manylinux_2_17_x86_64 (GLIBC 2.14)",
         ),
         (
             sample(filename="demo-1.0-py3-none-any.whl", elfs={}),
-            "no machine code: it fits every system",
+            "contains no machine code, so it works on every system",
         ),
         (
             sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl", elfs={}),
-            "no ELF files: nothing in it depends on the platform that its tag names",
+            "contains no ELF files, so nothing in it depends on the platform that its tag names",
         ),
         (
             sample(filename="demo-1.0-cp311-cp311-win_amd64.whl", elfs={}),
-            "for Windows: rules about ELF files and Linux platform tags do not apply",
+            "built for Windows, so rules about ELF files and Linux platform tags do not apply",
         ),
         (
             sample(filename="demo-1.0-cp311-cp311-macosx_11_0_universal2.whl"),
-            "for macOS: rules about ELF files and Linux platform tags do not apply",
+            "built for macOS, so rules about ELF files and Linux platform tags do not apply",
         ),
         (
             sample(
                 filename="demo-1.0-cp311-cp311-musllinux_1_2_x86_64.whl",
                 elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())},
             ),
-            "for musl, whose libraries have no symbol versions: any release since its tag's will do",
+            "built for musl, which has no symbol versions, so it works with the musl release in its tag and later",
         ),
     ],
 )

@@ -124,7 +124,7 @@ def refused_report(filename: str, error: IntegrityError) -> AuditReport:
         floors={},
         glibc=None,
         versions={},
-        verdict="not judged: the archive is refused",
+        verdict="not checked because the archive was rejected",
         needs=(),
         findings=apply_rules(ARCHIVE_RULES, Refusal(file=filename, problems=error.problems)),
     )

@@ -35,7 +35,7 @@ def audit_conda(
     rules = (*RULES_OF_CODE, GLIBC_PROMISE)
     tree = audit_tree(code, label=facts.filename, files=files, policies=policies, glibc=glibc, rules=rules)
     index = facts.index
-    subdir = (index and index.subdir) or "a platform that it does not name"
+    subdir = (index and index.subdir) or "an unspecified platform"
     floor = next(
         (spec.partition(" ")[2] for spec in (index.depends if index else ()) if spec.startswith("__glibc ")), ""
     )

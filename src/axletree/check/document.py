@@ -14,7 +14,7 @@ _HEAD = """\
 
 What `axletree audit`, the audit of every build and `axletree doctor` check. A finding of severity **error** makes the
 command exit with 1 and keeps a built wheel out of the index; a **warning** does not; an **info** is a hint. This page
-is made from the rules; their cases, listed below each, are run as tests. `axletree rules` prints the same.
+is generated from the rules; the cases listed under each rule run as tests. `axletree rules` prints the same text.
 """
 
 
@@ -26,7 +26,7 @@ def render_rules(groups: Sequence[tuple[str, Sequence[Rule[Any]]]]) -> str:
 
 def _table(rules: Iterable[Rule[Any]]) -> list[str]:
     rows = [f"| [`{rule.id}`](#{_anchor(rule)}) | {rule.severity} | {rule.title} |" for rule in rules]
-    return ["| rule | severity | what it finds |", "|---|---|---|", *rows, ""]
+    return ["| rule | severity | finding |", "|---|---|---|", *rows, ""]
 
 
 def _section(rule: Rule[Any]) -> list[str]:

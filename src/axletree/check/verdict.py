@@ -37,7 +37,7 @@ def complete_policy(text: str, machines: Iterable[str], policies: Sequence[Polic
     known = ", ".join(policy.name for policy in policies)
     suffix = f"; did you mean {near[0]!r}?" if near else ""
     raise UsageError(
-        f"--policy: there is no policy {text!r}{suffix}", hint=f"known, alone or with _MACHINE behind: {known}"
+        f"--policy: unknown policy {text!r}{suffix}", hint=f"known policies, with or without _MACHINE appended: {known}"
     )
 
 
@@ -47,16 +47,16 @@ def judge_platform(facts: DistFacts) -> str:
     if not facts.elfs:
         code = {member.format for member in facts.wheel.members} - {""}
         if systems == {"any"} and not code:
-            return "no machine code: it fits every system"
+            return "contains no machine code, so it works on every system"
         where = ", ".join(_SYSTEMS[system] for system in sorted(systems & _SYSTEMS.keys()))
         if where:
-            return f"for {where}: rules about ELF files and Linux platform tags do not apply"
-        return "no ELF files: nothing in it depends on the platform that its tag names"
+            return f"built for {where}, so rules about ELF files and Linux platform tags do not apply"
+        return "contains no ELF files, so nothing in it depends on the platform that its tag names"
     if not facts.linux:
         where = ", ".join(_SYSTEMS[system] for system in sorted(systems & _SYSTEMS.keys()))
-        return f"for {where}: rules about ELF files and Linux platform tags do not apply"
+        return f"built for {where}, so rules about ELF files and Linux platform tags do not apply"
     if not facts.floors:
-        return "for musl, whose libraries have no symbol versions: any release since its tag's will do"
+        return "built for musl, which has no symbol versions, so it works with the musl release in its tag and later"
     floors = ", ".join(facts.floors.values())
     return f"{_judge_tags(facts)}; its symbols allow {floors}{_reasons(facts)}"
 
@@ -65,15 +65,17 @@ def _judge_tags(facts: DistFacts) -> str:
     broken = [platform.tag for platform in facts.platforms if not _keeps(facts, platform)]
     unbound = [need for need in facts.needs if need.owner in {"nobody", "undeclared"}]
     if facts.misplaced:
-        return f"no file is for {', '.join(sorted(facts.machines))}, which its tags name"
+        return f"contains no files for {', '.join(sorted(facts.machines))}, which its tags name"
     if broken:
-        return f"does not keep what {', '.join(broken)} promises"
+        return f"does not comply with {', '.join(broken)}"
     if all(platform.policy is None for platform in facts.platforms):
-        return "its tags promise nothing about the system"
+        return "its tags set no limits on system libraries"
     outside = (
-        f", but for {len(unbound)} librar{'ies' if len(unbound) > 1 else 'y'} that nobody brings" if unbound else ""
+        f", except for {len(unbound)} librar{'ies' if len(unbound) > 1 else 'y'} that no required package provides"
+        if unbound
+        else ""
     )
-    return f"keeps what its tags promise{outside}"
+    return f"complies with its tags{outside}"
 
 
 def _keeps(facts: DistFacts, platform: Platform) -> bool:

@@ -37,14 +37,14 @@ def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
             raise IntegrityError(Problem(file=file, message="contains keys other than 'kind'"))
         kinds = msgspec.convert(table.get("kind", []), tuple[Kind, ...])
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"no list of kinds: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"is not a valid list of kinds: {error}")) from error
     problems = [
         Problem(file=file, key=kind.id, message=message)
         for kind in kinds
         for message in _faults(kind, file.rpartition("/")[2].removesuffix(".toml"))
     ]
     names = [kind.id for kind in kinds]
-    problems += [Problem(file=file, key=name, message="occurs twice") for name in names if names.count(name) > 1]
+    problems += [Problem(file=file, key=name, message="is defined twice") for name in names if names.count(name) > 1]
     if problems:
         raise IntegrityError(*problems)
     return kinds
@@ -56,25 +56,25 @@ FAILURE_KINDS = shipped_list("*.toml", decode_kinds, folder="axletree.check/diag
 
 def _faults(kind: Kind, stage: str) -> Iterator[str]:
     if kind.stage != stage or not re.fullmatch(rf"{stage}/[a-z0-9]+(-[a-z0-9]+)*", kind.id):
-        yield f"belongs to stage {kind.stage!r}; in this file it must be {stage!r}, as in the id"
+        yield f"stage must be {stage!r} and the id must have the form {stage}/NAME (found stage {kind.stage!r})"
     if not 0 <= kind.specific <= 100:
-        yield "specific must be 0 to 100"
+        yield "specific must be between 0 and 100"
     if not 0 <= kind.window <= MAX_WINDOW:
-        yield f"window must be 0 to {MAX_WINDOW} lines"
+        yield f"window must be between 0 and {MAX_WINDOW} lines"
     if not kind.patterns or not kind.samples:
-        yield "has no patterns or no samples"
+        yield "needs at least one pattern and one sample"
     broken = False
     for pattern in (*kind.patterns, *kind.needs, *kind.unless):
         try:
             expression(pattern)
         except ValueError as error:
             broken = True
-            yield f"{pattern!r} can't be searched in bounded time: {error}"
+            yield f"{pattern!r} cannot be searched in bounded time: {error}"
     if broken:
         return
     for pattern in kind.patterns:
         if not required_texts(pattern):
-            yield f"{pattern!r} has no fixed text of {MIN_LENGTH} characters that every match contains"
+            yield f"{pattern!r} has no literal text of at least {MIN_LENGTH} characters that every match contains"
     yield from _unknown_groups(kind)
 
 
@@ -82,6 +82,6 @@ def _unknown_groups(kind: Kind) -> Iterator[str]:
     groups = [expression(pattern).names for pattern in kind.patterns]
     for name, words in PLACE.findall(kind.cause + "\n" + kind.fix + "\n" + kind.title):
         if not any(name in named for named in groups):
-            yield f"{{{name}}} is a group of no pattern"
+            yield f"{{{name}}} is not a named group in any pattern"
         elif not words and not all(name in named for named in groups):
-            yield f"{{{name}}} is a group of some patterns only: write {{{name}|words}}"
+            yield f"{{{name}}} is a named group in only some of the patterns; write {{{name}|words}}"

@@ -209,11 +209,11 @@ def _unknown(seen: _Seen, outcome: LogOutcome, name: str) -> Iterator[Diagnosed]
             rule="log/unfinished",
             severity="warning",
             where=name,
-            message="The log stops in the middle of the work",
-            cause="Its last line is about work in progress, and the log does not say how it ended: it still runs, the "
-            "log is truncated, or the whole process was killed (for lack of memory, or by a time limit), which "
-            "leaves no message.",
-            fix="See whether the kernel killed it:\n$ dmesg | grep -i -E 'killed process|out of memory'",
+            message="The log ends before the work is finished",
+            cause="The last line shows work in progress, and the log does not show how it ended. The build is still "
+            "running, the log is truncated, or the whole build was killed (because memory ran out or a time limit "
+            "was reached), which leaves no message.",
+            fix="Check whether the kernel killed the build:\n$ dmesg | grep -i -E 'killed process|out of memory'",
             see=_KILLERS,
             lines=_lines([*lines, *(line for line in last if line not in lines)]),
         )
@@ -224,8 +224,8 @@ def _unknown(seen: _Seen, outcome: LogOutcome, name: str) -> Iterator[Diagnosed]
             rule=UNKNOWN,
             severity="error" if failed else "warning",
             where=name,
-            message="No known kind of failure" if failed else "Nothing says that it failed, but this looks like it",
-            cause="No rule knows this failure. The lines shown are those that most likely name its cause.",
+            message="Unknown failure" if failed else "The log reports no failure, but these lines suggest one",
+            cause="No rule recognizes this failure. The lines shown are the most likely to name its cause.",
             lines=_lines(more or [line for line in seen.before if line[1].strip()][-MOST:]),
         )
 

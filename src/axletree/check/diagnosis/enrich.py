@@ -44,14 +44,14 @@ def _of_symbol(symbol: str) -> Iterator[Said]:
     name = symbol.partition("@")[0]
     readable = demangle(name)
     if readable != name:
-        yield f"In C++ the symbol is {readable}.", ""
+        yield f"The demangled symbol is {readable}.", ""
         if "__cxx11" in name or "B5cxx11" in name:
-            yield "Its std::string is that of the C++11 ABI: the library that lacks it was built with the old one.", ""
+            yield "It uses the C++11 ABI for std::string, but the library that lacks it was built with the old ABI.", ""
         elif _OLD_STRING.search(name):
-            yield "Its std::string is that of the old ABI: the library that lacks it was built with the C++11 one.", ""
+            yield "It uses the old ABI for std::string, but the library that lacks it was built with the C++11 ABI.", ""
     owner = symbol_owner(name) if name else None
     if owner:
-        yield f"Judging by its name, the symbol belongs to {owner}.", ""
+        yield f"The name suggests that the symbol belongs to {owner}.", ""
 
 
 def _of_library(library: str, providers: Sequence[Provider]) -> Iterator[Said]:
@@ -64,19 +64,19 @@ def _of_library(library: str, providers: Sequence[Provider]) -> Iterator[Said]:
         yield from _of_provider(soname, provider)
     packages = None if found else library_packages(soname)
     if packages:
-        yield f"{soname} is a library of the system.", _install(packages)
+        yield f"{soname} is a system library.", _install(packages)
 
 
 def _of_provider(soname: str, provider: Provider) -> Iterator[Said]:
     if provider.kind == "driver":
-        yield f"{soname} comes with the GPU driver ({provider.name}), never with a package of Python.", ""
+        yield f"{soname} comes with the GPU driver ({provider.name}), never with a Python package.", ""
     elif provider.kind == "distribution":
         plain = [name for name in provider.distributions if "*" not in name]
         names = ", ".join(name.replace("*", "NN") for name in provider.distributions)
         folder = f", in site-packages/{provider.folders[0]}" if provider.folders else ""
         yield (
             f"{names or provider.name} provides {soname}{folder}.",
-            f"Install it in the matching version:\n$ python -m pip install '{plain[0]}'" if plain else "",
+            f"Install the matching version:\n$ python -m pip install '{plain[0]}'" if plain else "",
         )
     else:
         packages = library_packages(soname)

@@ -9,7 +9,7 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         id="env/command-not-found",
         stage="env",
         specific=18,
-        title="The command {command} is not there",
+        title="Command {command} not found",
         patterns=(
             r"^\S*(?:bash|zsh|ksh|sh): (?:line )?\d+: (?P<command>[^\s:]+): (?:command )?not found$",
             r"^(?:[\w./-]*sh: )?(?P<command>[\w.+/-]+): command not found$",
@@ -17,9 +17,9 @@ GENERIC_KINDS: tuple[Kind, ...] = (
             r"make(?:\[\d+\])?: (?P<command>[\w.+/-]+): (?:No such file or directory|Command not found)$",
             r"/usr/bin/env: '?(?P<command>[\w.+-]+)'?: No such file or directory",
         ),
-        cause="{command} is in no folder of PATH: it is not installed, or its environment is not active for the "
-        "process that calls it.",
-        fix="See whether it is anywhere, then install it or put its folder first in PATH:\n"
+        cause="{command} is not in any folder on PATH. Either it is not installed, or its environment is not active in "
+        "the process that runs it.",
+        fix="Check whether it is installed, then install it or put its folder first on PATH:\n"
         "$ type -a {command}\n"
         "$ find / -name '{command}' -perm /111 -not -path '/proc/*' 2>/dev/null",
         samples=("/bin/sh: 1: swig: not found\nninja: build stopped: subcommand failed.\n",),
@@ -38,9 +38,9 @@ GENERIC_KINDS: tuple[Kind, ...] = (
             r"^terminate called (?:after|without)[^\n]*",
             r"^\S+: \S+:\d+: [^\n]*Assertion [`'][^\n]*' failed",
         ),
-        cause="Native code broke: memory that is not its own, an instruction that this CPU lacks, a check that failed. "
-        "Two versions of one library in a process, and code built for another CPU, are the usual reasons.",
-        fix="See in which library it broke:\n"
+        cause="Native code accessed invalid memory, used an instruction that this CPU does not support, or failed a "
+        "check. Usually two versions of the same library are loaded, or the code was built for a different CPU.",
+        fix="Find the library that crashed:\n"
         "$ python -X faulthandler -c 'import MODULE'\n"
         "$ gdb -batch -ex run -ex bt --args COMMAND",
         samples=("a.out: a.c:3: main: Assertion `x == 3' failed.\nAborted (core dumped)\n",),
@@ -50,7 +50,7 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         id="runtime/test-failed",
         stage="runtime",
         specific=9,
-        title="The test {test} fails",
+        title="The test {test} failed",
         patterns=(
             r"^(?:FAILED|ERROR) (?P<test>\S+::\S+|\S+\.py)(?: - [^\n]+)?$",
             r"^(?P<test>\S+::\S+) (?:FAILED|ERROR) ",
@@ -58,8 +58,8 @@ GENERIC_KINDS: tuple[Kind, ...] = (
             r"^\[  FAILED  \] (?P<test>[A-Z]\w*[./]\w\S*)",
             r"^\s*\d+ - (?P<test>\S+) \((?:Failed|SEGFAULT|Timeout|Subprocess aborted|ILLEGAL|Not Run)\)",
         ),
-        cause="The test ran but did not get what it expects; its own message is above.",
-        fix="Run it alone:\n$ python -m pytest -x -vv {test}",
+        cause="The test ran, but its result was not the expected one. Its own message is above.",
+        fix="Run only this test:\n$ python -m pytest -x -vv {test}",
         samples=(
             (
                 "E       assert 3 == 4\n\ntests/test_sum.py:4: AssertionError\n"
@@ -74,12 +74,12 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         id="runtime/exception",
         stage="runtime",
         specific=5,
-        title="A Python program ends in {error}",
+        title="A Python program ended with {error}",
         patterns=(
             r"^Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+?(?P<error>[A-Za-z_][\w.]*)(?::[^\n]*)?$",
         ),
-        cause="No part of the program handles the exception. The last line of the traceback says what happened, the "
-        "one above it where.",
+        cause="Nothing in the program handled the exception. The last line of the traceback shows what happened, and "
+        "the lines above it show where.",
         fix="",
         samples=(
             (

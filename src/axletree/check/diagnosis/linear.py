@@ -86,7 +86,7 @@ class Expression:
         except re2.error as error:
             raise ValueError(_reason(error)) from error
         if self._regex.programsize > MAX_SIZE:
-            raise ValueError(f"it is too big: {self._regex.programsize} instructions, and {MAX_SIZE} are allowed")
+            raise ValueError(f"it is too large ({self._regex.programsize} instructions, of at most {MAX_SIZE})")
         self._names: dict[str, int] = self._regex.groupindex
 
     @property
@@ -208,7 +208,7 @@ class _Reader:
     def _escape(self, word: str, other: str | None) -> None:
         found = _ESCAPES.match(self._text, self._at)
         if found is None or (found[0] == r"\W" and other is None):
-            raise ValueError(f"{self._text[self._at : self._at + 2]} is not known")
+            raise ValueError(f"{self._text[self._at : self._at + 2]} is not supported")
         self._take(found[0], {r"\w": word, r"\W": other, r"\Z": r"\z"}.get(found[0]))
 
     def _class(self) -> None:
@@ -218,7 +218,7 @@ class _Reader:
                 break
         while not self._text.startswith("]", self._at):
             if self._at == len(self._text) or self._text.startswith("[:", self._at):
-                raise ValueError("a set of characters has no end, or holds [:")
+                raise ValueError("a character class is not closed, or contains [:")
             if self._text[self._at] == "\\":
                 self._escape(r"\w" + _BEYOND, None)
             else:
@@ -228,7 +228,7 @@ class _Reader:
     def _open(self, opened: list[int]) -> None:
         found = _OPENING.match(self._text, self._at)
         if found is None:
-            raise ValueError(f"{self._text[self._at : self._at + 3]} is not known")
+            raise ValueError(f"{self._text[self._at : self._at + 3]} is not supported")
         self._groups += found[0] == "(" or found[0].startswith("(?P")
         if not found[0].endswith(")"):
             opened.append(len(self._looks))
@@ -237,7 +237,7 @@ class _Reader:
     def _close(self, opened: list[int]) -> None:
         looks = opened.pop() if opened else 0
         if len(self._looks) > looks and _OFTEN.match(self._text, self._at):
-            raise ValueError("a repeated part contains a look-around")
+            raise ValueError("a repeated group contains a lookaround")
 
     def _look(self) -> None:
         end = _closing(self._text, self._at)
@@ -245,7 +245,7 @@ class _Reader:
         behind = _LOOKS[start] == "behind"
         body = self._text[self._at + len(start) : end]
         if _QUANTIFIER.match(self._text, end + 1):
-            raise ValueError("a look-around is repeated")
+            raise ValueError("a lookaround is repeated")
         self._groups += 1
         compiled = Expression(rf"(?:{body})\Z" if behind else body)
         self._looks.append(_Look(group=self._groups, behind=behind, wanted=start[-1] == "=", body=compiled))
@@ -259,4 +259,4 @@ def _closing(text: str, at: int) -> int:
         depth += {"(": 1, ")": -1}.get(part[0], 0)
         if depth == 0:
             return part.start()
-    raise ValueError("a group has no end")
+    raise ValueError("a group is not closed")

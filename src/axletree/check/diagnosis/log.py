@@ -187,10 +187,10 @@ def _decoder(start: bytes) -> codecs.IncrementalDecoder | None:
 
 
 _PACKED = {
-    b"\x1f\x8b": "a gzip file: `zcat FILE | axletree diagnose -` reads it",
-    b"\x28\xb5\x2f\xfd": "a zstd file: `zstdcat FILE | axletree diagnose -` reads it",
-    b"\xfd7zXZ\x00": "an xz file: `xzcat FILE | axletree diagnose -` reads it",
-    b"PK\x03\x04": "a zip archive: unpack it first",
+    b"\x1f\x8b": "a gzip file; to read it, run `zcat FILE | axletree diagnose -`",
+    b"\x28\xb5\x2f\xfd": "a zstd file; to read it, run `zstdcat FILE | axletree diagnose -`",
+    b"\xfd7zXZ\x00": "an xz file; to read it, run `xzcat FILE | axletree diagnose -`",
+    b"PK\x03\x04": "a ZIP archive; unpack it first",
     b"\x7fELF": "an ELF file",
 }
 
@@ -201,4 +201,4 @@ def _refuse_binary(start: bytes) -> None:
             raise BinaryLogError(words)
     sample = start[: 8 << 10]
     if sample.count(b"\x00") > max(1, len(sample) // 100):
-        raise BinaryLogError("no text")
+        raise BinaryLogError("a binary file")

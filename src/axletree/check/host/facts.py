@@ -17,7 +17,7 @@ from axletree.core.formats import format_problem
 SCHEMA = 1
 """Counts changes after which older programs would read a file wrongly; new fields alone do not."""
 
-_HINT = "write the file with `axletree facts --json > host.json`"
+_HINT = "create the file with `axletree facts --json > host.json`"
 
 
 class HostFacts(FactGroup, frozen=True, kw_only=True, omit_defaults=False):
@@ -69,16 +69,16 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
     try:
         read = msgspec.json.decode(data, type=_Read)
         if read.command != "facts":
-            message = f"is a report of `axletree {read.command}`, not facts of a host"
+            message = f"is a report from `axletree {read.command}`, not host facts"
         elif read.schema is not None and (problem := format_problem(read.schema, SCHEMA, file=file, remake=_HINT)):
             raise UsageError(problem)
         elif read.result is None and read.system is None and read.schema is None:
-            message = "does not contain facts of a host"
+            message = "does not contain host facts"
         else:
             if read.result is not None:
                 return msgspec.convert(read.result, HostFacts)
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = error if data.lstrip().startswith(b"{") else "it is not a JSON object"
-        message = f"does not contain facts of a host: {reason}"
+        message = f"does not contain host facts: {reason}"
     raise UsageError(Problem(file=file, message=message, hint=_HINT))
