@@ -128,7 +128,11 @@ def test_a_text_that_is_too_large_is_not_kept(tmp_path: Path) -> None:
     assert (tree.sizes["setup.py"], set(tree.texts)) == (LARGEST_TEXT + 1, {"setup.cfg"})
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive at all", gzip.compress(b"nor this"), b"PK\x03\x04 nor this"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no archive at all", gzip.compress(b"nor this"), b"PK\x03\x04 nor this"],
+    ids=["empty", "text", "gzip", "zip"],
+)
 def test_what_is_no_archive_is_told(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(IntegrityError, match=r"a\.tar\.gz"):
         read_archive(put(tmp_path / "a.tar.gz", data))
