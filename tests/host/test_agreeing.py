@@ -153,7 +153,7 @@ def test_a_backend_that_agrees_or_can_not_say_goes_on(stage: Stage, backend: str
 
 def test_a_backend_that_fails_at_it_builds_first(stage: Stage) -> None:
     stage.ask("def prepare_metadata_for_build_wheel(folder, config_settings=None):\n    raise ValueError('no')\n")
-    assert b"can't say beforehand what it builds" in stage.said.getvalue()
+    assert b"cannot report its metadata before the build" in stage.said.getvalue()
 
 
 def test_the_name_of_a_wheel_says_what_it_is(stage: Stage) -> None:
