@@ -193,7 +193,7 @@ def test_a_compiler_that_is_shadowed_makes_verify_fail(
     assert ill.returncode == 1
     assert json.loads(ill.stdout)["result"]["findings"][0]["rule"] == "environment/header-shadowed"
     shown = call("verify", "--system", "--compiler", "c++")
-    assert f"{tmp_path}/cpath (CPATH) shadows it" in shown.output
+    assert f"{tmp_path}/cpath (CPATH), which shadows " in shown.output
     message = refused("verify", "here", "--compiler", "c++", "--compiler", "icpx")
     assert f"no compiler on PATH of {Path.cwd()}/here: icpx" in message
     twice = call("verify", "--system", "--compiler", "c++", "--compiler", "g++")  # one program under two names
