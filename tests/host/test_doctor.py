@@ -99,7 +99,7 @@ def test_a_program_that_a_recipe_needs_is_looked_for(tmp_path: Path) -> None:
     done = doctor(str(recipe), store=tmp_path / "store")
     assert done.returncode == 1
     assert "no-such-compiler is not on PATH, but a stage needs it [host/tool-missing]" in done.stdout
-    assert "and the build takes 900 TB [host/disk-full]" in done.stdout
+    assert "but the build needs 900 TB [host/disk-full]" in done.stdout
     assert done.stdout.rstrip().endswith("next: axletree store gc")
 
 

@@ -197,7 +197,7 @@ def test_a_compiler_that_is_shadowed_makes_verify_fail(
     message = refused("verify", "here", "--compiler", "c++", "--compiler", "icpx")
     assert f"no compiler on PATH of {Path.cwd()}/here: icpx" in message
     twice = call("verify", "--system", "--compiler", "c++", "--compiler", "g++")  # one program under two names
-    assert "shadows it" in twice.output
+    assert "(CPATH), which shadows " in twice.output
 
 
 def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
