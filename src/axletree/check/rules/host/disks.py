@@ -127,7 +127,7 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/disk-full",
         severity="error",
-        title="The disk is too small for the build",
+        title="The disk has too little free space for the build",
         references=("recipe key `resources.disk`",),
         why="The build fails late with `No space left on device`.",
         fix="free some disk space",
@@ -180,7 +180,7 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         fix="name another folder: export TMPDIR=... AXLETREE_STORE=...\nor, as root,\n$ mount -o remount,exec /tmp",
         check=_not_executable,
         cases=lambda: (
-            Case(title="a temporary folder with noexec", facts=_on_disk(noexec=True, executable=False), fires=True),
+            Case(title="a temporary folder mounted noexec", facts=_on_disk(noexec=True, executable=False), fires=True),
             Case(title="a temporary folder that allows programs", facts=on(), fires=False),
         ),
     ),

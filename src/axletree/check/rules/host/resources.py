@@ -239,7 +239,7 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/limits",
         severity="warning",
-        title="A resource limit is low",
+        title="A resource limit is too low",
         references=("getrlimit(2)",),
         why="Programs that exceed the limit fail with messages that do not mention it.",
         fix="raise the limit",

@@ -77,7 +77,7 @@ def _restricted(facts: DistFacts) -> Iterator[Found]:
         files = sorted(path for path in facts.elfs if pattern.match(path.rpartition("/")[2]))
         if files and not project.startswith(owners):
             number = "one file is" if len(files) == 1 else f"{len(files)} files are"
-            message = f"{number} under {terms}"
+            message = f"{number} covered by {terms}"
             yield Found(where=files[0], message=message, evidence=listing(files))
 
 

@@ -115,7 +115,7 @@ def _copies(facts: DistFacts) -> Iterator[Found]:
     if total >= _NOTABLE:
         largest = sorted(copies.values(), key=lambda copy: -copy[0])
         evidence = tuple(f"{' = '.join(paths)}: {format_bytes(size)}" for size, paths in largest)
-        message = f"{format_bytes(total)} of its content is copies of other files"
+        message = f"{format_bytes(total)} of its content duplicates other files"
         yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
 

@@ -72,7 +72,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/elf-damaged",
         severity="error",
-        title="A file starts like an ELF file but is not one",
+        title="A file starts with the ELF signature but is not a valid ELF file",
         why="The loader rejects the file, which was truncated or changed by a tool that does not support the format.",
         fix="rebuild the file; if a tool changed it, compare the output of `readelf -a` before and after the change",
         check=_damaged,
@@ -92,7 +92,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         check=_executable_stack,
         cases=lambda: (
             Case(title="marked as executable", facts=sample(elfs={CORE: library(stack="executable")}), fires=True),
-            Case(title="not marked", facts=sample(elfs={CORE: library(stack="unmarked")}), fires=True),
+            Case(title="without a stack marking", facts=sample(elfs={CORE: library(stack="unmarked")}), fires=True),
             Case(
                 title="a program, which starts with its own stack",
                 facts=sample(elfs={"demo/tool": plain_library(stack="executable", interpreter="/lib64/ld.so")}),

@@ -51,7 +51,7 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
         lacking = sorted(path for path, codes in ours.items() if not any(_runs(code.arch, [gpu]) for code in codes))
         if lacking:
             archs = sorted({code.arch for path in lacking for code in ours[path]}, key=order)
-            what = f"no code that runs on {_label(gpu)}, which was promised; its code is for {some_of(archs, _NAMES)}"
+            what = f"no code that runs on {_label(gpu)}, which was promised; the code is for {some_of(archs, _NAMES)}"
             message = f"{subject(lacking, 'has', 'have')} {what}"
             yield Found(where=lacking[0], message=message, evidence=listing(lacking))
 

@@ -198,7 +198,7 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         check=_one_arch,
         cases=lambda: (
             Case(
-                title="70 MB of 90 MB for sm_90",
+                title="70 of 90 MB for sm_90",
                 facts=gpu_sample(
                     plain_library(
                         device=(

@@ -105,10 +105,10 @@ def _why(files: Sequence[str], why: str) -> str:
     return {
         "alternative": f"{they} one of several alternatives"
         if len(files) == 1
-        else f"{they} some of several alternatives",
-        "extra": "an extra of the wheel requires it",
+        else f"{they} among several alternatives",
+        "extra": "one of the wheel's extras requires it",
         "plug-in": f"{they} {'a plug-in' if len(files) == 1 else 'plug-ins'}",
-        "binding": f"{they} {'a binding' if len(files) == 1 else 'bindings'} to it",
+        "binding": f"{they} {'a binding' if len(files) == 1 else 'bindings'} to that library",
     }[why]
 
 
@@ -188,7 +188,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/provider-undeclared",
         severity="error",
-        title="A distribution that provides needed libraries is not required",
+        title="The wheel does not require a distribution that it needs",
         why=(
             "Installers do not know about the dependency, so the import works only if the distribution happens to "
             "be installed, in any version."

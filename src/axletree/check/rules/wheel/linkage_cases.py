@@ -19,7 +19,7 @@ def unresolved_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-unresolved``."""
     return (
         Case(
-            title="a library of the build machine",
+            title="a library on the build machine",
             facts=sample(elfs={CORE: library(needed=("libopenblas.so.0",))}),
             fires=True,
         ),

@@ -114,7 +114,7 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/machine-mismatch",
         severity="warning",
-        title="A file is for a different machine than the platform tag",
+        title="A file is built for a different machine than the platform tag names",
         why="The file cannot be loaded on the machines that install the wheel; at best, it is dead weight.",
         fix="leave the file out, or tag the wheel for the file's machine",
         check=_other_machine,

@@ -124,7 +124,7 @@ def _unportable(facts: DistFacts) -> Iterator[Found]:
             continue
         floor = facts.floors.get(platform.machine or "", "any")
         allowed = f"; its files would allow {floor}" if floor != platform.tag else ""
-        message = f"the tag {platform.tag} does not say which systems the wheel works on{allowed}"
+        message = f"the tag {platform.tag} does not specify which systems the wheel works on{allowed}"
         yield Found(where=facts.wheel.filename, message=message)
 
 
@@ -149,7 +149,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="several tags, with the lowest too low",
+                title="several tags; the lowest is too low",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux_2_34_x86_64.whl",
                     elfs={CORE: library(versions_needed=glibc("2.34"))},

@@ -85,7 +85,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-library-missing",
         severity="error",
-        title="The torch at run time lacks a library that the wheel needs",
+        title="The torch used at run time lacks a library that the wheel needs",
         why=(
             "Importing fails with `cannot open shared object file`, for example if a wheel built for CUDA is "
             "used with a CPU build of torch."
@@ -108,7 +108,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-symbol-missing",
         severity="error",
-        title="The torch at run time does not export a symbol that the wheel needs",
+        title="The torch used at run time does not export a symbol that the wheel needs",
         why="Importing fails with `undefined symbol`. torch's C++ interface changes with each release: a function "
         "with an added argument has a different symbol.",
         fix="build the wheel against this torch, or against torch's stable interface (`torch/csrc/stable`)",
@@ -126,7 +126,7 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-other-machine",
         severity="error",
-        title="The torch at run time is for a different machine",
+        title="The torch used at run time is for a different machine",
         why="The wheel and torch cannot be loaded on the same machine, and their symbols cannot be compared.",
         fix="name a torch build for the wheel's machine",
         check=_other_machine,
