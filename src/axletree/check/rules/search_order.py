@@ -37,9 +37,7 @@ def _moved(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
         for folder in proof.moved:
             wrong = [choice for choice in shadowed(proof.headers) if _folder(choice.expected, choice.name) == folder]
-            message = (
-                f"searches {folder} after other folders, whatever its options, because it is one of the compiler's own"
-            )
+            message = f"always searches {folder} after other folders, because it is one of the compiler's own"
             if wrong:
                 message += f"; <{wrong[0].name}> comes from {_folder(wrong[0].actual, wrong[0].name)}"
             yield Found(

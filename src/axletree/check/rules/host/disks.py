@@ -105,7 +105,8 @@ def _case(facts: Examined) -> Iterator[Found]:
                 else "does not support symbolic links"
             )
             yield Found(
-                where=disk.uses[wanted[0]], message=f"the disk with {disk.uses[wanted[0]]} ({disk.filesystem}) {lacks}"
+                where=disk.uses[wanted[0]],
+                message=f"the disk that contains {disk.uses[wanted[0]]} ({disk.filesystem}) {lacks}",
             )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from axletree.backends.link_size import REACH
 from axletree.binary.elf.facts import SectionSize
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.gpu import device_codes, gpu_libraries, named_files
 from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
 from axletree.check.rules.wheel.sample import plain_library, sample
@@ -39,7 +39,7 @@ def _stray_files(facts: DistFacts) -> Iterator[Found]:
         if processor not in known:
             size, paths = format_bytes(sum(files.values())), sorted(files)
             message = (
-                f"it is one of {len(files)} files for {processor} ({size}), but no library in the wheel has code "
+                f"{subject(paths, 'is', 'are')} for {processor} ({size}), but no library in the wheel has code "
                 "for that GPU"
             )
             yield Found(where=paths[0], message=message, evidence=listing(paths))
