@@ -213,7 +213,7 @@ def test_a_policy_by_name(wheel: Path) -> None:
     assert run(wheel, *options, "--policy", "manylinux_2_28")[0] == 0
     code, output = run(wheel, *options, "--policy", "manylinux_2_12")
     assert code == 1
-    assert "it needs GLIBC_2.14 of libc.so.6, above what manylinux_2_12_x86_64 promises" in output
+    assert "it needs GLIBC_2.14 of libc.so.6, more than manylinux_2_12_x86_64 promises" in output
     code, output = run(wheel, "--policy", "manylinux_2_82")
     assert code == UsageError.exit_code
     assert "did you mean 'manylinux_2_38'?" in output

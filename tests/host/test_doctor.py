@@ -54,7 +54,7 @@ def test_a_recorded_host_gets_exactly_the_expected_findings(name: str) -> None:
 
 def test_error_804_in_a_container_of_a_newer_cuda_names_the_package_in_the_image() -> None:
     (finding,) = findings_of("container-error-804")
-    assert "570.86.15 of /usr/local/cuda-12.8/compat" in finding.message
+    assert "570.86.15 from /usr/local/cuda-12.8/compat" in finding.message
     assert "LD_LIBRARY_PATH" in (finding.fix or "")
 
 
@@ -98,8 +98,8 @@ def test_a_program_that_a_recipe_needs_is_looked_for(tmp_path: Path) -> None:
     )
     done = doctor(str(recipe), store=tmp_path / "store")
     assert done.returncode == 1
-    assert "no-such-compiler is not on PATH, and a stage needs it [host/tool-missing]" in done.stdout
-    assert "and the build takes 900 TB [host/disk-full]" in done.stdout
+    assert "no-such-compiler is not on PATH, but a stage needs it [host/tool-missing]" in done.stdout
+    assert "but the build needs 900 TB [host/disk-full]" in done.stdout
     assert done.stdout.rstrip().endswith("next: axletree store gc")
 
 

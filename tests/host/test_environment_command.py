@@ -193,11 +193,11 @@ def test_a_compiler_that_is_shadowed_makes_verify_fail(
     assert ill.returncode == 1
     assert json.loads(ill.stdout)["result"]["findings"][0]["rule"] == "environment/header-shadowed"
     shown = call("verify", "--system", "--compiler", "c++")
-    assert f"{tmp_path}/cpath (CPATH) shadows it" in shown.output
+    assert f"{tmp_path}/cpath (CPATH), which shadows " in shown.output
     message = refused("verify", "here", "--compiler", "c++", "--compiler", "icpx")
     assert f"no compiler on PATH of {Path.cwd()}/here: icpx" in message
     twice = call("verify", "--system", "--compiler", "c++", "--compiler", "g++")  # one program under two names
-    assert "shadows it" in twice.output
+    assert "(CPATH), which shadows " in twice.output
 
 
 def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_gcc_takes_a_planted_header(planted: Path, variable: str) -> None:
     _, findings = seen({**SYSTEM, variable: str(planted)}, only="gcc")
     assert rules(findings) == ["header-shadowed"]
     (finding,) = findings
-    assert f"{planted} ({variable}) shadows it" in finding.message
+    assert f"{planted} ({variable}), which shadows " in finding.message
     assert any(line.startswith("<limits.h>: expected /usr/") for line in finding.evidence)
 
 
@@ -114,9 +114,9 @@ def test_an_old_cpp_library_is_found(kind: str, request: pytest.FixtureRequest) 
     environ = {**environ, "LD_LIBRARY_PATH": f"{old}:{environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
     _, findings = seen(environ, order, only=kind)
     found = {finding.rule.removeprefix("environment/"): finding for finding in findings}
-    assert "(LD_LIBRARY_PATH) shadows it" in found["library-shadowed-run"].message
+    assert "(LD_LIBRARY_PATH) comes first" in found["library-shadowed-run"].message
     assert found["libstdcxx-old"].where == f"{os.path.realpath(old)}/libstdc++.so.6.0.28"
-    assert "GLIBCXX_3.4.28 at most" in found["libstdcxx-old"].message
+    assert "versions up to GLIBCXX_3.4.28" in found["libstdcxx-old"].message
     # Here clang, and HIP's runtime, need a newer one: neither it nor what it builds starts.
     assert ("probe-fails" in found) == (kind == "hipcc")
 
@@ -129,7 +129,7 @@ def test_an_old_cpp_library_is_found_by_the_linker(kind: str, tmp_path: Path, re
     _, findings = seen({**environ, "LDFLAGS": flags}, order, only=kind)
     where = {finding.rule.removeprefix("environment/"): finding.message for finding in findings}
     assert "libstdc++.so.6.0.28" in where["library-shadowed-link"]
-    assert "(LDFLAGS) shadows it" in where["library-shadowed-link"]
+    assert "(LDFLAGS) comes first" in where["library-shadowed-link"]
     assert "GLIBCXX_3.4.28" in where["libstdcxx-old"]
 
 

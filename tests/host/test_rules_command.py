@@ -29,7 +29,7 @@ def test_all_rules_are_listed_once() -> None:
 
 def test_a_named_rule_is_explained_a_named_subject_is_listed() -> None:
     done = CliRunner().invoke(command, ["rocm/wsl", "conda"])
-    assert "why: The kernel of WSL has no KFD" in done.stdout
+    assert "why: The WSL kernel has no KFD" in done.stdout
     assert "- fires: WSL 2" in done.stdout
     assert "conda/activated-twice" in done.stdout
     assert "rocm/mixed" not in done.stdout

@@ -81,7 +81,7 @@ def test_what_is_alike_is_one_finding() -> None:
     facts = sample(elfs={CORE: library(needed=needs)}, wheel={"record_issues": issues})
     found = {(finding.where, finding.message, len(finding.evidence)) for finding in apply_rules(DIST_RULES, facts)}
     assert found == {
-        ("demo/a.py", "it has sha256=a, but sha256=x is listed; 2 more files are like it", 3),
+        ("demo/a.py", "it has sha256=a, but sha256=x is listed; 2 more files do not match", 3),
         ("demo/d.py", "it is in the wheel, but not listed", 0),
         (CORE, "no distribution provides libx.so, liby.so, which it needs", 0),
     }

@@ -102,5 +102,5 @@ def test_code_that_is_not_packed_does_not_fit(sizes: LinkSizes) -> None:
     assert finding.rule == "build/link-size"
     assert ", more than the 2.15 GB" in finding.message
     assert finding.fix is not None
-    assert finding.fix.startswith("-Xfatbin -compress-all")
+    assert finding.fix.startswith("compile with -Xfatbin -compress-all")
     assert REACH == 2**31

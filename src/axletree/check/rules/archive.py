@@ -33,26 +33,33 @@ ARCHIVE_RULES: tuple[Rule[Refusal], ...] = (
         id="archive/refused",
         severity="error",
         title="The archive is damaged, ambiguous or unsafe",
-        why="Two programs could understand it differently, or unpacking it could write outside of its folder, fill the "
-        "disk or give other content than was checked. Paths that leave the folder, symbolic links, two members of one "
-        "name, members that overlap, sizes and CRCs that are not true, bytes before or after the archive, encryption "
-        "and methods other than stored and deflated are all refused, and nothing of the archive is trusted.",
-        fix="get the file again, or make it again with a tool that writes plain archives",
+        why="Two programs could interpret it differently, or unpacking it could write outside its folder, fill the "
+        "disk or produce content other than what was checked. The audit rejects paths that leave the folder, "
+        "symbolic links, duplicate member names, overlapping members, incorrect sizes and CRCs, bytes before "
+        "or after the archive, encryption, and compression methods other than stored and deflated. It then "
+        "trusts nothing in the archive.",
+        fix="download the file again, or rebuild it with a tool that writes standard archives",
         check=_refused,
         cases=lambda: (
             Case(
-                title="a member whose path leaves the folder",
+                title="a member whose path leads outside the folder",
                 facts=Refusal(
-                    file=_FILE, problems=(Problem(file=_FILE, key="../../etc/profile", message="its path leaves"),)
+                    file=_FILE,
+                    problems=(
+                        Problem(file=_FILE, key="../../etc/profile", message=("its path leads outside the folder")),
+                    ),
                 ),
                 fires=True,
             ),
             Case(
-                title="an archive that is cut off",
-                facts=Refusal(file=_FILE, problems=(Problem(file=_FILE, message="cut off: it has no end record"),)),
+                title="a truncated archive",
+                facts=Refusal(
+                    file=_FILE,
+                    problems=(Problem(file=_FILE, message=("truncated: it has no end-of-central-directory record")),),
+                ),
                 fires=True,
             ),
-            Case(title="an archive that was read", facts=Refusal(file=_FILE), fires=False),
+            Case(title="a readable archive", facts=Refusal(file=_FILE), fires=False),
         ),
     ),
 )

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SMALLER = {
-    "none": "-Xfatbin -compress-all packs code to a fifth of its size",
-    "speed": "-compress-mode=size (CUDA 12.8 and later) packs it to two fifths of what it is now",
-    "balance": "-compress-mode=size packs it a fifth smaller",
+    "none": "compile with -Xfatbin -compress-all, which compresses GPU code to a fifth of its size",
+    "speed": (
+        "compile with -compress-mode=size (CUDA 12.8 or later), which compresses GPU code to two fifths of its "
+        "current size"
+    ),
+    "balance": "compile with -compress-mode=size, which makes GPU code a fifth smaller",
 }
 
 
@@ -23,17 +26,17 @@ def _too_large(facts: LinkEstimate) -> Iterator[Found]:
         return
     certain = facts.least > REACH
     size = f"{format_bytes(facts.least)} to {format_bytes(facts.most)}"
-    verdict = "more than" if certain else "perhaps more than"
+    verdict = "more than" if certain else "possibly more than"
     message = (
-        f"{facts.library} will take {size} for {';'.join(map(str, facts.archs))}, {verdict} the "
-        f"{format_bytes(REACH)} that code reaches: the link would end in `relocation truncated to fit`"
+        f"{facts.library} will be {size} when built for {';'.join(map(str, facts.archs))}, {verdict} the "
+        f"{format_bytes(REACH)} that code can address: linking would fail with `relocation truncated to fit`"
     )
     largest = sorted(facts.by_arch.items(), key=lambda item: -item[1])
     yield Found(
         where=facts.library,
         message=message,
         evidence=(
-            f"mode {facts.mode}, CUDA {facts.cuda}; sizes from {facts.basis}",
+            f"compression mode {facts.mode}, CUDA {facts.cuda}; sizes estimated from {facts.basis}",
             *(f"{arch}: about {format_bytes(size)}" for arch, size in largest),
         ),
         fix=_fix(facts, largest),
@@ -49,11 +52,13 @@ def _fix(facts: LinkEstimate, largest: list[tuple[str, int]]) -> str:
             break
         left -= round(size * facts.most / facts.expected)
         kept.append(arch)
-    ways.append(f"a shorter TORCH_CUDA_ARCH_LIST (without {', '.join(kept)} it fits)")
+    ways.append(f"shorten TORCH_CUDA_ARCH_LIST (the library fits without {', '.join(kept)})")
     if any(arch.ptx for arch in facts.archs):
-        ways.append("no +PTX")
-    ways.append("a linker script that puts .nv_fatbin behind .bss, or BUILD_SPLIT_CUDA where the source still has it")
-    ways.append("-mcmodel=medium for the host code, at some speed")
+        ways.append("remove +PTX from TORCH_CUDA_ARCH_LIST")
+    ways.append(
+        "use a linker script that places .nv_fatbin after .bss, or BUILD_SPLIT_CUDA if the source still supports it"
+    )
+    ways.append("compile host code with -mcmodel=medium, which makes it somewhat slower")
     return "; ".join(ways)
 
 
@@ -67,7 +72,7 @@ def _sample(mode: str, least: int, most: int, *archs: int) -> LinkEstimate:
         least=least,
         expected=middle,
         most=most,
-        basis="torch 2.8.0, CUDA 12.8, mode speed",
+        basis="torch 2.8.0 with CUDA 12.8",
         by_arch={str(GpuArch(number=number)): middle // len(archs) for number in archs},
     )
 
@@ -78,17 +83,19 @@ BUILD_RULES: tuple[Rule[LinkEstimate], ...] = (
         severity="warning",
         title="The CUDA library may become too large to link",
         why=(
-            "GPU code is between the program and its data, and code can reach only 2 GiB. Beyond that, the linker "
-            "fails with `relocation truncated to fit`, after everything was compiled."
+            "GPU code is placed between the program's code and its data, and code can address only 2 GiB. Beyond "
+            "that, linking fails with `relocation truncated to fit` after everything has been compiled."
         ),
-        fix="fewer architectures, or better compression",
+        fix="build for fewer architectures, or compress the GPU code more",
         check=_too_large,
         cases=lambda: (
             Case(
-                title="seven architectures, nothing packed", facts=_sample("none", 4 << 30, 6 << 30, 70, 80), fires=True
+                title="uncompressed code for two architectures",
+                facts=_sample("none", 4 << 30, 6 << 30, 70, 80),
+                fires=True,
             ),
-            Case(title="perhaps too large", facts=_sample("speed", 1 << 30, 3 << 30, 80, 90), fires=True),
-            Case(title="half of what fits", facts=_sample("size", 1 << 28, 1 << 30, 80, 90), fires=False),
+            Case(title="a library that may be too large", facts=_sample("speed", 1 << 30, 3 << 30, 80, 90), fires=True),
+            Case(title="a library half the maximum size", facts=_sample("size", 1 << 28, 1 << 30, 80, 90), fires=False),
         ),
     ),
 )

@@ -29,8 +29,8 @@ def _refused(facts: Compiling) -> Iterator[Found]:
     count = sum(map(len, refused.values()))
     yield Found(
         where=facts.stage,
-        message=f"{count:,} compile{'s' if count > 1 else ''} of GPU code went past the compiler cache, which ccache "
-        f"gives as: {describe(refused)}",
+        message=f"the compiler cache did not handle {count:,} compilation{'s' if count > 1 else ''} of GPU code; "
+        f"ccache reports: {describe(refused)}",
         evidence=tuple(f"{why}: {file}" for why, files in sorted(refused.items()) for file in files[:3]),
     )
 
@@ -39,10 +39,10 @@ def _cold(facts: Compiling) -> Iterator[Found]:
     use = facts.use
     if not facts.expected or use.hits or not (use.misses or use.past):
         return
-    why = f"; ccache says: {describe(use.refused)}" if use.refused else "; ccache gives no reason"
+    why = f"; ccache reports: {describe(use.refused)}" if use.refused else "; ccache gives no reason"
     yield Found(
         where=facts.stage,
-        message=f"nothing came from the compiler cache, though {facts.expected}: {use.misses:,} compiled{why}",
+        message=f"the compiler cache had {use.misses:,} misses and no hits, although {facts.expected}{why}",
     )
 
 
@@ -52,14 +52,14 @@ COMPILING_RULES: tuple[Rule[Compiling], ...] = (
     Rule(
         id="build/compiler-cache-refused",
         severity="warning",
-        title="GPU code is compiled past the compiler cache",
-        why="Compiling CUDA code takes hours, and each build in a new folder or store takes them again.",
-        fix="do without the option in builds that are repeated (--keep and --save-temps are for looking inside, "
-        "-arch=native is another architecture on each machine), and compile and link in two steps",
+        title="Compilations of GPU code bypass the compiler cache",
+        why="Compiling CUDA code takes hours, and each build in a new folder or store repeats all of it.",
+        fix="remove the option from repeated builds (--keep and --save-temps are for debugging, and -arch=native "
+        "depends on the machine), and compile and link in separate steps",
         check=_refused,
         cases=lambda: (
             Case(
-                title="an option that ccache does not take",
+                title="an option that ccache does not support",
                 facts=Compiling(
                     stage="lib", use=CacheUse(misses=1, refused={"unsupported compiler option": ("a.cu", "b.cu")})
                 ),
@@ -70,24 +70,30 @@ COMPILING_RULES: tuple[Rule[Compiling], ...] = (
                 facts=Compiling(stage="lib", use=CacheUse(misses=1, refused={"multiple source files": ("",)})),
                 fires=False,
             ),
-            Case(title="all is cached", facts=_USUAL, fires=False),
+            Case(title="all compilations cached", facts=_USUAL, fires=False),
         ),
     ),
     Rule(
         id="build/compiler-cache-cold",
         severity="warning",
-        title="The compiler cache had nothing, where it should have",
-        why="What was compiled before is compiled again: a kill or a new folder costs hours instead of minutes.",
-        fix="look at what ccache says: `axletree shell STAGE`, then `CCACHE_LOGFILE=log` before the compile command",
+        title="The compiler cache had no hits when it should have",
+        why=(
+            "Files that were compiled before are compiled again, so a build that was killed or moved to a new "
+            "folder takes hours instead of minutes."
+        ),
+        fix=(
+            "let ccache report the reason: run `axletree shell STAGE`, then set `CCACHE_LOGFILE=log` for the "
+            "compile command"
+        ),
         check=_cold,
         cases=lambda: (
             Case(
-                title="after a kill",
+                title="a build after a killed attempt",
                 facts=Compiling(stage="lib", use=CacheUse(misses=4), expected="the killed attempt filled it"),
                 fires=True,
             ),
             Case(
-                title="after a kill, all refused",
+                title="a build after a killed attempt, with every compilation refused",
                 facts=Compiling(
                     stage="lib", use=CacheUse(refused={"disabled": ("a.c",)}), expected="the killed attempt filled it"
                 ),

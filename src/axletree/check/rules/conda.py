@@ -35,7 +35,7 @@ def _found(checked: CheckedConda, *, kinds: tuple[Kind, ...]) -> Iterator[Found]
     if issues:
         first = issues[0]
         others = len(issues) - 1
-        more = f", and {others} more like it" if others else ""
+        more = f", and {others} more" if others else ""
         lines = listing([f"{issue.path}: {issue.detail}" if issue.path else issue.detail for issue in issues])
         yield Found(where=first.path or first.package, message=f"{first.detail}{more}", evidence=lines)
 
@@ -80,40 +80,40 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/info-unreadable",
         severity="error",
         title="Metadata in `info/` is missing or damaged",
-        why="Solvers read `info/index.json` and installers `info/paths.json`; without them nobody can say what the "
-        "package needs or check what was unpacked.",
-        fix="build the package again with a tool that writes format 2 packages (CEP 34)",
+        why="Solvers read `info/index.json` and installers read `info/paths.json`. Without these files, nothing "
+        "records what the package needs or which files it should contain.",
+        fix="rebuild the package with a tool that writes format 2 packages (CEP 34)",
         check=partial(_found, kinds=("unreadable",)),
         cases=lambda: (
             Case(title="no `info/paths.json`", facts=_sample(paths=None), fires=True),
             Case(
-                title="an `index.json` that is not JSON",
-                facts=_sample(unreadable=("info/index.json: no JSON",)),
+                title="an `index.json` that is not valid JSON",
+                facts=_sample(unreadable=("info/index.json: not valid JSON",)),
                 fires=True,
             ),
-            Case(title="both are there", facts=_sample(), fires=False),
+            Case(title="both files present", facts=_sample(), fires=False),
         ),
     ),
     Rule(
         id="conda/name",
         severity="error",
-        title="The file is not called what the package says it is",
-        why="Solvers go by the name in the channel's index, installers by the one inside. Where they differ, updates, "
-        "pins and removals miss the package.",
-        fix="name it NAME-VERSION-BUILD.conda, as `info/index.json` has them",
+        title="The file name does not match the package's metadata",
+        why="Solvers use the name in the channel's index, and installers use the name in the package. If the names "
+        "differ, updates, pins and removals do not find the package.",
+        fix="rename the file to NAME-VERSION-BUILD.conda, using the values in `info/index.json`",
         check=partial(_found, kinds=("name",)),
         cases=lambda: (
-            Case(title="another version inside", facts=_sample(version="1.1"), fires=True),
-            Case(title="the same", facts=_sample(), fires=False),
+            Case(title="a different version in the metadata", facts=_sample(version="1.1"), fires=True),
+            Case(title="the same version", facts=_sample(), fires=False),
         ),
     ),
     Rule(
         id="conda/path-unsafe",
         severity="error",
         title="A path is outside the prefix",
-        why="Installing the package could write or replace any file of the user. Absolute paths, `..`, and files below "
-        "a symbolic link of the package all can.",
-        fix="do not install it; get it again from where it was made",
+        why="Installing the package could create or replace any of the user's files. Absolute paths, `..` and "
+        "paths below one of the package's symbolic links all make this possible.",
+        fix="do not install it; download it again from its original source",
         check=partial(_found, kinds=("unsafe",)),
         cases=lambda: (
             Case(title="`../x`", facts=_sample((_member("../x"),), (_line("../x"),)), fires=True),
@@ -123,12 +123,12 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
     Rule(
         id="conda/link",
         severity="error",
-        title="A link has no end inside of the package's prefix",
+        title="A link leaves the package's prefix or points to a missing file",
         why=(
-            "A symbolic link that is absolute or leaves the prefix points to a different file on each machine, or to "
-            "none; a hard link to a missing file cannot be unpacked."
+            "An absolute symbolic link, or one that leaves the prefix, points to a different file on each machine "
+            "or to no file at all; a hard link to a missing file cannot be unpacked."
         ),
-        fix="make links relative, to a place below the prefix",
+        fix="use relative links to files in the prefix",
         check=partial(_found, kinds=("link",)),
         cases=lambda: (
             Case(
@@ -153,29 +153,36 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/path-twice",
         severity="error",
         title="A path occurs twice",
-        why="Which of the two is installed depends on the installer, and the recorded hash fits one of them at most.",
-        fix="pack each file once",
+        why=(
+            "Which of the two files is installed depends on the installer, and the recorded hash matches at most "
+            "one of them."
+        ),
+        fix="add each file to the package only once",
         check=partial(_found, kinds=("twice",)),
         cases=lambda: (
-            Case(title="two lines for one path", facts=_sample((_member("bin/x"),), (_line("bin/x"),) * 2), fires=True),
-            Case(title="each path once", facts=_sample(), fires=False),
+            Case(
+                title="two entries for one path",
+                facts=_sample((_member("bin/x"),), (_line("bin/x"),) * 2),
+                fires=True,
+            ),
+            Case(title="one entry for each path", facts=_sample(), fires=False),
         ),
     ),
     Rule(
         id="conda/case-collision",
         severity="warning",
-        title="Paths differ only in upper and lower case",
-        why="macOS and Windows silently keep one of the two.",
-        fix="rename one of them",
+        title="Paths differ only in case",
+        why="macOS and Windows silently keep only one of the files.",
+        fix="rename one of the files",
         check=partial(_found, kinds=("case",)),
         cases=lambda: (
             Case(
-                title="`Lib/x` and `lib/x` for Windows",
+                title="`Lib/x` and `lib/x` on Windows",
                 facts=_sample((_member("Lib/x"), _member("lib/x")), (_line("Lib/x"), _line("lib/x")), index=_WINDOWS),
                 fires=True,
             ),
             Case(
-                title="the same for Linux, which tells them apart",
+                title="the same paths on Linux, where case matters",
                 facts=_sample((_member("Lib/x"), _member("lib/x")), (_line("Lib/x"), _line("lib/x"))),
                 fires=False,
             ),
@@ -184,62 +191,70 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
     Rule(
         id="conda/file-missing",
         severity="error",
-        title="A file that `paths.json` lists is not in the archive",
-        why="Installers link the listed files, and stop halfway if one is missing.",
-        fix="build the package again",
+        title="A file listed in `paths.json` is not in the archive",
+        why="Installers link the listed files and stop halfway if one is missing.",
+        fix="rebuild the package",
         check=partial(_found, kinds=("missing",)),
         cases=lambda: (
-            Case(title="listed only", facts=_sample((), (_line("bin/x"),)), fires=True),
-            Case(title="listed and there", facts=_sample(), fires=False),
+            Case(title="a file that is only listed", facts=_sample((), (_line("bin/x"),)), fires=True),
+            Case(title="a file that is listed and in the archive", facts=_sample(), fires=False),
         ),
     ),
     Rule(
         id="conda/file-unlisted",
         severity="warning",
-        title="A file is in the archive, but not in every list of files",
+        title="A file in the archive is missing from a file list",
         why=(
-            "Installers use `paths.json`, older ones `info/files`: a file in only one of them is installed for some "
-            "users only, and left behind on removal."
+            "Installers use `paths.json`, and older ones use `info/files`. A file in only one of the lists is "
+            "installed for some users only, and is left behind on removal."
         ),
-        fix="build the package again, so that both lists are made from its content",
+        fix="rebuild the package so that both lists match its content",
         check=partial(_found, kinds=("extra", "files")),
         cases=lambda: (
-            Case(title="not in `paths.json`", facts=_sample((_member("bin/x"),)), fires=True),
-            Case(title="not in `info/files`", facts=_sample(files=()), fires=True),
-            Case(title="in both", facts=_sample(files=(f"{_SITE}/demo.py",)), fires=False),
+            Case(title="a file missing from `paths.json`", facts=_sample((_member("bin/x"),)), fires=True),
+            Case(title="a file missing from `info/files`", facts=_sample(files=()), fires=True),
+            Case(title="a file in both lists", facts=_sample(files=(f"{_SITE}/demo.py",)), fires=False),
         ),
     ),
     Rule(
         id="conda/content-differs",
         severity="error",
-        title="A file is not what `paths.json` says",
-        why="Size, hash or kind differ: the archive was changed after it was made, or its tool recorded something "
-        "else. Installers that verify refuse it.",
-        fix="do not install it; get it again from where it was made, or build it again",
+        title="A file does not match its entry in `paths.json`",
+        why="The size, hash or kind differs: either the archive was changed after it was built, or the build tool "
+        "recorded incorrect values. Installers that verify files reject it.",
+        fix="do not install it; download it again from its original source, or rebuild it",
         check=partial(_found, kinds=("size", "hash", "type")),
         cases=lambda: (
             Case(
-                title="another hash",
+                title="a different hash",
                 facts=_sample((_member("bin/x", sha256="0" * 64),), (_line("bin/x"),)),
                 fires=True,
             ),
-            Case(title="another size", facts=_sample((_member("bin/x", size=7),), (_line("bin/x"),)), fires=True),
-            Case(title="as listed", facts=_sample((_member("bin/x"),), (_line("bin/x"),)), fires=False),
+            Case(title="a different size", facts=_sample((_member("bin/x", size=7),), (_line("bin/x"),)), fires=True),
+            Case(
+                title="a file that matches its entry",
+                facts=_sample((_member("bin/x"),), (_line("bin/x"),)),
+                fires=False,
+            ),
         ),
     ),
     Rule(
         id="conda/prefix",
         severity="error",
-        title="The build prefix is not replaced, or replaced wrongly",
+        title="The build prefix is not replaced, or is replaced incorrectly",
         why=(
-            "A file that contains its build path looks for its data on the build machine. Binaries treated as text "
-            "change their length and break."
+            "A file that contains its build prefix looks for its data in a folder that exists only on the build "
+            "machine. Replacing the prefix in a binary as if it were text changes the binary's length and breaks "
+            "it."
         ),
-        fix="build again with a tool that detects prefixes in texts and binaries, or make the file relocatable",
+        fix=(
+            "rebuild the package with a tool that detects prefixes in text files and binaries, or make the file "
+            "relocatable"
+        ),
         check=partial(_found, kinds=("prefix",)),
         cases=lambda: (
             Case(
-                title="a binary with the prefix, listed as text",
+                title="a binary that contains the prefix but is listed as text",
                 facts=_sample(
                     (_member("bin/x", prefix="binary"),),
                     (_line("bin/x", prefix_placeholder=_PREFIX, file_mode="text"),),
@@ -247,7 +262,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
                 fires=True,
             ),
             Case(
-                title="a text with the prefix, listed so",
+                title="a text file that contains the prefix and is listed as text",
                 facts=_sample(
                     (_member("bin/x", prefix="text"),),
                     (_line("bin/x", prefix_placeholder=_PREFIX, file_mode="text"),),
@@ -259,14 +274,14 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
     Rule(
         id="conda/compiled-for-another",
         severity="warning",
-        title="A compiled Python file is for another Python, or none is wanted",
-        why="The Python of its folder never reads it, and packages built for several Pythons clash over it. For "
-        "`noarch: python` packages the installer compiles.",
-        fix="compile with the Python that the package is for, in a clean build folder",
+        title="A compiled Python file is for a different Python version, or should not be in the package",
+        why="Python never reads a file compiled for a different version, and packages for several Python versions "
+        "conflict over it. For `noarch: python` packages, the installer compiles the files.",
+        fix="compile the files with the Python version that the package is for, in a clean build folder",
         check=partial(_found, kinds=("pyc",)),
         cases=lambda: (
             Case(
-                title="Python 3.14's file for Python 3.11",
+                title="a Python 3.14 file in a Python 3.11 package",
                 facts=_sample(
                     (_member(f"{_SITE}/__pycache__/demo.cpython-314.pyc"),),
                     (_line(f"{_SITE}/__pycache__/demo.cpython-314.pyc"),),
@@ -274,7 +289,7 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
                 fires=True,
             ),
             Case(
-                title="Python 3.11's file for Python 3.11",
+                title="a Python 3.11 file in a Python 3.11 package",
                 facts=_sample(
                     (_member(f"{_SITE}/__pycache__/demo.cpython-311.pyc"),),
                     (_line(f"{_SITE}/__pycache__/demo.cpython-311.pyc"),),

@@ -26,8 +26,8 @@ def _headers(facts: Verified) -> Iterator[Found]:
             first = choices[0]
             yield Found(
                 where=f"{proof.compiler}: <{first.name}>",
-                message=f"comes from {entry}, not from {_folder(first.expected, first.name)}: {entry} "
-                f"({first.by}) shadows it{_others(choices)}",
+                message=f"comes from {entry} ({first.by}), which shadows {_folder(first.expected, first.name)}"
+                f"{_others(choices)}",
                 evidence=_evidence(choices),
                 fix=_remove(entry, first.by),
             )
@@ -37,15 +37,15 @@ def _moved(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
         for folder in proof.moved:
             wrong = [choice for choice in shadowed(proof.headers) if _folder(choice.expected, choice.name) == folder]
-            message = f"puts {folder} behind other folders, whatever is asked: it is one of its own"
+            message = f"always searches {folder} after other folders, because it is one of the compiler's own"
             if wrong:
                 message += f"; <{wrong[0].name}> comes from {_folder(wrong[0].actual, wrong[0].name)}"
             yield Found(
                 where=proof.compiler,
                 message=message,
                 evidence=_evidence(wrong) or tuple(f"{n}. {origin.path}" for n, origin in enumerate(proof.include, 1)),
-                fix="copy that folder to another name and put the copy in front: `axletree env create` does where the "
-                "compiler shows this",
+                fix="copy that folder under a different name, and put the copy first in the include path; "
+                "`axletree env create` does this if the compiler needs it",
             )
 
 
@@ -59,7 +59,9 @@ def _linked(facts: Verified) -> Iterator[Found]:
             entry = posixpath.dirname(choice.actual)
             yield Found(
                 where=f"{proof.compiler}: {choice.name}",
-                message=f"the linker takes {choice.actual}, not {choice.expected}: {entry} ({choice.by}) shadows it",
+                message=(
+                    f"the linker uses {choice.actual}, not {choice.expected}, because {entry} ({choice.by}) comes first"
+                ),
                 evidence=_versions(choice),
                 fix=_remove(entry, choice.by),
             )
@@ -69,10 +71,10 @@ def _loaded(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
         for choice in shadowed(proof.loaded):
             entry = posixpath.dirname(choice.actual)
-            what = f"what {proof.compiler} builds loads {choice.actual}, not {choice.expected}"
+            what = f"programs built by {proof.compiler} load {choice.actual}, not {choice.expected}"
             yield Found(
                 where=f"{proof.compiler}: {choice.name}",
-                message=f"{what}: {entry} ({choice.by}) shadows it",
+                message=f"{what}, because {entry} ({choice.by}) comes first",
                 evidence=_versions(choice),
                 fix=_remove(entry, choice.by),
             )
@@ -87,8 +89,9 @@ def _old_libstdcxx(facts: Verified) -> Iterator[Found]:
             seen.add(choice.actual)
             yield Found(
                 where=choice.actual,
-                message=f"has {choice.actual_version} at most, {choice.expected} has {choice.expected_version}: "
-                "programs built for the newer one do not start with it",
+                message=f"provides versions up to {choice.actual_version}, but {choice.expected} provides versions "
+                f"up to {choice.expected_version}: programs built with the newer library do not start with "
+                "the older one",
                 fix=_remove(posixpath.dirname(choice.actual), choice.by),
             )
 
@@ -106,7 +109,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _trouble(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
         for words in proof.trouble:
-            yield Found(where=proof.compiler, message=f"a program of three lines can't be built or run: {words}")
+            yield Found(where=proof.compiler, message=f"a three-line program cannot be built or run: {words}")
 
 
 def _by_entry(choices: Iterable[Choice]) -> dict[str, list[Choice]]:
@@ -121,7 +124,7 @@ def _folder(path: str, name: str) -> str:
 
 
 def _others(choices: list[Choice]) -> str:
-    return f", and {len(choices) - 1} more" if len(choices) > 1 else ""
+    return f"; also affected: {len(choices) - 1} more" if len(choices) > 1 else ""
 
 
 def _evidence(choices: Iterable[Choice]) -> tuple[str, ...]:
@@ -137,8 +140,8 @@ def _versions(choice: Choice) -> tuple[str, ...]:
 
 def _remove(entry: str, by: str) -> str:
     if by in _VARIABLES:
-        return f"take {entry} out of {by}:\n$ echo ${by}"
-    return f"take {entry} out of what is searched, or put it behind"
+        return f"remove {entry} from {by}:\n$ echo ${by}"
+    return f"remove {entry} from the search path, or move it to the end"
 
 
 def _sample(**changes: object) -> Verified:
@@ -168,74 +171,74 @@ def _library(actual: str, version: str = "GLIBCXX_3.4.28") -> Choice:
 
 
 _WHY_HEADER = (
-    "What is compiled with the headers of one version and linked with the library of another fails late: when it is "
-    "linked or loaded, or with wrong results."
+    "Code that is compiled with the headers of one version and linked with the library of another fails late: when "
+    "it is linked or loaded, or by giving wrong results."
 )
-_NOT_COMPARED = "see `axletree env verify --json` for the whole order"
+_NOT_COMPARED = "run `axletree env verify --json` to see the whole search order"
 
 ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
     Rule(
         id="environment/header-shadowed",
         severity="error",
-        title="A folder before the environment's has a different header of the same name",
+        title="A folder searched before the environment's has a different header with the same name",
         why=_WHY_HEADER,
         fix=_NOT_COMPARED,
         check=_headers,
         cases=lambda: (
             Case(title="a folder in CPATH", facts=_sample(headers=(_header("/old"),)), fires=True),
-            Case(title="the environment's own", facts=_sample(headers=(_header("/env/include"),)), fires=False),
+            Case(title="the environment's own folder", facts=_sample(headers=(_header("/env/include"),)), fires=False),
         ),
     ),
     Rule(
         id="environment/include-moved",
         severity="error",
-        title="The compiler does not put a folder of headers where it is asked to",
-        why="gcc and clang drop a folder from where -I put it if they have it as a system folder, and look into it "
-        "last. hipcc has ROCm's include so (ROCm/HIP issue 3587): Thrust and hipCUB then come from the "
-        "environment or the system, in versions that ROCm's other headers don't fit.",
-        fix="put a copy of the folder, under another name, in front",
+        title="The compiler does not search an include folder where it was told to",
+        why="If a folder given with -I is also a system folder, gcc and clang ignore the option and search the "
+        "folder last. hipcc treats ROCm's include folder this way (ROCm/HIP issue 3587): Thrust and hipCUB "
+        "then come from the environment or the system, in versions that do not match ROCm's other headers.",
+        fix="copy the folder under a different name, and put the copy first in the include path",
         check=_moved,
         cases=lambda: (
             Case(
-                title="hipcc and ROCm's own headers",
+                title="hipcc with ROCm's own headers",
                 facts=_sample(compiler="hipcc", kind="hipcc", moved=("/opt/rocm/include",)),
                 fires=True,
             ),
-            Case(title="all in their places", facts=_sample(), fires=False),
+            Case(title="all folders in the requested order", facts=_sample(), fires=False),
         ),
     ),
     Rule(
         id="environment/library-shadowed-link",
         severity="error",
         title="The linker uses a file from outside the environment",
-        why="A program is then linked against symbols that the library which is loaded may not have.",
+        why="The program is then linked against symbols that may be missing from the library loaded at run time.",
         fix=_NOT_COMPARED,
         check=_linked,
         cases=lambda: (
             Case(title="a folder in LIBRARY_PATH", facts=_sample(linked=(_library("/old"),)), fires=True),
-            Case(title="the environment's own", facts=_sample(linked=(_library("/env/lib"),)), fires=False),
+            Case(title="the environment's own library", facts=_sample(linked=(_library("/env/lib"),)), fires=False),
         ),
     ),
     Rule(
         id="environment/library-shadowed-run",
         severity="error",
         title="The loader uses a file from outside the environment",
-        why="A program that was built in the environment runs with another library: it does not start (`version "
-        "GLIBCXX_... not found`), or crashes later.",
+        why="A program built in the environment runs with a different library: it does not start (`version "
+        "GLIBCXX_... not found`), or it crashes later.",
         fix=_NOT_COMPARED,
         check=_loaded,
         cases=lambda: (
             Case(title="a folder in LD_LIBRARY_PATH", facts=_sample(loaded=(_library("/old"),)), fires=True),
-            Case(title="the environment's own", facts=_sample(loaded=(_library("/env/lib"),)), fires=False),
+            Case(title="the environment's own library", facts=_sample(loaded=(_library("/env/lib"),)), fires=False),
         ),
     ),
     Rule(
         id="environment/libstdcxx-old",
         severity="error",
-        title="An old libstdc++ comes before the compiler's own",
-        why="The C++ library only grows: a program may use symbols of the version that its compiler has, and an older "
-        "file lacks them.",
-        fix="remove its folder from the search path",
+        title="A libstdc++ older than the compiler's comes first in the search path",
+        why="Each libstdc++ version adds symbols: a program may use any symbol from the compiler's version, and an "
+        "older library lacks some of them.",
+        fix="remove the older library's folder from the search path",
         check=_old_libstdcxx,
         cases=lambda: (
             Case(title="older", facts=_sample(loaded=(_library("/old"),)), fires=True),
@@ -245,13 +248,13 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
     Rule(
         id="environment/probe-fails",
         severity="error",
-        title="A small program can't be compiled, linked or run",
-        why="What fails for three lines fails for all.",
-        fix="read what the tool says; `axletree doctor` looks at the host",
+        title="A small program cannot be compiled, linked or run",
+        why="If a three-line program fails, every build will fail.",
+        fix="read the tool's message; run `axletree doctor` to check the host",
         check=_trouble,
         cases=lambda: (
             Case(title="no linker", facts=_sample(trouble=("cannot find 'ld'",)), fires=True),
-            Case(title="all well", facts=_sample(), fires=False),
+            Case(title="no problems", facts=_sample(), fires=False),
         ),
     ),
 )

@@ -32,7 +32,8 @@ def build_tool(facts: Examined, name: str) -> BuildTool | None:
 def _no_compiler(facts: Examined) -> Iterator[Found]:
     if facts.host.toolchain.compilers is not None and not cxx_compilers(facts):
         yield Found(
-            where="PATH", message="there is no C++ compiler: no c++, g++ or clang++ is on PATH, and CXX names none"
+            where="PATH",
+            message="no C++ compiler found: PATH contains no c++, g++ or clang++, and CXX does not name a compiler",
         )
 
 
@@ -40,7 +41,7 @@ def _broken(facts: Examined) -> Iterator[Found]:
     for each in facts.host.toolchain.compilers or ():
         if each.works is False:
             what = "compile" if each.kind in ("nvcc", "hipcc") else "compile and link"
-            message = f"{each.name} {each.version or ''} does not {what} a small program".replace("  ", " ")
+            message = f"{each.name} {each.version or ''} cannot {what} a small program".replace("  ", " ")
             yield Found(where=each.path, message=message, evidence=_source(each, "works"))
 
 
@@ -53,10 +54,10 @@ def _too_old(facts: Examined) -> Iterator[Found]:
     for each in cxx_compilers(facts)[:1]:
         least = bounds.gcc if bounds is not None else ""
         if each.kind == "gcc" and least and each.version and numbers(each.version) < numbers(least):
-            message = f"GCC {each.version}; PyTorch {facts.wish.torch} is compiled with {least} or later"
+            message = f"GCC {each.version} is too old: PyTorch {facts.wish.torch} needs {least} or later"
             yield Found(where=each.path, message=message)
         elif each.standards is not None and "c++17" not in each.standards:
-            message = f"{each.name} {each.version} has no C++17, which PyTorch and its extensions are written in"
+            message = f"{each.name} {each.version} does not support C++17, which PyTorch and its extensions use"
             yield Found(where=each.path, message=message)
 
 
@@ -70,8 +71,8 @@ def _host_compiler(facts: Examined) -> Iterator[Found]:
             name = "Clang" if each.host_kind == "clang" else "GCC"
             release = ".".join(each.version.split(".")[:2])
             message = (
-                f"nvcc {release} takes {name} {bound[0]} to {bound[1] - 1} as host compiler, and "
-                f"{each.host_compiler} is {each.host_version}"
+                f"nvcc {release} supports {name} {bound[0]} to {bound[1] - 1} as the host compiler, but "
+                f"{each.host_compiler} is version {each.host_version}"
             )
             yield Found(where=each.path, message=message, fix=_other_host(name, bound[1] - 1))
 
@@ -91,14 +92,14 @@ def _bound(facts: Examined, nvcc: Compiler) -> tuple[int, int] | None:
 def _other_host(name: str, most: int) -> str:
     program, package = ("g++", f"g++-{most}") if name == "GCC" else ("clang++", f"clang-{most}")
     return (
-        f"install an older one and name it for nvcc:\n$ apt-get install {package}\n"
+        f"install an older version and select it for nvcc:\n$ apt-get install {package}\n"
         f"$ export CUDAHOSTCXX=/usr/bin/{program}-{most} NVCC_PREPEND_FLAGS='-ccbin /usr/bin/{program}-{most}'"
     )
 
 
 def _tool_missing(facts: Examined) -> Iterator[Found]:
     for name in facts.wish.missing:
-        yield Found(where="PATH", message=f"{name} is not on PATH, and a stage needs it")
+        yield Found(where="PATH", message=f"{name} is not on PATH, but a stage needs it")
 
 
 def _cmake(facts: Examined) -> Iterator[Found]:
@@ -108,12 +109,13 @@ def _cmake(facts: Examined) -> Iterator[Found]:
         return
     least, below = bounds.cmake
     if numbers(cmake.version) < numbers(least):
-        message = f"CMake {cmake.version}; PyTorch {facts.wish.torch} needs {least} or later"
+        message = f"CMake {cmake.version} is too old: PyTorch {facts.wish.torch} needs {least} or later"
         fix = f"$ pip install 'cmake>={least}'\nin the build's environment, whose folder comes first on PATH"
         yield Found(where=cmake.path, message=message, fix=fix)
     elif below and numbers(cmake.version) >= numbers(below):
         message = (
-            f"CMake {cmake.version}; parts of PyTorch {facts.wish.torch} ask for policies that CMake {below} dropped"
+            f"CMake {cmake.version} is too new: parts of PyTorch {facts.wish.torch} use policies that CMake {below} "
+            "removed"
         )
         fix = f"$ pip install 'cmake<{below}'\nor\n$ export CMAKE_POLICY_VERSION_MINIMUM=3.5"
         yield Found(where=cmake.path, message=message, fix=fix)
@@ -122,19 +124,21 @@ def _cmake(facts: Examined) -> Iterator[Found]:
 def _cmake_trap(facts: Examined) -> Iterator[Found]:
     cmake = build_tool(facts, "cmake")
     if cmake is not None and cmake.version == "3.23.0" and facts.host.cuda.toolkits:
-        message = "CMake 3.23.0 loses a variable of its CUDA language where FindCUDA is used too, as in PyTorch"
+        message = (
+            "CMake 3.23.0 loses a variable of its CUDA support in projects that also use FindCUDA, such as PyTorch"
+        )
         yield Found(where=cmake.path, message=message)
 
 
 def _jobserver(facts: Examined) -> Iterator[Found]:
     make, ninja = build_tool(facts, "make"), build_tool(facts, "ninja")
     if make is not None and make.jobserver_fifo is False and make.version and numbers(make.version) < _FIFO:
-        message = f"make {make.version} stops with an error where a job server is a FIFO; only pipes are used for it"
-        yield Found(where=make.path, message=message, fix="install make 4.4 or later, if make and ninja build at once")
-    if ninja is not None and ninja.jobserver_fifo is False and ninja.jobserver_pipe is False:
-        message = (
-            f"ninja {ninja.version} takes no tokens of a job server: several builds at once start too many compilers"
+        message = f"make {make.version} fails if the job server is a FIFO; it supports only pipes"
+        yield Found(
+            where=make.path, message=message, fix=("install make 4.4 or later if make and ninja run at the same time")
         )
+    if ninja is not None and ninja.jobserver_fifo is False and ninja.jobserver_pipe is False:
+        message = f"ninja {ninja.version} does not support job servers: concurrent builds start too many compilers"
         yield Found(where=ninja.path, message=message, fix="$ pip install 'ninja>=1.13'")
 
 
@@ -146,8 +150,9 @@ def _old_runtime(facts: Examined) -> Iterator[Found]:
             continue
         if numbers(loaded.glibcxx) < numbers(linked.glibcxx):
             message = (
-                f"{each.name} {each.version} links a libstdc++ with GLIBCXX_{linked.glibcxx}, and the loader takes "
-                f"{loaded.path}, which ends at GLIBCXX_{loaded.glibcxx}: what is built here may not start here"
+                f"{each.name} {each.version} links a libstdc++ with GLIBCXX_{linked.glibcxx}, but the loader uses "
+                f"{loaded.path}, which provides versions only up to GLIBCXX_{loaded.glibcxx}: programs built here "
+                "may not start here"
             )
             yield Found(where=loaded.path, message=message, evidence=(f"linked: {linked.path}",))
 
@@ -155,7 +160,7 @@ def _old_runtime(facts: Examined) -> Iterator[Found]:
 def _no_openmp(facts: Examined) -> Iterator[Found]:
     for each in cxx_compilers(facts)[:1]:
         if each.openmp is False and each.works is not False:
-            message = f"{each.name} {each.version} links nothing with -fopenmp: ATen would run on one core"
+            message = f"{each.name} {each.version} cannot link with -fopenmp: ATen would run on one core"
             yield Found(where=each.path, message=message, evidence=_source(each, "openmp"))
 
 
@@ -179,13 +184,13 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="No C++ compiler",
         references=('PyTorch, README, "From Source"',),
-        why="Extension modules and libraries can't be compiled.",
+        why="Extension modules and libraries cannot be compiled.",
         fix="$ apt-get install g++\nor, without root, in a conda environment\n$ conda install -c conda-forge gxx",
         check=_no_compiler,
         cases=lambda: (
             Case(title="none", facts=on(toolchain={"compilers": ()}), fires=True),
             Case(title="g++", facts=on(), fires=False),
-            Case(title="not looked for", facts=on(toolchain={"compilers": None}), fires=False),
+            Case(title="compilers not examined", facts=on(toolchain={"compilers": None}), fires=False),
         ),
     ),
     Rule(
@@ -193,10 +198,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="A compiler does not work",
         references=("GCC manual",),
-        why="Each build stops at its first file, or at CMake's check of the compiler.",
+        why="Every build stops at its first file or at CMake's compiler check.",
         fix=(
-            "compile a small file with it by hand; usually its headers (libc6-dev), its linker or its sysroot are "
-            "missing"
+            "compile a small file manually to see the error; usually the C library headers (libc6-dev), the linker "
+            "or the sysroot is missing"
         ),
         check=_broken,
         cases=lambda: (
@@ -205,7 +210,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
                 facts=on(toolchain={"compilers": (_changed(GCC, works=False),)}),
                 fires=True,
             ),
-            Case(title="g++ that works", facts=on(), fires=False),
+            Case(title="a working g++", facts=on(), fires=False),
         ),
     ),
     Rule(
@@ -213,7 +218,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="The C++ compiler is too old",
         references=("pytorch/pytorch: CMakeLists.txt, CMAKE_CXX_STANDARD and GCC_VERSION checks",),
-        why="The source is written in a newer C++, or its CMake files refuse the compiler.",
+        why="The source uses a newer C++ standard, or its CMake files reject the compiler.",
         fix="$ apt-get install g++-13\n$ export CC=gcc-13 CXX=g++-13",
         check=_too_old,
         cases=lambda: (
@@ -223,7 +228,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(
-                title="a compiler without C++17",
+                title="a compiler without C++17 support",
                 facts=on(toolchain={"compilers": (_changed(GCC, version="4.8.5", standards=()),)}),
                 fires=True,
             ),
@@ -233,16 +238,16 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/nvcc-host-compiler",
         severity="error",
-        title="nvcc does not take the host compiler",
+        title="nvcc does not support the host compiler",
         references=(
             "pytorch/pytorch#136556",
             'NVIDIA, CUDA Installation Guide for Linux, "Host Compiler Support Policy"',
         ),
         why=(
-            "nvcc passes host code to GCC or Clang, and stops with `unsupported GNU version` for untested versions; "
-            "if forced to continue, it fails inside their headers."
+            "nvcc passes host code to GCC or Clang and stops with `unsupported GNU version` if it was not tested "
+            "with that version; overriding the check leads to errors in the compiler's headers."
         ),
-        fix="name an older compiler for nvcc",
+        fix="select an older host compiler for nvcc",
         check=_host_compiler,
         cases=lambda: (
             Case(
@@ -255,7 +260,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(
-                title="a release that no table has, by its own header",
+                title="a release missing from the table, with the limit in its own header",
                 facts=on(
                     WITH_CUDA,
                     toolchain={"compilers": (GCC, _changed(NVCC, version="13.9.1", host_version="16.1.0"))},
@@ -268,58 +273,62 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/tool-missing",
         severity="error",
-        title="A program that the build needs is not there",
+        title="A program that the build needs is missing",
         references=("recipe key `tools`",),
-        why="Its stage can't start.",
-        fix="install it, or put its folder on PATH",
+        why="The stage that needs it cannot start.",
+        fix="install it, or add its folder to PATH",
         check=_tool_missing,
         cases=lambda: (
             Case(
-                title="flatc, which a stage declares",
+                title="flatc, which a stage needs",
                 facts=on(wish=msgspec.structs.replace(FOR_CUDA, missing=("flatc",))),
                 fires=True,
             ),
-            Case(title="all there", facts=on(wish=FOR_CUDA), fires=False),
+            Case(title="all programs present", facts=on(wish=FOR_CUDA), fires=False),
         ),
     ),
     Rule(
         id="host/cmake-version",
         severity="warning",
-        title="CMake is older or newer than PyTorch's source supports",
+        title="PyTorch's source does not support this CMake version",
         references=("pytorch/pytorch#150149", "pytorch/pytorch#153153"),
-        why="Configuring stops at the first line of a CMakeLists.txt.",
-        fix="put a CMake that fits into the build's environment",
+        why="Configuration stops at the first line of a CMakeLists.txt.",
+        fix="install a supported CMake version in the build's environment",
         check=_cmake,
         cases=lambda: (
             Case(
-                title="3.25 for PyTorch 2.13",
+                title="CMake 3.25 for PyTorch 2.13",
                 facts=on(wish=_TORCH, toolchain=_with_tool("cmake", version="3.25.1")),
                 fires=True,
             ),
             Case(
-                title="4.0 for PyTorch 2.5",
+                title="CMake 4.0 for PyTorch 2.5",
                 facts=on(wish=_OLD_TORCH, toolchain=_with_tool("cmake", version="4.0.2")),
                 fires=True,
             ),
-            Case(title="3.31 for PyTorch 2.13", facts=on(wish=_TORCH), fires=False),
+            Case(title="CMake 3.31 for PyTorch 2.13", facts=on(wish=_TORCH), fires=False),
             Case(
-                title="an environment with its own",
+                title="an environment with its own CMake",
                 facts=on(
                     wish=msgspec.structs.replace(_TORCH, own_cmake=True),
                     toolchain=_with_tool("cmake", version="3.25.1"),
                 ),
                 fires=False,
             ),
-            Case(title="nobody builds PyTorch", facts=on(toolchain=_with_tool("cmake", version="3.25.1")), fires=False),
+            Case(
+                title="a build without PyTorch",
+                facts=on(toolchain=_with_tool("cmake", version="3.25.1")),
+                fires=False,
+            ),
         ),
     ),
     Rule(
         id="host/cmake-3-23-0",
         severity="warning",
-        title="CMake 3.23.0 can't configure CUDA projects that use FindCUDA",
+        title="CMake 3.23.0 cannot configure CUDA projects that use FindCUDA",
         references=("pytorch/pytorch#74985",),
-        why="It stops with a missing internal variable, CMAKE_CUDA_COMPILE_WHOLE_COMPILATION.",
-        fix="use another release, and remove the build folder",
+        why="Configuration stops because an internal variable, CMAKE_CUDA_COMPILE_WHOLE_COMPILATION, is missing.",
+        fix="use a different CMake release, and delete the build folder",
         check=_cmake_trap,
         cases=lambda: (
             Case(title="3.23.0", facts=on(WITH_CUDA, toolchain=_with_tool("cmake", version="3.23.0")), fires=True),
@@ -329,10 +338,10 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/jobserver",
         severity="info",
-        title="make or ninja shares no job server",
+        title="make or ninja does not share the job server",
         references=('GNU make manual, "POSIX Jobserver Interaction"',),
-        why="Builds that run at once share one pool of tokens; a tool that does not take part starts as many processes "
-        "as there are cores.",
+        why="Concurrent builds share one pool of job tokens; a tool that does not use the pool starts one process "
+        "for each core.",
         fix="$ pip install 'ninja>=1.13'\nand make 4.4 or later",
         check=_jobserver,
         cases=lambda: (
@@ -352,15 +361,15 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/libstdcxx-older",
         severity="warning",
-        title="The loader uses an older libstdc++ than the compiler links",
+        title="The loader uses an older libstdc++ than the compiler",
         references=('libstdc++ manual, "ABI Policy and Guidelines"', "ld.so(8)"),
-        why="Programs built here end with `GLIBCXX_... not found`, in tests and in build steps that run what was "
-        "built: mostly LD_LIBRARY_PATH or a conda environment puts an old library first.",
-        fix="take the folder out of LD_LIBRARY_PATH, or update libstdcxx in the environment",
+        why="Programs built here fail with `GLIBCXX_... not found`, both in tests and in build steps that run "
+        "them. Usually LD_LIBRARY_PATH or a conda environment puts an old library first.",
+        fix="remove the folder from LD_LIBRARY_PATH, or update libstdcxx in the environment",
         check=_old_runtime,
         cases=lambda: (
             Case(
-                title="a conda environment's old library",
+                title="an old library in a conda environment",
                 facts=on(toolchain={"runtime": msgspec.structs.replace(RUNTIME, glibcxx="3.4.26")}),
                 fires=True,
             ),
@@ -370,9 +379,9 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/openmp-missing",
         severity="warning",
-        title="The compiler has no OpenMP",
+        title="The compiler does not support OpenMP",
         references=("GCC manual, libgomp", "CMake, FindOpenMP"),
-        why="Configuring continues without it, and the result uses one core instead of all.",
+        why="Configuration continues without OpenMP, and the resulting program uses only one core.",
         fix="$ apt-get install libgomp1\nor, for Clang,\n$ apt-get install libomp-dev",
         check=_no_openmp,
         cases=lambda: (

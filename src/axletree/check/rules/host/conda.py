@@ -29,8 +29,8 @@ def _twice(facts: Examined) -> Iterator[Found]:
     again = sorted({folder for folder in folders if folders.count(folder) > 1})
     if again or conda.prefix in (conda.stack or ()):
         message = (
-            f"{(again or [conda.prefix])[0]} was activated twice: its variables are prepended twice, and "
-            "one `conda deactivate` leaves the rest"
+            f"{(again or [conda.prefix])[0]} was activated twice: its paths were prepended twice, and one `conda "
+            "deactivate` removes only one copy"
         )
         yield Found(where="conda", message=message, evidence=tuple(folders))
 
@@ -40,7 +40,9 @@ def _nested(facts: Examined) -> Iterator[Found]:
     if conda is None or conda.prefix in (None, "none") or not conda.on_path:
         return
     if conda.on_path[0].removesuffix("/bin") != conda.prefix:
-        message = f"the active conda environment is {conda.prefix}, and PATH finds programs of {conda.on_path[0]} first"
+        message = (
+            f"the active conda environment is {conda.prefix}, but PATH finds programs from {conda.on_path[0]} first"
+        )
         yield Found(where="PATH", message=message)
 
 
@@ -48,7 +50,7 @@ def _venv_in_conda(facts: Examined) -> Iterator[Found]:
     pythons = facts.host.python
     conda = pythons.conda
     if conda is not None and conda.prefix not in (None, "none") and pythons.venv not in (None, "none"):
-        message = f"a virtual environment ({pythons.venv}) and a conda environment ({conda.prefix}) are active at once"
+        message = f"a virtual environment ({pythons.venv}) and a conda environment ({conda.prefix}) are both active"
         yield Found(where="VIRTUAL_ENV", message=message)
 
 
@@ -59,8 +61,8 @@ def _conda_library_path(facts: Examined) -> Iterator[Found]:
     own = f"{conda.prefix}/lib"
     if own in path:
         message = (
-            f"LD_LIBRARY_PATH has {own}: programs of the system load libraries of the environment "
-            "(libstdc++, OpenSSL, ncurses)"
+            f"LD_LIBRARY_PATH contains {own}, so system programs load the environment's libraries (libstdc++, "
+            "OpenSSL, ncurses)"
         )
         yield Found(where="LD_LIBRARY_PATH", message=message)
 
@@ -72,7 +74,7 @@ def _foreign_compiler(facts: Examined) -> Iterator[Found]:
         return
     has = next((name for name in conda.packages if name.startswith(("gxx_", "gxx-", "clangxx"))), None)
     if has is not None and not compiler.path.startswith(f"{conda.prefix}/"):
-        message = f"the environment has its own compiler ({has} {conda.packages[has]}), and builds take {compiler.path}"
+        message = f"the environment has its own compiler ({has} {conda.packages[has]}), but builds use {compiler.path}"
         yield Found(
             where=compiler.path,
             message=message,
@@ -93,7 +95,7 @@ def _sysroot(facts: Examined) -> Iterator[Found]:
     if version and system.libc_version and numbers(version) > numbers(system.libc_version):
         message = (
             f"the environment's sysroot has glibc {version.split()[0]}, but the system has {system.libc_version}: "
-            "programs built there do not start here"
+            "programs built in the environment do not start on this system"
         )
         yield Found(where="sysroot", message=message)
 
@@ -111,12 +113,17 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="A conda environment was activated twice",
         references=('conda, "Managing environments", nested activation',),
-        why="PATH, LD_LIBRARY_PATH and compiler flags have its folders twice, and deactivating leaves one of them.",
-        fix="open a new shell, and activate it once; scripts that set variables belong into etc/conda/activate.d",
+        why=(
+            "PATH, LD_LIBRARY_PATH and compiler flags contain the environment's folders twice, and deactivating "
+            "removes only one copy."
+        ),
+        fix=(
+            "open a new shell and activate the environment once; put scripts that set variables in etc/conda/activate.d"
+        ),
         check=_twice,
         cases=lambda: (
             Case(
-                title="twice on PATH",
+                title="an environment that is on PATH twice",
                 facts=_active({"on_path": ("~/conda/envs/torch/bin", "~/conda/envs/torch/bin"), "level": 2}),
                 fires=True,
             ),
@@ -126,14 +133,21 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="conda/not-first",
         severity="warning",
-        title="PATH finds another environment's programs first",
+        title="PATH finds a different environment's programs first",
         references=('conda, "Managing environments", nested activation',),
-        why="CONDA_PREFIX names one environment and PATH another: headers of one meet the compiler of the other.",
-        fix="activate the environment again, in a new shell",
+        why=(
+            "CONDA_PREFIX points to one environment and PATH to another, so builds combine headers from one with "
+            "the compiler from the other."
+        ),
+        fix="activate the environment again in a new shell",
         check=_nested,
         cases=lambda: (
-            Case(title="base first", facts=_active({"on_path": ("~/conda/bin", "~/conda/envs/torch/bin")}), fires=True),
-            Case(title="itself first", facts=_active(), fires=False),
+            Case(
+                title="the base environment first",
+                facts=_active({"on_path": ("~/conda/bin", "~/conda/envs/torch/bin")}),
+                fires=True,
+            ),
+            Case(title="the active environment first", facts=_active(), fires=False),
         ),
     ),
     Rule(
@@ -141,50 +155,51 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="A virtual environment is active in a conda environment",
         references=('conda, "Managing environments"',),
-        why="Python's packages come from the one, libraries and headers from the other; it is easily not what "
-        "was meant.",
+        why="Python packages come from the virtual environment, but libraries and headers come from the conda "
+        "environment, which is usually unintended.",
         fix="$ deactivate\nor\n$ conda deactivate",
         check=_venv_in_conda,
         cases=lambda: (
             Case(title="both", facts=on(python={"conda": _ACTIVE, "venv": "~/.venv"}), fires=True),
-            Case(title="conda alone", facts=_active(), fires=False),
+            Case(title="a conda environment only", facts=_active(), fires=False),
         ),
     ),
     Rule(
         id="conda/library-path",
         severity="warning",
-        title="LD_LIBRARY_PATH has the conda environment's libraries",
+        title="LD_LIBRARY_PATH includes the conda environment's libraries",
         references=("conda-forge, knowledge base", 'conda-build, "Making packages relocatable"'),
-        why="The environment's own programs find them without it, and everything else gets them too: git, cmake and "
-        "compilers of the system end with missing symbols, ROCm and CUDA get another libstdc++.",
-        fix="take the folder out of LD_LIBRARY_PATH; for what is built, search paths in the files do it",
+        why="The environment's own programs do not need it, and all other programs load these libraries too: the "
+        "system's git, cmake and compilers fail with missing symbols, and ROCm and CUDA load a different "
+        "libstdc++.",
+        fix="remove the folder from LD_LIBRARY_PATH; built files can use an RPATH instead",
         check=_conda_library_path,
         cases=lambda: (
             Case(
-                title="its lib folder",
+                title="the environment's lib folder",
                 facts=_active(libraries={"search_path": ("~/conda/envs/torch/lib",)}),
                 fires=True,
             ),
-            Case(title="not set", facts=_active(), fires=False),
+            Case(title="LD_LIBRARY_PATH not set", facts=_active(), fires=False),
         ),
     ),
     Rule(
         id="conda/compiler-of-system",
         severity="warning",
-        title="Builds take the system's compiler, not the environment's",
+        title="Builds use the system's compiler instead of the environment's",
         references=('conda-forge, knowledge base, "Compilers"',),
-        why="The environment's libraries were built against its own sysroot and libstdc++: another compiler may link "
-        "what does not load.",
-        fix="activate the environment again, which sets CC and CXX",
+        why="The environment's libraries were built with its own sysroot and libstdc++; files linked by a "
+        "different compiler may not load.",
+        fix="activate the environment again to set CC and CXX",
         check=_foreign_compiler,
         cases=lambda: (
             Case(
-                title="gxx there, /usr/bin/c++ taken",
+                title="gxx installed, but /usr/bin/c++ used",
                 facts=_active({"packages": {"gxx_linux-64": "13.3.0"}}),
                 fires=True,
             ),
             Case(
-                title="gxx taken",
+                title="gxx used",
                 facts=_active(
                     {"packages": {"gxx_linux-64": "13.3.0"}},
                     toolchain={
@@ -200,14 +215,14 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="conda/sysroot-newer",
         severity="warning",
-        title="The environment's sysroot is newer than the system",
+        title="The environment's sysroot has a newer glibc than the system",
         references=("conda-forge, knowledge base",),
-        why="What is linked against it asks for symbols that this system's C library does not have.",
+        why="Programs linked against the sysroot need symbols that this system's C library does not provide.",
         fix="$ conda install 'sysroot_linux-64<=SYSTEM'\nwith the system's glibc version",
         check=_sysroot,
         cases=lambda: (
             Case(
-                title="sysroot 2.39 on glibc 2.28",
+                title="a glibc 2.39 sysroot on a glibc 2.28 system",
                 facts=_active({"packages": {"sysroot_linux-64": "2.39"}}, system={"libc_version": "2.28"}),
                 fires=True,
             ),

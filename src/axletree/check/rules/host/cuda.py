@@ -31,9 +31,9 @@ def taken_toolkit(facts: Examined) -> CudaToolkit | None:
 
 def _missing(facts: Examined) -> Iterator[Found]:
     if facts.wish.cuda is not None and facts.host.cuda.toolkits is not None and taken_toolkit(facts) is None:
-        there = "the toolkits here have no nvcc" if facts.host.cuda.toolkits else "no toolkit is here"
-        message = f"GPU code needs CUDA {facts.wish.cuda} to compile, but {there}"
-        evidence = tuple(f"{each.root}: libraries alone" for each in facts.host.cuda.toolkits)
+        there = "the installed toolkits have no nvcc" if facts.host.cuda.toolkits else "no toolkit is installed"
+        message = f"compiling GPU code requires CUDA {facts.wish.cuda}, but {there}"
+        evidence = tuple(f"{each.root}: libraries only" for each in facts.host.cuda.toolkits)
         yield Found(where="CUDA", message=message, evidence=evidence)
 
 
@@ -44,7 +44,7 @@ def _another(facts: Examined) -> Iterator[Found]:
     others = [
         each for each in facts.host.cuda.toolkits or () if release_of(each.version) == wanted and each.nvcc != "none"
     ]
-    message = f"a build takes CUDA {toolkit.version} ({', '.join(toolkit.found_by)}), and {wanted} is wanted"
+    message = f"builds use CUDA {toolkit.version} ({', '.join(toolkit.found_by)}), but CUDA {wanted} is required"
     fix = f"$ export CUDA_HOME={others[0].root} PATH={others[0].root}/bin:$PATH" if others else None
     yield Found(where=toolkit.root, message=message, fix=fix)
 
@@ -61,7 +61,8 @@ def _disagree(facts: Examined) -> Iterator[Found]:
         return
     name = next(name for name in _ROOTS if name in by_variable.found_by)
     message = (
-        f"{name} names CUDA {by_variable.version}, but the nvcc on PATH is from {by_path.version} in {by_path.root}"
+        f"{name} points to CUDA {by_variable.version}, but the nvcc on PATH is from CUDA {by_path.version} in "
+        f"{by_path.root}"
     )
     fix = f"$ export PATH={by_variable.root}/bin:$PATH"
     yield Found(where=by_variable.root, message=message, fix=fix)
@@ -73,21 +74,21 @@ def _named_in_vain(facts: Examined) -> Iterator[Found]:
     for name in _ROOTS:
         value = facts.host.variable(name)
         if value and not any(name in each.found_by for each in facts.host.cuda.toolkits):
-            yield Found(where=name, message=f"{name} is {value}, where no CUDA toolkit is")
+            yield Found(where=name, message=f"{name} is {value}, but there is no CUDA toolkit in that folder")
 
 
 def _headers_differ(facts: Examined) -> Iterator[Found]:
     for each in facts.host.cuda.toolkits or ():
         compiler, header = release_of(each.nvcc_version), release_of(each.header_version)
         if compiler and header and header not in ("none", compiler):
-            message = f"its nvcc is from CUDA {compiler}, but its headers are from {header}"
+            message = f"its nvcc is from CUDA {compiler}, but its headers are from CUDA {header}"
             yield Found(where=each.root, message=message)
 
 
 def _incomplete(facts: Examined) -> Iterator[Found]:
     toolkit = taken_toolkit(facts)
     if facts.wish.cuda is not None and toolkit is not None and toolkit.missing:
-        message = f"the toolkit lacks {', '.join(toolkit.missing)}, which PyTorch and many extensions include"
+        message = f"the toolkit lacks {', '.join(toolkit.missing)}, which PyTorch and many extensions use"
         yield Found(where=toolkit.root, message=message)
 
 
@@ -102,9 +103,12 @@ def _archs(facts: Examined) -> Iterator[Found]:
         arch for arch in wanted if arch[:1].isdigit() and not _compiles(arch, known, bounds.archs if bounds else None)
     ]
     if bad:
-        message = f"nvcc of CUDA {toolkit.version} has no code generator for {', '.join(bad)}"
+        message = f"nvcc from CUDA {toolkit.version} cannot generate code for {', '.join(bad)}"
         least, most = _range(known, bounds.archs if bounds else None)
-        fix = f"leave them out of TORCH_CUDA_ARCH_LIST (it takes {least} to {most}), or take a toolkit that knows them"
+        fix = (
+            f"remove them from TORCH_CUDA_ARCH_LIST (this nvcc supports {least} to {most}), or use a toolkit that "
+            "supports them"
+        )
         yield Found(where=toolkit.nvcc or toolkit.root, message=message, fix=fix)
 
 
@@ -138,8 +142,8 @@ def _torch_differs(facts: Examined) -> Iterator[Found]:
             continue
         if numbers(toolkit.version)[:1] != numbers(torch.cuda)[:1]:
             message = (
-                f"torch {torch.version} was built with CUDA {torch.cuda}, and extensions would be "
-                f"compiled with {toolkit.version}"
+                f"torch {torch.version} was built with CUDA {torch.cuda}, but extensions would be compiled with "
+                f"CUDA {toolkit.version}"
             )
             yield Found(where=toolkit.root, message=message)
 
@@ -148,7 +152,7 @@ def _cudnn(facts: Examined) -> Iterator[Found]:
     header = (facts.host.cuda.headers or {}).get("cudnn")
     libraries = [each for each in facts.host.cuda.libraries or () if each.name == "cudnn" and each.version]
     if header and libraries and numbers(header)[:2] != numbers(libraries[0].version or "")[:2]:
-        message = f"cudnn.h is from {header}, but the loader uses library version {libraries[0].version}"
+        message = f"cudnn.h is from version {header}, but the loader uses library version {libraries[0].version}"
         yield Found(where=libraries[0].path, message=message)
 
 
@@ -173,39 +177,42 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/toolkit-missing",
         severity="error",
-        title="No CUDA toolkit to compile with",
+        title="No CUDA toolkit with nvcc found",
         references=("NVIDIA, CUDA Installation Guide for Linux",),
-        why="The variant compiles GPU code. A driver alone, or the run-time libraries that wheels bring, have no nvcc.",
+        why=(
+            "The variant compiles GPU code, which requires nvcc. Neither a driver nor the runtime libraries in "
+            "wheels provide it."
+        ),
         fix="install a toolkit, or let the environment bring it:\n$ pip install nvidia-cuda-nvcc\n"
         "then name it: export CUDA_HOME=...",
         check=_missing,
         cases=lambda: (
-            Case(title="none at all", facts=on(wish=FOR_CUDA), fires=True),
+            Case(title="no toolkit", facts=on(wish=FOR_CUDA), fires=True),
             Case(
                 title="libraries without nvcc",
                 facts=on(wish=FOR_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, nvcc="none"))),
                 fires=True,
             ),
             Case(title="a toolkit", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
-            Case(title="CUDA is not requested", facts=on(), fires=False),
+            Case(title="a build that does not need CUDA", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="cuda/toolkit-another",
         severity="error",
-        title="The build would use a CUDA toolkit of another release",
+        title="The build would use a CUDA toolkit from the wrong release",
         references=("torch/utils/cpp_extension.py, _find_cuda_home",),
-        why="What is built says in its name and metadata that it is for one release, and would be of another.",
-        fix="install that release, and name it by CUDA_HOME and PATH",
+        why="The package's name and metadata state one CUDA release, but the build would use another.",
+        fix="install the requested release, and point CUDA_HOME and PATH to it",
         check=_another,
         cases=lambda: (
-            Case(title="12.2 for cu130", facts=on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(_OLD)), fires=True),
+            Case(title="CUDA 12.2 for cu130", facts=on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(_OLD)), fires=True),
             Case(
-                title="both, the wrong one first",
+                title="two toolkits, the wrong one first",
                 facts=on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(_OLD, TOOLKIT)),
                 fires=True,
             ),
-            Case(title="13.0 for cu130", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
+            Case(title="CUDA 13.0 for cu130", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
         ),
     ),
     Rule(
@@ -213,15 +220,20 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="CUDA_HOME and PATH point to different toolkits",
         references=("torch/utils/cpp_extension.py, _find_cuda_home", "CMake, FindCUDAToolkit"),
-        why="torch.utils.cpp_extension uses one, CMake the other: headers of one are mixed with code of the other.",
-        fix="let both name the same toolkit",
+        why=(
+            "torch.utils.cpp_extension uses one toolkit and CMake uses the other, so headers from one are "
+            "combined with code from the other."
+        ),
+        fix="point both variables to the same toolkit",
         check=_disagree,
         cases=lambda: (
             Case(
-                title="12.2 by variable, 13.0 by PATH", facts=on(WITH_CUDA, cuda=_toolkits(_OLD, TOOLKIT)), fires=True
+                title="CUDA_HOME with CUDA 12.2, PATH with CUDA 13.0",
+                facts=on(WITH_CUDA, cuda=_toolkits(_OLD, TOOLKIT)),
+                fires=True,
             ),
             Case(
-                title="the same by a link",
+                title="the same toolkit through a link",
                 facts=on(
                     WITH_CUDA,
                     cuda=_toolkits(
@@ -235,17 +247,17 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/home-wrong",
         severity="error",
-        title="CUDA_HOME names a folder without a toolkit",
+        title="CUDA_HOME points to a folder without a CUDA toolkit",
         references=("torch/utils/cpp_extension.py, _find_cuda_home",),
         why=(
-            "Build tools trust the variable: they fail with `CUDA_HOME environment variable is not set` or a missing "
-            "nvcc."
+            "Build tools trust the variable, and fail with `CUDA_HOME environment variable is not set` or because "
+            "nvcc is missing."
         ),
-        fix="name the folder that has bin/nvcc, or unset the variable",
+        fix="set the variable to the folder that contains bin/nvcc, or unset it",
         check=_named_in_vain,
         cases=lambda: (
             Case(title="a missing folder", facts=having(("CUDA_HOME", "/usr/local/cuda-11.8")), fires=True),
-            Case(title="not set", facts=on(WITH_CUDA), fires=False),
+            Case(title="variable not set", facts=on(WITH_CUDA), fires=False),
         ),
     ),
     Rule(
@@ -253,25 +265,25 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="nvcc and the headers next to it are from different releases",
         references=("NVIDIA, cuda.h, CUDA_VERSION",),
-        why="Two installations share one folder: compiled code calls functions that the library does not have.",
-        fix="reinstall the toolkit, or make the versions of its packages agree",
+        why="Two installations share one folder, so compiled code calls functions that the libraries do not provide.",
+        fix="reinstall the toolkit, or install matching versions of its packages",
         check=_headers_differ,
         cases=lambda: (
             Case(
-                title="nvcc 13.0 over headers of 12.8",
+                title="nvcc 13.0 with CUDA 12.8 headers",
                 facts=on(WITH_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, header_version="12.8"))),
                 fires=True,
             ),
-            Case(title="both of 13.0", facts=on(WITH_CUDA), fires=False),
+            Case(title="nvcc and headers from CUDA 13.0", facts=on(WITH_CUDA), fires=False),
         ),
     ),
     Rule(
         id="cuda/toolkit-incomplete",
         severity="warning",
-        title="The CUDA toolkit lacks parts",
+        title="Parts of the CUDA toolkit are missing",
         references=("CMake, FindCUDAToolkit, imported targets",),
-        why="Configuring turns features off, or compiling stops at a missing header.",
-        fix="install the -dev packages of these parts, or the wheels that have them",
+        why="Configuration disables features, or compilation stops at a missing header.",
+        fix="install the -dev packages for these parts, or the wheels that contain them",
         check=_incomplete,
         cases=lambda: (
             Case(
@@ -279,16 +291,19 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
                 facts=on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, missing=("cusparse",)))),
                 fires=True,
             ),
-            Case(title="all there", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
+            Case(title="a complete toolkit", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
         ),
     ),
     Rule(
         id="cuda/arch-unknown",
         severity="error",
-        title="nvcc has no code generator for a requested GPU generation",
+        title="nvcc does not support a requested GPU generation",
         references=("pytorch/pytorch#166120", "NVIDIA, nvcc, --list-gpu-arch"),
-        why="It stops with `Unsupported gpu architecture`, for most projects after hours of other files.",
-        fix="another list, or another toolkit",
+        why=(
+            "nvcc stops with `Unsupported gpu architecture`, in most projects only after hours of compiling "
+            "other files."
+        ),
+        fix="change the architecture list, or use a different toolkit",
         check=_archs,
         cases=lambda: (
             Case(
@@ -297,7 +312,9 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(
-                title="by a variable", facts=having(("TORCH_CUDA_ARCH_LIST", "5.0;9.0+PTX"), host=WITH_CUDA), fires=True
+                title="an architecture from a variable",
+                facts=having(("TORCH_CUDA_ARCH_LIST", "5.0;9.0+PTX"), host=WITH_CUDA),
+                fires=True,
             ),
             Case(
                 title="sm_80 and sm_90a",
@@ -309,21 +326,27 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/torch-differs",
         severity="error",
-        title="The installed torch was built for a different CUDA version than the toolkit",
+        title="The installed torch and the CUDA toolkit have different CUDA versions",
         references=("pytorch/pytorch#73047",),
-        why="torch.utils.cpp_extension refuses to compile when the major releases differ; what slips through loads two "
-        "CUDA runtimes.",
-        fix="install the torch of that CUDA release, or name a toolkit of torch's",
+        why="torch.utils.cpp_extension refuses to compile if the major releases differ; other builds may load two "
+        "CUDA runtimes into one process.",
+        fix="install a torch built for the toolkit's CUDA release, or use a toolkit that matches torch",
         check=_torch_differs,
         cases=lambda: (
             Case(
-                title="torch of 12.8, toolkit 13.0",
+                title="torch built for CUDA 12.8, toolkit is 13.0",
                 facts=with_torch(WITH_CUDA, version="2.8.0+cu128", cuda="12.8"),
                 fires=True,
             ),
-            Case(title="torch of 13.0", facts=with_torch(WITH_CUDA, version="2.14.1+cu130", cuda="13.0"), fires=False),
             Case(
-                title="torch without CUDA", facts=with_torch(WITH_CUDA, version="2.13.0+cpu", cuda="none"), fires=False
+                title="torch built for CUDA 13.0, toolkit is 13.0",
+                facts=with_torch(WITH_CUDA, version="2.14.1+cu130", cuda="13.0"),
+                fires=False,
+            ),
+            Case(
+                title="torch built without CUDA",
+                facts=with_torch(WITH_CUDA, version="2.13.0+cpu", cuda="none"),
+                fires=False,
             ),
         ),
     ),
@@ -332,13 +355,15 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="cuDNN's header and library are from different releases",
         references=("pytorch/pytorch#185512", "pytorch/pytorch#188892"),
-        why="What is compiled by the one asks the other for functions and sizes that it does not have: "
-        "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, at the first convolution.",
-        fix="remove the one of them, or put the right folder first in LD_LIBRARY_PATH",
+        why="Code compiled with the header expects functions and sizes that the library does not provide, so the "
+        "first convolution fails with CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH.",
+        fix="remove one of the installations, or put the correct folder first in LD_LIBRARY_PATH",
         check=_cudnn,
         cases=lambda: (
             Case(
-                title="header 9.1, library 9.13", facts=on(WITH_CUDA, cuda={"headers": {"cudnn": "9.1.0"}}), fires=True
+                title="cuDNN header 9.1, library 9.13",
+                facts=on(WITH_CUDA, cuda={"headers": {"cudnn": "9.1.0"}}),
+                fires=True,
             ),
             Case(title="both 9.13", facts=on(WITH_CUDA, cuda={"headers": {"cudnn": "9.13.1"}}), fires=False),
         ),

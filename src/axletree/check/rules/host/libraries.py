@@ -25,7 +25,7 @@ def _openmp(facts: Examined) -> Iterator[Found]:
             kinds.setdefault(library.name, library)
     if {"iomp5", "omp"} <= set(kinds) or ("iomp5" in kinds and "gomp" in kinds):
         message = (
-            f"{' and '.join(sorted(kinds))} are in one environment: a process that loads both crashes or runs slowly"
+            f"one environment contains {' and '.join(sorted(kinds))}: a process that loads both crashes or runs slowly"
         )
         yield Found(
             where=next(iter(kinds.values())).path,
@@ -46,7 +46,7 @@ def _copies(facts: Examined) -> Iterator[Found]:
         first, *others = loadable
         rivals = [other for other in others if first.origin == "LD_LIBRARY_PATH" or other.origin == "loader cache"]
         if each.differ and first.origin in _OPEN and any(rival.version != first.version for rival in rivals):
-            message = f"{each.soname} is there several times, in different versions; the loader takes {first.path}"
+            message = f"{each.soname} is installed in several versions, and the loader uses {first.path}"
             told = (first, *rivals)
             evidence = tuple(f"{one.path} {one.version or ''}".strip() for one in told)
             yield Found(where=first.path, message=message, evidence=evidence)
@@ -54,7 +54,7 @@ def _copies(facts: Examined) -> Iterator[Found]:
 
 def _preload(facts: Examined) -> Iterator[Found]:
     for path in facts.host.libraries.preload or ():
-        yield Found(where="LD_PRELOAD", message=f"LD_PRELOAD loads {path} into every program, compilers included")
+        yield Found(where="LD_PRELOAD", message=f"LD_PRELOAD loads {path} into every program, including compilers")
 
 
 def _path_holes(facts: Examined) -> Iterator[Found]:
@@ -62,15 +62,15 @@ def _path_holes(facts: Examined) -> Iterator[Found]:
     if "." in path:
         yield Found(
             where="LD_LIBRARY_PATH",
-            message="LD_LIBRARY_PATH has an empty entry: libraries are loaded from the current folder",
+            message="LD_LIBRARY_PATH has an empty entry, so the loader also searches the current folder",
             fix="$ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}",
         )
     if facts.host.libraries.search_path_missing:
         missing = facts.host.libraries.search_path_missing
         yield Found(
             where="LD_LIBRARY_PATH",
-            message=f"LD_LIBRARY_PATH names {len(missing)} folder{'s' if len(missing) > 1 else ''} that "
-            f"{'are' if len(missing) > 1 else 'is'} not there",
+            message=f"LD_LIBRARY_PATH contains {len(missing)} folder{'s' if len(missing) > 1 else ''} that "
+            f"{'do' if len(missing) > 1 else 'does'} not exist",
             evidence=missing,
         )
 
@@ -85,19 +85,24 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Two OpenMP runtimes in one environment",
         references=("kuprel/min-dalle#12", 'conda-forge, knowledge base, "OpenMP"'),
-        why="Each keeps its own threads. A process that loads both ends with `OMP: Error #15`, or runs far slower.",
-        fix="keep one: in conda, `conda install _openmp_mutex=*=*_gnu` or `*_llvm`; with pip, leave out intel-openmp",
+        why=(
+            "Each runtime has its own threads. A process that loads both stops with `OMP: Error #15` or runs far "
+            "slower."
+        ),
+        fix=(
+            "keep one: with conda, run `conda install _openmp_mutex=*=*_gnu` or `*_llvm`; with pip, remove intel-openmp"
+        ),
         check=_openmp,
         cases=lambda: (
             Case(
-                title="iomp5 and omp",
+                title="libiomp5 and libomp",
                 facts=on(
                     libraries={"openmp": (_lib("iomp5", "~/e/lib/libiomp5.so"), _lib("omp", "~/e/lib/libomp.so"))}
                 ),
                 fires=True,
             ),
             Case(
-                title="gomp of the system alone",
+                title="only the system's libgomp",
                 facts=on(libraries={"openmp": (_lib("gomp", "/usr/lib/libgomp.so.1", "loader cache"),)}),
                 fires=False,
             ),
@@ -108,12 +113,12 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="A library is installed in several versions",
         references=("ld.so(8)",),
-        why="Which one is loaded depends on the order of folders, and on what is imported first.",
-        fix="remove the others, or put the right folder first in LD_LIBRARY_PATH",
+        why="The version that is loaded depends on the order of folders and on what is imported first.",
+        fix="remove the other versions, or put the correct folder first in LD_LIBRARY_PATH",
         check=_copies,
         cases=lambda: (
             Case(
-                title="two of cuDNN",
+                title="two versions of cuDNN",
                 facts=on(
                     libraries={
                         "copies": (
@@ -131,7 +136,7 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(
-                title="the system's beside that of a wheel, which finds its own",
+                title="the system's library and one in a wheel, which finds its own",
                 facts=on(
                     libraries={
                         "copies": (
@@ -156,30 +161,31 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         title="LD_PRELOAD is set",
         references=("ld.so(8), LD_PRELOAD",),
         why=(
-            "Compilers and tests run with a library they were not built for. Axletree's stages do not see the variable."
+            "Compilers and tests run with a library they were not built for. Axletree's stages do not receive the "
+            "variable."
         ),
         fix="$ unset LD_PRELOAD",
         check=_preload,
         cases=lambda: (
             Case(title="jemalloc", facts=on(libraries={"preload": ("/usr/lib/libjemalloc.so.2",)}), fires=True),
-            Case(title="not set", facts=on(), fires=False),
+            Case(title="LD_PRELOAD not set", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="library/search-path",
         severity="warning",
-        title="LD_LIBRARY_PATH has holes",
+        title="LD_LIBRARY_PATH has empty entries or missing folders",
         references=("ld.so(8), LD_LIBRARY_PATH",),
         why=(
-            "An empty entry is the current folder: anyone who can write there decides what is loaded. A missing "
-            "folder is usually a mistake."
+            "An empty entry means the current folder, so anyone who can write there controls which libraries are "
+            "loaded. A missing folder is usually a mistake."
         ),
-        fix="set it again",
+        fix="correct the variable",
         check=_path_holes,
         cases=lambda: (
             Case(title="an empty entry", facts=on(libraries={"search_path": ("/opt/lib", ".")}), fires=True),
             Case(title="a missing folder", facts=on(libraries={"search_path_missing": ("/opt/gone",)}), fires=True),
-            Case(title="not set", facts=on(), fires=False),
+            Case(title="variable not set", facts=on(), fires=False),
         ),
     ),
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FORWARD, _MISMATCH = 804, 803
 _CONTAINERS = frozenset({"docker", "podman", "kubernetes", "container", "lxc", "apptainer"})
 _LOAD_AGAIN = (
-    "reboot; or, where nothing uses the GPU,\n$ sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset "
+    "reboot; or, if nothing uses the GPU, reload the driver:\n$ sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset "
     "nvidia && sudo modprobe nvidia nvidia_uvm"
 )
 
@@ -42,17 +42,16 @@ def _too_old(facts: Examined) -> Iterator[Found]:
     if by_compat or numbers(module) >= numbers(bounds.driver):
         return
     message = (
-        f"driver {module}{f' serves CUDA {served} and' if served else ''} is older than {bounds.driver}, "
-        f"which CUDA {wanted} needs to run"
+        f"driver {module}{f' (up to CUDA {served})' if served else ''} is too old: "
+        f"running CUDA {wanted} code needs driver {bounds.driver} or later"
     )
-    message = message.replace(f"{served} and is older", f"{served}, and is older") if served else message
     yield Found(where="driver", message=message, fix=_newer(facts, bounds.driver))
 
 
 def _newer(facts: Examined, driver: str) -> str:
-    ways = [f"update the driver to {driver} or later", "build and install for a CUDA that it serves"]
+    ways = [f"update the driver to {driver} or later", "build and install for a CUDA release that the driver supports"]
     if any("GeForce" not in (gpu.name or "GeForce") for gpu in (facts.host.cuda.driver or DRIVER).gpus or ()):
-        ways.insert(1, "on data-centre GPUs install cuda-compat, and put its folder into LD_LIBRARY_PATH")
+        ways.insert(1, "on data-center GPUs, install cuda-compat and add its folder to LD_LIBRARY_PATH")
     return "; or ".join(ways)
 
 
@@ -66,12 +65,12 @@ def _forward(facts: Examined) -> Iterator[Found]:
     names = ", ".join(sorted({gpu.name for gpu in driver.gpus or () if gpu.name})) or "this GPU"
     if compat is not None:
         message = (
-            f"the loader takes libcuda {compat.version or ''} of {compat.path}, NVIDIA's forward "
-            f"compatibility, which {names} is not made for"
+            f"the loader uses libcuda {compat.version or ''} from {compat.path}, NVIDIA's forward compatibility "
+            f"package, which does not support {names}"
         )
         fix = (
-            f"take {compat.path} out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or use an image of an older "
-            "CUDA, or update the driver"
+            f"remove {compat.path} from LD_LIBRARY_PATH and /etc/ld.so.conf.d, use an image with an older CUDA "
+            "release, or update the driver"
         )
     elif library and module and library != module:
         message = (
@@ -80,15 +79,15 @@ def _forward(facts: Examined) -> Iterator[Found]:
         )
         fix = _LOAD_AGAIN
     else:
-        place = "into the container" if facts.host.system.container in _CONTAINERS else "on this host"
+        place = "in the container" if facts.host.system.container in _CONTAINERS else "on this host"
         message = (
-            f"libcuda ({driver.libcuda or 'not found'}) and the kernel's driver {module or ''} agree, so what was "
-            f"mounted {place} is incomplete"
+            f"libcuda ({driver.libcuda or 'not found'}) and the kernel's driver {module or ''} match, so the driver "
+            f"files {place} are incomplete"
         )
         fix = (
-            "install the container toolkit anew on the host, and start the container again:\n"
+            "reinstall the container toolkit on the host, and restart the container:\n"
             "$ sudo apt-get install --reinstall nvidia-container-toolkit && sudo systemctl restart docker\n"
-            "and look for a libcuda that came with the image:\n$ ldconfig -p | grep libcuda"
+            "and look for a libcuda in the image:\n$ ldconfig -p | grep libcuda"
         )
     yield Found(where=driver.libcuda or "libcuda.so.1", message=message.replace("  ", " "), fix=fix)
 
@@ -102,11 +101,11 @@ def _mismatch(facts: Examined) -> Iterator[Found]:
     refused = driver.init == _MISMATCH or "mismatch" in (driver.nvml_error or "")
     differ = bool(library and module and library != module)
     if compat is not None and refused:
-        message = f"the loader takes libcuda {library} of {compat.path}, and the kernel runs driver {module}"
-        fix = f"take {compat.path} out of LD_LIBRARY_PATH: it is for kernels whose driver is older than it"
+        message = f"the loader uses libcuda {library} from {compat.path}, but the kernel runs driver {module}"
+        fix = f"remove {compat.path} from LD_LIBRARY_PATH: it is only for kernels with an older driver"
         yield Found(where=compat.path, message=message, fix=fix)
     elif refused or (differ and compat is None):
-        message = f"the kernel runs driver {module}, but the libraries are from {library}"
+        message = f"the kernel runs driver {module}, but the libraries are from driver {library}"
         yield Found(where="driver", message=message, fix=_LOAD_AGAIN)
 
 
@@ -114,7 +113,7 @@ def _no_driver(facts: Examined) -> Iterator[Found]:
     driver = facts.host.cuda.driver
     if facts.wish.cuda is None or driver is None or driver.module != "none" or facts.host.system.wsl:
         return
-    message = "no NVIDIA driver is loaded: what is built for CUDA compiles, and its tests that need a GPU can't run"
+    message = "no NVIDIA driver is loaded: CUDA code compiles, but tests that need a GPU cannot run"
     yield Found(where="driver", message=message)
 
 
@@ -122,9 +121,9 @@ def _nodes(facts: Examined) -> Iterator[Found]:
     driver = facts.host.cuda.driver
     closed = [node for node, open_ in (driver.nodes or {}).items() if not open_] if driver is not None else []
     if closed:
-        yield Found(where=closed[0], message=f"this user may not open {', '.join(closed)}")
+        yield Found(where=closed[0], message=f"this user is not allowed to open {', '.join(closed)}")
     elif driver is not None and driver.nodes == {} and _module(facts) and facts.host.system.container in _CONTAINERS:
-        message = "the host has a driver, and this container has no /dev/nvidia*: it was started without its GPUs"
+        message = "the host has a driver, but this container has no /dev/nvidia* because it was started without GPUs"
         yield Found(where="/dev/nvidia0", message=message, fix="$ docker run --gpus all ...")
 
 
@@ -146,7 +145,7 @@ def _uncovered(facts: Examined) -> Iterator[Found]:
     for gpu in (driver.gpus or ()) if driver is not None and archs else ():
         if gpu.capability and not any(_runs(arch, gpu.capability) for arch in archs):
             message = (
-                f"{gpu.name} has compute capability {gpu.capability}, but code is compiled for "
+                f"{gpu.name} has compute capability {gpu.capability}, but the build compiles code only for "
                 f"{', '.join(sorted(archs, key=numbers))}"
             )
             yield Found(where=gpu.name or "GPU", message=message, fix=f"add {gpu.capability} to TORCH_CUDA_ARCH_LIST")
@@ -168,54 +167,56 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/error-804",
         severity="error",
-        title="CUDA does not start: error 804, forward compatibility",
+        title="CUDA fails to start with error 804 (forward compatibility)",
         references=("DeepVAC/TorchPod#43", 'NVIDIA, CUDA Compatibility, "Forward Compatibility"'),
-        why="A user-mode driver newer than the kernel's works on data-centre GPUs only. It comes from one of three "
-        "places: a compat package in an image, a driver that was updated and not loaded again, or a broken container "
-        "toolkit.",
-        fix="find out where libcuda.so.1 comes from",
+        why="A user-mode driver newer than the kernel's works on data-center GPUs only. There are three possible "
+        "causes: a compat package in an image, a driver that was updated but not reloaded, or a broken "
+        "container toolkit.",
+        fix="find out which package or image libcuda.so.1 comes from",
         check=_forward,
         cases=lambda: (
             Case(
-                title="a CUDA image on a GeForce",
+                title="a CUDA image on a GeForce GPU",
                 facts=on(WITH_CUDA, cuda={**_driver(init=804, module="535.86.05", gpus=_GEFORCE), "compat": _COMPAT}),
                 fires=True,
             ),
             Case(
-                title="updated, not rebooted",
+                title="a driver that was updated without a reboot",
                 facts=on(WITH_CUDA, cuda=_driver(init=804, module="535.86.05")),
                 fires=True,
             ),
             Case(
-                title="a container toolkit that provides half",
+                title="a container toolkit that provides only some files",
                 facts=on(WITH_CUDA, cuda=_driver(init=804), system={"container": "docker"}),
                 fires=True,
             ),
-            Case(title="a driver that works", facts=on(WITH_CUDA), fires=False),
+            Case(title="a working driver", facts=on(WITH_CUDA), fires=False),
         ),
     ),
     Rule(
         id="cuda/driver-mismatch",
         severity="error",
-        title="The driver's libraries and its kernel module differ",
+        title="The driver's libraries and kernel module have different versions",
         references=("NVIDIA, CUDA Driver API, cudaErrorSystemDriverMismatch",),
-        why="Nothing of CUDA starts: `Driver/library version mismatch`, error 803.",
+        why="CUDA fails to start with error 803, `Driver/library version mismatch`.",
         fix=_LOAD_AGAIN,
         check=_mismatch,
         cases=lambda: (
-            Case(title="another version of libcuda", facts=on(WITH_CUDA, cuda=_driver(module="570.86.15")), fires=True),
             Case(
-                title="said by NVML",
+                title=("a different libcuda version"), facts=on(WITH_CUDA, cuda=_driver(module="570.86.15")), fires=True
+            ),
+            Case(
+                title="a mismatch reported by NVML",
                 facts=on(WITH_CUDA, cuda=_driver(nvml_error="Driver/library version mismatch")),
                 fires=True,
             ),
             Case(
-                title="an intended compat package",
+                title="a compat package used on purpose",
                 facts=on(WITH_CUDA, cuda={**_driver(module="535.86.05"), "compat": _COMPAT}),
                 fires=False,
             ),
             Case(
-                title="a compat package of an image, older than the driver",
+                title="a compat package in an image, older than the driver",
                 facts=on(
                     WITH_CUDA,
                     cuda={
@@ -231,21 +232,24 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/driver-too-old",
         severity="warning",
-        title="The driver is too old for the CUDA that is built with",
+        title="The driver is too old for the build's CUDA release",
         references=('NVIDIA, CUDA Compatibility, "Minor Version Compatibility"',),
-        why="It compiles, and ends at the first call: `CUDA driver version is insufficient for CUDA runtime version`.",
+        why=(
+            "The code compiles, but fails at the first call with `CUDA driver version is insufficient for CUDA "
+            "runtime version`."
+        ),
         fix="update the driver",
         check=_too_old,
         cases=lambda: (
             Case(
-                title="a driver of CUDA 11 with toolkit 13",
+                title="a CUDA 11 driver with a CUDA 13 toolkit",
                 facts=on(
                     WITH_CUDA, FOR_CUDA, cuda=_driver(module="470.256.02", libcuda_version="470.256.02", cuda="11.4")
                 ),
                 fires=True,
             ),
             Case(
-                title="minor releases fit each other",
+                title="compatible minor releases",
                 facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="580.65.06")),
                 fires=False,
             ),
@@ -256,21 +260,25 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="No NVIDIA driver",
         references=("NVIDIA, CUDA Installation Guide for Linux",),
-        why="Compiling does not need a GPU; tests on a GPU, and builds that detect one, do.",
-        fix="run the tests on a machine with a GPU; set the architectures, so that builds do not detect one",
+        why="Compiling does not need a GPU, but tests on a GPU and builds that detect one do.",
+        fix="run the tests on a machine with a GPU; set the architectures so that builds do not need to detect one",
         check=_no_driver,
         cases=lambda: (
-            Case(title="a build machine", facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="none")), fires=True),
+            Case(
+                title="a build machine without a driver",
+                facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="none")),
+                fires=True,
+            ),
             Case(title="a driver", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
         ),
     ),
     Rule(
         id="cuda/device-closed",
         severity="warning",
-        title="The GPU's device files can't be opened",
+        title="The GPU's device files cannot be opened",
         references=("NVIDIA Container Toolkit, user guide",),
-        why="CUDA says that there is no device, though there is.",
-        fix="start the container with its GPUs, or join the group that owns the files",
+        why="CUDA reports that there is no GPU although one is present.",
+        fix="start the container with GPU access, or add the user to the group that owns the files",
         check=_nodes,
         cases=lambda: (
             Case(title="no permission", facts=on(WITH_CUDA, cuda=_driver(nodes={"/dev/nvidia0": False})), fires=True),
@@ -287,42 +295,48 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="CUDA_VISIBLE_DEVICES hides every GPU",
         references=("NVIDIA, CUDA C++ Programming Guide, CUDA_VISIBLE_DEVICES",),
-        why="torch.cuda.is_available() is false, and tests that need a GPU are silently skipped.",
+        why="torch.cuda.is_available() returns False, and tests that need a GPU are silently skipped.",
         fix="$ unset CUDA_VISIBLE_DEVICES",
         check=_hidden,
         cases=lambda: (
-            Case(title="set to nothing", facts=on(WITH_CUDA, cuda={"hidden": ""}), fires=True),
-            Case(title="one GPU", facts=on(WITH_CUDA, cuda={"hidden": "0"}), fires=False),
+            Case(title="set to an empty value", facts=on(WITH_CUDA, cuda={"hidden": ""}), fires=True),
+            Case(title="one visible GPU", facts=on(WITH_CUDA, cuda={"hidden": "0"}), fires=False),
         ),
     ),
     Rule(
         id="cuda/stub-loaded",
         severity="error",
-        title="The loader uses the stub of libcuda",
+        title="The loader uses the libcuda stub",
         references=("NVIDIA, CUDA Runtime API, cudaErrorStubLibrary",),
-        why="The stub has every name and does nothing: error 34, `CUDA driver is a stub library`.",
-        fix="take the stubs folder out of LD_LIBRARY_PATH; it belongs to LIBRARY_PATH, which the linker reads",
+        why=(
+            "The stub defines every function but implements none of them: CUDA fails with error 34, `CUDA driver "
+            "is a stub library`."
+        ),
+        fix="remove the stubs folder from LD_LIBRARY_PATH; it belongs in LIBRARY_PATH, which the linker reads",
         check=_stub,
         cases=lambda: (
             Case(
-                title="stubs in LD_LIBRARY_PATH",
+                title="the stubs folder in LD_LIBRARY_PATH",
                 facts=on(WITH_CUDA, cuda=_driver(libcuda="/usr/local/cuda/lib64/stubs/libcuda.so.1")),
                 fires=True,
             ),
-            Case(title="the driver's own", facts=on(WITH_CUDA), fires=False),
+            Case(title="the driver's own library", facts=on(WITH_CUDA), fires=False),
         ),
     ),
     Rule(
         id="cuda/gpu-not-covered",
         severity="warning",
-        title="No code is made for this machine's GPU",
+        title="The build has no code for this machine's GPU",
         references=("pytorch/pytorch#31285",),
-        why="What is built does not run here: `no kernel image is available for execution on the device`.",
-        fix="add the GPU's generation to the list",
+        why=(
+            "The built code does not run here and fails with `no kernel image is available for execution on the "
+            "device`."
+        ),
+        fix="add this GPU's architecture to TORCH_CUDA_ARCH_LIST",
         check=_uncovered,
         cases=lambda: (
             Case(
-                title="a GeForce 1080 beside code for 8.0 and 9.0",
+                title="a GeForce GTX 1080 with code for 8.0 and 9.0",
                 facts=on(
                     WITH_CUDA,
                     FOR_CUDA,
@@ -331,7 +345,9 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
                 fires=True,
             ),
             Case(
-                title="8.6 runs code for 8.0", facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(gpus=_GEFORCE)), fires=False
+                title="an 8.6 GPU, which runs code for 8.0",
+                facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(gpus=_GEFORCE)),
+                fires=False,
             ),
         ),
     ),

@@ -32,7 +32,7 @@ def _headers(facts: Examined) -> Iterator[Found]:
         release = ".".join((python.version or "3").split(".")[:2])
         message = f"Python {python.version} has no Python.h in {python.include or 'its include folder'}"
         fix = (
-            f"$ apt-get install python{release}-dev\nor use a Python that brings them: `uv python install "
+            f"$ apt-get install python{release}-dev\nor use a Python that includes them: `uv python install "
             f"{release}`, conda"
         )
         yield Found(where=python.path, message=message, fix=fix)
@@ -47,7 +47,7 @@ def _broken(facts: Examined) -> Iterator[Found]:
 
 def _missing(facts: Examined) -> Iterator[Found]:
     for version in facts.wish.pythons:
-        message = f"an environment needs Python {version}, which is not on this machine"
+        message = f"an environment needs Python {version}, which is not installed on this machine"
         yield Found(where="Python", message=message, fix=f"$ uv python install {version}")
 
 
@@ -56,7 +56,7 @@ def _other_pip(facts: Examined) -> Iterator[Found]:
     if python is None or packaging is None or not packaging.pip_python or not python.version:
         return
     if numbers(packaging.pip_python)[:2] != numbers(python.version)[:2]:
-        message = f"pip installs for Python {packaging.pip_python}, and python3 is {python.version}"
+        message = f"pip installs packages for Python {packaging.pip_python}, but python3 is Python {python.version}"
         yield Found(where=packaging.pip.path if packaging.pip else "pip", message=message)
 
 
@@ -65,14 +65,14 @@ def _managed(facts: Examined) -> Iterator[Found]:
     if python is not None and python.externally_managed:
         yield Found(
             where=python.path,
-            message=f"Python {python.version} belongs to the distribution: pip refuses to install into it",
+            message=f"Python {python.version} belongs to the distribution, so pip refuses to install packages into it",
         )
 
 
 def _venv(facts: Examined) -> Iterator[Found]:
     pythons = facts.host.python
     if pythons.venv not in (None, "none") and pythons.venv_on_path is False:
-        message = f"VIRTUAL_ENV is {pythons.venv}, and PATH finds another python first"
+        message = f"VIRTUAL_ENV is {pythons.venv}, but PATH finds a different Python first"
         yield Found(where="PATH", message=message, fix=f"$ . {pythons.venv}/bin/activate")
 
 
@@ -80,7 +80,8 @@ def _pyenv(facts: Examined) -> Iterator[Found]:
     pyenv = facts.host.python.pyenv
     if pyenv is not None and pyenv.missing and pyenv.shims_first:
         message = (
-            f"pyenv is to start {', '.join(pyenv.missing)} ({pyenv.selected_by or 'selected'}), which is not installed"
+            f"pyenv is set to use {', '.join(pyenv.missing)} ({pyenv.selected_by or 'selected'}), which is not "
+            "installed"
         )
         yield Found(where=pyenv.selected_by or "pyenv", message=message, fix=f"$ pyenv install {pyenv.missing[0]}")
 
@@ -95,7 +96,7 @@ def _numpy(facts: Examined) -> Iterator[Found]:
             and numbers(numpy)[:1] >= (2,)
             and numbers(torch.version)[:2] < _NUMPY_2
         ):
-            message = f"torch {torch.version} was built for numpy 1, and numpy {numpy} is installed"
+            message = f"torch {torch.version} was built for NumPy 1, but NumPy {numpy} is installed"
             yield Found(where=python.path, message=message)
 
 
@@ -107,13 +108,13 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="python/headers-missing",
         severity="warning",
-        title="Python's headers are not there",
+        title="Python's headers are missing",
         references=("Python, sysconfig", "Debian, python3-dev"),
         why=(
             "Extension modules do not compile: `Python.h: No such file or directory`. Environments with their own "
             "Python, such as Axletree's, are not affected."
         ),
-        fix="install them",
+        fix="install the headers",
         check=_headers,
         cases=lambda: (
             Case(title="Debian without python3-dev", facts=on(python=_python(headers=False)), fires=True),
@@ -125,50 +126,50 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="python3 does not start",
         references=("PEP 394",),
-        why="Nearly every build starts it.",
-        fix="repair that installation, or take its folder out of PATH",
+        why="Nearly every build runs python3.",
+        fix="repair the installation, or remove its folder from PATH",
         check=_broken,
         cases=lambda: (
-            Case(title="a link to nothing", facts=on(python=_python(version=None)), fires=True),
+            Case(title="a dangling link", facts=on(python=_python(version=None)), fires=True),
             Case(title="3.12", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="python/missing",
         severity="error",
-        title="A Python that the build needs is not here",
+        title="A Python version that the build needs is not installed",
         references=("recipe key `environments.NAME.python`",),
-        why="Its environments can't be made.",
-        fix="install it, by uv, pyenv or the distribution",
+        why="Environments with this Python version cannot be created.",
+        fix="install it with uv, pyenv or the distribution's package manager",
         check=_missing,
         cases=lambda: (
             Case(title="3.14t", facts=on(wish=Wish(pythons=("3.14t",))), fires=True),
-            Case(title="all there", facts=on(), fires=False),
+            Case(title="all versions installed", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="python/pip-of-another",
         severity="warning",
-        title="pip belongs to another Python",
+        title="pip belongs to a different Python than python3",
         references=('pip, user guide, "Running pip"',),
-        why="Installed packages cannot be imported, and built wheels get the other version's tag.",
+        why="Python cannot import the packages that pip installs, and built wheels get the wrong version's tag.",
         fix="$ python3 -m pip install ...\nwhich asks the Python that is meant",
         check=_other_pip,
         cases=lambda: (
             Case(
-                title="pip of 3.9",
+                title="pip for Python 3.9",
                 facts=on(python={"packaging": Packaging(pip_python="3.9")}),
                 fires=True,
             ),
-            Case(title="pip of 3.12", facts=on(), fires=False),
+            Case(title="pip for Python 3.12", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="python/externally-managed",
         severity="info",
-        title="Python belongs to the distribution",
+        title="The distribution manages this Python",
         references=("PEP 668",),
-        why="pip ends with `externally-managed-environment` (PEP 668), and overriding that breaks the system's "
+        why="pip stops with `externally-managed-environment` (PEP 668), and overriding that can break the system's "
         "own programs.",
         fix="$ python3 -m venv .venv && . .venv/bin/activate",
         check=_managed,
@@ -180,27 +181,27 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="python/venv-not-first",
         severity="warning",
-        title="The active virtual environment's Python is not the one on PATH",
+        title="The active virtual environment's Python is not first on PATH",
         references=("Python, venv",),
-        why="`python` runs with other packages than those that were installed.",
-        fix="activate it again",
+        why="`python` does not use the packages that were installed in the environment.",
+        fix="activate the environment again",
         check=_venv,
         cases=lambda: (
-            Case(title="PATH was changed after activation", facts=on(python={"venv_on_path": False}), fires=True),
+            Case(title="PATH changed after activation", facts=on(python={"venv_on_path": False}), fires=True),
             Case(title="first", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="python/pyenv-missing",
         severity="error",
-        title="pyenv is set to a Python that is not installed",
+        title="pyenv is set to a Python version that is not installed",
         references=('pyenv, README, "Understanding Python version selection"',),
-        why="Each `python` ends with a message of pyenv.",
-        fix="install it, or choose another: pyenv global ...",
+        why="Each `python` command fails with a pyenv message.",
+        fix="install that version, or choose a different one: pyenv global ...",
         check=_pyenv,
         cases=lambda: (
             Case(
-                title="3.8.1 of a .python-version",
+                title="3.8.1 from a .python-version file",
                 facts=on(
                     python={
                         "pyenv": Pyenv(
@@ -220,23 +221,26 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="python/numpy-2",
         severity="error",
-        title="The installed torch was built for numpy 1",
-        references=("NumPy 2.0 migration guide", "pytorch/pytorch, release notes of 2.3"),
-        why="torch starts with a warning, and each conversion from or to numpy fails: `Numpy is not available`.",
+        title="The installed torch was built for NumPy 1",
+        references=("NumPy 2.0 migration guide", "pytorch/pytorch, 2.3 release notes"),
+        why=(
+            "torch prints a warning when it starts, and every conversion from or to NumPy fails with `Numpy is "
+            "not available`."
+        ),
         fix="$ pip install 'numpy<2'\nor a torch of 2.3 or later",
         check=_numpy,
         cases=lambda: (
             Case(
-                title="torch 2.2 with numpy 2",
+                title="torch 2.2 with NumPy 2",
                 facts=on(python=_python(torch=Torch(path="~/torch", version="2.2.2"))),
                 fires=True,
             ),
             Case(
-                title="torch 2.6 with numpy 2",
+                title="torch 2.6 with NumPy 2",
                 facts=on(python=_python(torch=Torch(path="~/torch", version="2.6.0"))),
                 fires=False,
             ),
-            Case(title="no torch", facts=on(HEALTHY), fires=False),
+            Case(title="torch not installed", facts=on(HEALTHY), fires=False),
         ),
     ),
 )

@@ -38,7 +38,7 @@ def _too_little(facts: Examined) -> Iterator[Found]:
     needs = {"one compile process": facts.wish.memory_per_job, "a stage": facts.wish.memory}
     for what, need in needs.items():
         if available is not None and need is not None and available + swap < need:
-            message = f"{what} takes {format_bytes(need)}, and {format_bytes(available)} are available"
+            message = f"{what} needs {format_bytes(need)}, but only {format_bytes(available)} is available"
             yield Found(where="memory", message=message)
 
 
@@ -49,7 +49,8 @@ def _jobs(facts: Examined) -> Iterator[Found]:
         return
     fits = max(1, available // need)
     message = (
-        f"{asked} start {jobs} compilers at {format_bytes(need)} each, and {format_bytes(available)} are available"
+        f"{asked} would start {jobs} compilers at {format_bytes(need)} each, but only {format_bytes(available)} is "
+        "available"
     )
     fix = f"$ export MAX_JOBS={fits}\n`axletree build` needs no such limit: it starts what memory allows"
     yield Found(where="memory", message=message, fix=fix)
@@ -59,8 +60,8 @@ def _limit(facts: Examined) -> Iterator[Found]:
     memory = facts.host.memory
     if memory.limit is not None and memory.total is not None and memory.limit < memory.total // 2:
         message = (
-            f"a control group allows {format_bytes(memory.limit)} of the machine's "
-            f"{format_bytes(memory.total)}; ninja, make and CMake count the machine's cores"
+            f"a control group allows {format_bytes(memory.limit)} of the machine's {format_bytes(memory.total)}, "
+            "but ninja, make and CMake count all of the machine's cores"
         )
         yield Found(where="cgroup", message=message)
 
@@ -75,14 +76,15 @@ def _killed(facts: Examined) -> Iterator[Found]:
         )
         yield Found(
             where="memory",
-            message=f"the kernel killed {kills} process{'es' if kills > 1 else ''} for want of memory {where}",
+            message=f"the kernel killed {kills} process{'es' if kills > 1 else ''} {where} because memory ran out",
         )
 
 
 def _overcommit(facts: Examined) -> Iterator[Found]:
     if facts.host.memory.overcommit == 2:
         message = (
-            "vm.overcommit_memory is 2: nvcc, linkers and sanitizers reserve far more than they use, and are refused"
+            "vm.overcommit_memory is 2, so the kernel refuses the large reservations that nvcc, linkers and "
+            "sanitizers make"
         )
         yield Found(where="/proc/sys/vm/overcommit_memory", message=message)
 
@@ -92,8 +94,8 @@ def _shm(facts: Examined) -> Iterator[Found]:
     if size is not None and size < 1 * GIB and facts.host.system.container not in (None, "none"):
         yield Found(
             where="shared memory",
-            message=f"shared memory holds {format_bytes(size)}: tests that share tensors between processes end with "
-            "a bus error",
+            message=f"shared memory is limited to {format_bytes(size)}: tests that share tensors between processes "
+            "fail with a bus error",
         )
 
 
@@ -102,26 +104,31 @@ def _limits(facts: Examined) -> Iterator[Found]:
     if system.open_files is not None and system.open_files.soft < _FEW_FILES:
         yield Found(
             where="ulimit -n",
-            message=f"{system.open_files.soft} files may be open at once; linkers of large projects open more",
+            message=(
+                f"only {system.open_files.soft} files can be open at once, but linkers open more for large projects"
+            ),
             fix=f"$ ulimit -n {min(system.open_files.hard, 65536)}",
         )
     if system.address_space is not None and system.address_space.soft < 32 * GIB:
         yield Found(
             where="ulimit -v",
-            message=f"a process may map {format_bytes(system.address_space.soft)}; compilers of GPU code and "
-            "linkers map more than they use",
+            message=f"a process can map only {format_bytes(system.address_space.soft)}, but GPU compilers and "
+            "linkers map more memory than they use",
             fix="$ ulimit -v unlimited",
         )
     if system.stack is not None and system.stack.soft < _SMALL_STACK:
         yield Found(
             where="ulimit -s",
-            message=f"the stack ends at {format_bytes(system.stack.soft)}; compilers recurse deeper in templates",
+            message=(
+                f"the stack is limited to {format_bytes(system.stack.soft)}, but compilers need more for deeply "
+                "nested templates"
+            ),
             fix="$ ulimit -s 8192",
         )
     if system.file_size is not None and system.file_size.soft < 4 * GIB:
         yield Found(
             where="ulimit -f",
-            message=f"no file may be larger than {format_bytes(system.file_size.soft)}; GPU libraries are",
+            message=f"files are limited to {format_bytes(system.file_size.soft)}, but GPU libraries are larger",
             fix="$ ulimit -f unlimited",
         )
 
@@ -132,61 +139,64 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/memory-too-little",
         severity="error",
-        title="What a stage needs at least does not fit into memory",
+        title="A stage needs more memory than is available",
         references=("pytorch/pytorch#49078",),
-        why="The kernel kills the compiler or the linker, even with a single job.",
+        why="The kernel kills the compiler or linker, even with a single job.",
         fix="free memory, raise the control group's limit, or add swap:\n$ sudo fallocate -l 8G /swapfile && sudo "
         "chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile",
         check=_too_little,
         cases=lambda: (
             Case(
-                title="5 GB a process, 4 GB there",
+                title="5 GB needed for each process, 4 GB available",
                 facts=on(wish=_LARGE, memory={"available": 4 * GIB, "swap_free": 0}),
                 fires=True,
             ),
             Case(
-                title="a stage that links with 100 GB, 60 GB there",
+                title="a stage that needs 100 GB to link, 60 GB available",
                 facts=on(wish=msgspec.structs.replace(FOR_CUDA, memory=100 * GIB)),
                 fires=True,
             ),
-            Case(title="60 GB there", facts=on(wish=_LARGE), fires=False),
+            Case(title="60 GB available", facts=on(wish=_LARGE), fires=False),
         ),
     ),
     Rule(
         id="host/memory-for-jobs",
         severity="warning",
-        title="More compilers would start than memory holds",
+        title="The build would start more compilers than fit in memory",
         references=("pytorch/pytorch#49078",),
-        why="The kernel kills one of them, and the log says `Killed signal terminated program cc1plus`, or nothing.",
-        fix="limit the jobs",
+        why=(
+            "The kernel kills one of them, and the log contains `Killed signal terminated program cc1plus` or no "
+            "message at all."
+        ),
+        fix="limit the number of jobs",
         check=_jobs,
         cases=lambda: (
             Case(
-                title="a laptop: 16 GB, 16 cores",
+                title="a laptop with 16 GB and 16 cores",
                 facts=on(memory={"total": 16 * GIB, "available": 12 * GIB}),
                 fires=True,
             ),
-            Case(title="MAX_JOBS above what fits", facts=having(("MAX_JOBS", "64")), fires=True),
-            Case(title="64 GB, 16 cores", facts=on(), fires=False),
+            Case(title="a MAX_JOBS value that is too high", facts=having(("MAX_JOBS", "64")), fires=True),
+            Case(title="a machine with 64 GB and 16 cores", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="host/memory-limit",
         severity="info",
-        title="A control group limits memory far below the machine's",
+        title="A control group limits memory to far less than the machine has",
         references=("Linux, admin-guide/cgroup-v2, memory.max",),
-        why="Tools that look at the machine start too much at once. Axletree looks at the limit.",
-        fix="say how many jobs: export MAX_JOBS=..., or raise the limit",
+        why="Tools that look only at the machine start too many processes. Axletree takes the limit into account.",
+        fix="set the number of jobs with export MAX_JOBS=..., or raise the limit",
         check=_limit,
         cases=lambda: (
-            Case(title="8 of 64 GB", facts=on(memory={"limit": 8 * GIB}), fires=True),
+            Case(title="a limit of 8 GB on a 64 GB machine", facts=on(memory={"limit": 8 * GIB}), fires=True),
             Case(title="no limit", facts=on(), fires=False),
         ),
     ),
     Rule(
         id="host/memory-kills",
         severity="info",
-        title="Processes were killed for want of memory",
+        title="Processes were killed because memory ran out",
         references=("Linux, admin-guide/cgroup-v2, memory.events",),
         why="If a build failed without a message, this may be the reason.",
         fix="$ dmesg | grep -i 'killed process'\ntells which",
@@ -201,7 +211,7 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The kernel does not overcommit memory",
         references=("Linux, vm/overcommit-accounting",),
-        why="Large reservations fail although memory is free: `cannot allocate memory`.",
+        why="Large reservations fail with `cannot allocate memory` even if memory is free.",
         fix="$ sudo sysctl vm.overcommit_memory=0",
         check=_overcommit,
         cases=lambda: (
@@ -212,14 +222,16 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/shm-small",
         severity="info",
-        title="The container's shared memory is small",
+        title="The container has little shared memory",
         references=('PyTorch, "Multiprocessing best practices"', "docker run, --shm-size"),
-        why="DataLoader workers and multi-process tests pass tensors through it.",
+        why="DataLoader workers and multi-process tests use shared memory to pass tensors.",
         fix="$ docker run --ipc=host ...\nor --shm-size=8g",
         check=_shm,
         cases=lambda: (
             Case(
-                title="docker's 64 MB", facts=on(system={"container": "docker"}, memory={"shm": 64 << 20}), fires=True
+                title="Docker's default of 64 MB",
+                facts=on(system={"container": "docker"}, memory={"shm": 64 << 20}),
+                fires=True,
             ),
             Case(title="8 GB", facts=on(system={"container": "docker"}, memory={"shm": 8 * GIB}), fires=False),
         ),
@@ -227,15 +239,19 @@ RESOURCE_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/limits",
         severity="warning",
-        title="A resource limit is low",
+        title="A resource limit is too low",
         references=("getrlimit(2)",),
-        why="Anything above the limit fails with a message that does not name it.",
+        why="Programs that exceed the limit fail with messages that do not mention it.",
         fix="raise the limit",
         check=_limits,
         cases=lambda: (
-            Case(title="256 open files", facts=on(system={"open_files": Limit(soft=256, hard=4096)}), fires=True),
             Case(
-                title="4 GB of address space",
+                title="a limit of 256 open files",
+                facts=on(system={"open_files": Limit(soft=256, hard=4096)}),
+                fires=True,
+            ),
+            Case(
+                title="a limit of 4 GB of address space",
                 facts=on(system={"address_space": Limit(soft=4 * GIB, hard=UNLIMITED)}),
                 fires=True,
             ),

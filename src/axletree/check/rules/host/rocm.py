@@ -27,8 +27,8 @@ def _root(facts: Examined) -> RocmRoot | None:
 def _missing(facts: Examined) -> Iterator[Found]:
     roots = facts.host.rocm.roots
     if facts.wish.rocm is not None and roots is not None and not any(each.hipcc != "none" for each in roots):
-        there = "parts of it are here, without hipcc" if roots else "none is here"
-        message = f"GPU code needs ROCm {facts.wish.rocm} to compile, but {there}"
+        there = "the installed parts do not include hipcc" if roots else "ROCm is not installed"
+        message = f"compiling GPU code requires ROCm {facts.wish.rocm}, but {there}"
         yield Found(where="ROCm", message=message)
 
 
@@ -38,7 +38,7 @@ def _another(facts: Examined) -> Iterator[Found]:
         return
     others = [each for each in facts.host.rocm.roots or () if numbers(each.version or "")[:2] == numbers(wanted)[:2]]
     fix = f"$ export ROCM_PATH={others[0].root} PATH={others[0].root}/bin:$PATH" if others else None
-    yield Found(where=root.root, message=f"a build takes ROCm {root.version}, and {wanted} is wanted", fix=fix)
+    yield Found(where=root.root, message=f"builds use ROCm {root.version}, but ROCm {wanted} is required", fix=fix)
 
 
 def _mixed(facts: Examined) -> Iterator[Found]:
@@ -49,7 +49,7 @@ def _mixed(facts: Examined) -> Iterator[Found]:
     if len(versions) > 1:
         first = next(iter(named.values()))
         evidence = tuple(f"{each.root} ({', '.join(each.found_by)}): {each.version}" for each in named.values())
-        message = "variables, PATH and folders point to different releases of ROCm"
+        message = "variables, PATH and folders point to different ROCm releases"
         yield Found(
             where=first.root,
             message=message,
@@ -63,7 +63,7 @@ def _integrated_first(facts: Examined) -> Iterator[Found]:
     discrete = [number for number, gpu in enumerate(gpus) if gpu.integrated is False]
     if not gpus or not gpus[0].integrated or not discrete or any(facts.host.variable(name) for name in _VISIBLE):
         return
-    message = f"device 0 is {gpus[0].gfx}, the GPU inside the processor; the others come after it"
+    message = f"device 0 is {gpus[0].gfx}, the processor's integrated GPU, and the other GPUs come after it"
     fix = f"$ export HIP_VISIBLE_DEVICES={','.join(map(str, discrete))}"
     yield Found(
         where=gpus[0].gfx or "GPU 0",
@@ -81,13 +81,13 @@ def _override(facts: Examined) -> Iterator[Found]:
     gpus = [gpu.gfx for gpu in facts.host.rocm.gpus or () if gpu.gfx]
     if pretended in gpus:
         message = (
-            f"{_OVERRIDE}={value} names {pretended}, which this machine has: it does nothing for that "
-            "GPU, and is wrong for each other one"
+            f"{_OVERRIDE}={value} selects {pretended}, which this machine has: it has no effect on that GPU and is "
+            "wrong for every other"
         )
     else:
         message = (
-            f"{_OVERRIDE}={value} makes {', '.join(gpus) or 'every GPU'} pass for {pretended}: code of "
-            "another GPU runs, or crashes"
+            f"{_OVERRIDE}={value} makes {', '.join(gpus) or 'every GPU'} identify as {pretended}: programs run code "
+            "for a different GPU and may crash"
         )
     yield Found(where=_OVERRIDE, message=message)
 
@@ -99,7 +99,7 @@ def _closed(facts: Examined) -> Iterator[Found]:
         *(node for node, may in (rocm.render_nodes or {}).items() if not may),
     ]
     if closed and rocm.gpus:
-        yield Found(where=closed[0], message=f"this user may not open {', '.join(closed)}")
+        yield Found(where=closed[0], message=f"this user is not allowed to open {', '.join(closed)}")
 
 
 def _container(facts: Examined) -> Iterator[Found]:
@@ -112,7 +112,7 @@ def _container(facts: Examined) -> Iterator[Found]:
         and not system.wsl
     ):
         yield Found(
-            where="/dev/kfd", message="the host has AMD GPUs, and this container has neither /dev/kfd nor /dev/dri"
+            where="/dev/kfd", message="the host has AMD GPUs, but this container has neither /dev/kfd nor /dev/dri"
         )
 
 
@@ -120,7 +120,7 @@ def _wsl(facts: Examined) -> Iterator[Found]:
     rocm = facts.host.rocm
     if facts.host.system.wsl and (facts.wish.rocm or rocm.roots) and rocm.kfd is None:
         more = "" if rocm.dxg else "; /dev/dxg is missing too, so no GPU reaches it"
-        yield Found(where="WSL", message=f"WSL has no /dev/kfd: AMD's GPUs are reached through /dev/dxg{more}")
+        yield Found(where="WSL", message=f"WSL has no /dev/kfd, so programs access AMD GPUs through /dev/dxg{more}")
 
 
 def _uncovered(facts: Examined) -> Iterator[Found]:
@@ -133,7 +133,9 @@ def _uncovered(facts: Examined) -> Iterator[Found]:
             and gpu.gfx not in archs
             and not any(_generic(arch, gpu.gfx) for arch in archs)
         ):
-            message = f"this machine has a {gpu.gfx}, and code is made for {', '.join(sorted(archs))}"
+            message = (
+                f"this machine has a {gpu.gfx} GPU, but the build compiles code only for {', '.join(sorted(archs))}"
+            )
             yield Found(where=gpu.gfx, message=message, fix=f"add {gpu.gfx} to PYTORCH_ROCM_ARCH")
 
 
@@ -145,13 +147,15 @@ def _generic(arch: str, gfx: str) -> bool:
 def _no_device_code(facts: Examined) -> Iterator[Found]:
     root = _root(facts)
     if facts.wish.rocm and root is not None and root.device_libraries == ():
-        yield Found(where=root.root, message="it has no device libraries (ocml.bc): hipcc compiles no GPU code")
+        yield Found(
+            where=root.root, message=("its device libraries (ocml.bc) are missing, so hipcc cannot compile GPU code")
+        )
 
 
 def _incomplete(facts: Examined) -> Iterator[Found]:
     root = _root(facts)
     if facts.wish.rocm and root is not None and root.missing:
-        yield Found(where=root.root, message=f"ROCm lacks {', '.join(root.missing)}, which PyTorch is built with")
+        yield Found(where=root.root, message=f"ROCm lacks {', '.join(root.missing)}, which PyTorch needs")
 
 
 def _roots(*roots: RocmRoot) -> dict[str, object]:
@@ -165,10 +169,10 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/toolkit-missing",
         severity="error",
-        title="No ROCm toolkit is available to compile with",
+        title="No ROCm toolkit with hipcc found",
         references=("ROCm, installation on Linux",),
-        why="The variant compiles GPU code, and nothing here can.",
-        fix="install ROCm, or name where it is: export ROCM_PATH=...",
+        why="The variant compiles GPU code, but no compiler for it is installed.",
+        fix="install ROCm, or set its location: export ROCM_PATH=...",
         check=_missing,
         cases=lambda: (
             Case(title="none", facts=on(wish=FOR_ROCM), fires=True),
@@ -178,27 +182,32 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/toolkit-another",
         severity="error",
-        title="The build would use another release of ROCm",
+        title="The build would use a ROCm toolkit from the wrong release",
         references=("pytorch/pytorch: cmake/public/LoadHIP.cmake, ROCM_PATH",),
-        why="What is built says in its name that it is for one release, and would be of another.",
-        fix="install that release, and name it by ROCM_PATH and PATH",
+        why="The package's name states one ROCm release, but the build would use another.",
+        fix="install the requested release, and point ROCM_PATH and PATH to it",
         check=_another,
         cases=lambda: (
-            Case(title="6.0 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(_OLD, _FIRST)), fires=True),
-            Case(title="7.1 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+            Case(title="ROCm 6.0 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(_OLD, _FIRST)), fires=True),
+            Case(title="ROCm 7.1 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
         ),
     ),
     Rule(
         id="rocm/mixed",
         severity="warning",
-        title="Several releases of ROCm are in use at once",
+        title="Several ROCm releases are in use at the same time",
         references=("ROCm/TheRock#1119", "pytorch/pytorch: cmake/public/LoadHIP.cmake"),
-        why="hipcc uses one, CMake's packages the other: headers of one are mixed with libraries of the other.",
-        fix="let all variables name the same release",
+        why=(
+            "hipcc uses one release and CMake's packages use another, so headers from one are combined with "
+            "libraries from the other."
+        ),
+        fix="point all variables to the same release",
         check=_mixed,
         cases=lambda: (
             Case(
-                title="ROCM_PATH to 6.0, /opt/rocm to 7.1", facts=on(WITH_ROCM, rocm=_roots(_OLD, _FIRST)), fires=True
+                title="ROCM_PATH with ROCm 6.0, /opt/rocm with ROCm 7.1",
+                facts=on(WITH_ROCM, rocm=_roots(_OLD, _FIRST)),
+                fires=True,
             ),
             Case(title="one", facts=on(WITH_ROCM), fires=False),
         ),
@@ -206,20 +215,24 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/integrated-first",
         severity="warning",
-        title="The GPU inside the processor comes first",
+        title="The integrated GPU comes first",
         references=('ROCm, "GPU isolation techniques"',),
-        why="Device 0 is what programs take, and builds that ask which GPU there is compile for it: slow, or a crash.",
-        fix="show the others only, by HIP_VISIBLE_DEVICES",
+        why="Programs use device 0, and builds that detect the GPU compile for it, so the code runs slowly or crashes.",
+        fix="hide the integrated GPU with HIP_VISIBLE_DEVICES",
         check=_integrated_first,
         cases=lambda: (
             Case(
-                title="integrated, then a card", facts=on(WITH_ROCM, rocm={"gpus": (INTEGRATED, DISCRETE)}), fires=True
+                title="an integrated GPU, then a graphics card",
+                facts=on(WITH_ROCM, rocm={"gpus": (INTEGRATED, DISCRETE)}),
+                fires=True,
             ),
             Case(
-                title="a card, then integrated", facts=on(WITH_ROCM, rocm={"gpus": (DISCRETE, INTEGRATED)}), fires=False
+                title="a graphics card, then an integrated GPU",
+                facts=on(WITH_ROCM, rocm={"gpus": (DISCRETE, INTEGRATED)}),
+                fires=False,
             ),
             Case(
-                title="hidden already",
+                title="an integrated GPU that is already hidden",
                 facts=having(
                     ("HIP_VISIBLE_DEVICES", "1"),
                     host=msgspec.structs.replace(
@@ -235,13 +248,13 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="HSA_OVERRIDE_GFX_VERSION is set",
         references=("ROCm, environment variables, HSA_OVERRIDE_GFX_VERSION",),
-        why="Each GPU passes for another kind. It gets an unsupported one going, and breaks what was built for "
-        "the right one.",
+        why="The variable makes every GPU identify as a different kind. It lets an unsupported GPU run, but breaks "
+        "code built for the correct GPU.",
         fix="$ unset HSA_OVERRIDE_GFX_VERSION\nand build for the GPU itself, by PYTORCH_ROCM_ARCH",
         check=_override,
         cases=lambda: (
-            Case(title="10.3.0 over a gfx1100", facts=having((_OVERRIDE, "10.3.0"), host=WITH_ROCM), fires=True),
-            Case(title="not set", facts=on(WITH_ROCM), fires=False),
+            Case(title="10.3.0 on a gfx1100 GPU", facts=having((_OVERRIDE, "10.3.0"), host=WITH_ROCM), fires=True),
+            Case(title="variable not set", facts=on(WITH_ROCM), fires=False),
         ),
     ),
     Rule(
@@ -249,20 +262,20 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The GPU's device files cannot be opened",
         references=('ROCm, installation prerequisites, "Group permissions"',),
-        why="HIP says that there is no device, though there is.",
+        why="HIP reports that there is no GPU although one is present.",
         fix="$ sudo usermod -aG render,video $USER\nand log in again",
         check=_closed,
         cases=lambda: (
-            Case(title="not in group render", facts=on(WITH_ROCM, rocm={"kfd": False}), fires=True),
+            Case(title="a user outside the render group", facts=on(WITH_ROCM, rocm={"kfd": False}), fires=True),
             Case(title="open", facts=on(WITH_ROCM), fires=False),
         ),
     ),
     Rule(
         id="rocm/container-without-gpu",
         severity="warning",
-        title="The container was started without its GPUs",
+        title="The container was started without GPUs",
         references=('ROCm, "Running ROCm Docker containers"',),
-        why="HIP finds no device.",
+        why="HIP does not find a GPU.",
         fix="$ docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render ...",
         check=_container,
         cases=lambda: (
@@ -271,17 +284,21 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
                 facts=on(WITH_ROCM, system={"container": "docker"}, rocm={"kfd": None, "render_nodes": {}}),
                 fires=True,
             ),
-            Case(title="docker with devices", facts=on(WITH_ROCM, system={"container": "docker"}), fires=False),
+            Case(
+                title="a Docker container with devices",
+                facts=on(WITH_ROCM, system={"container": "docker"}),
+                fires=False,
+            ),
         ),
     ),
     Rule(
         id="rocm/wsl",
         severity="warning",
-        title="ROCm in WSL",
+        title="ROCm runs in WSL",
         references=('ROCm, "Use ROCm on Radeon GPUs: WSL"',),
-        why="The kernel of WSL has no KFD: what looks for GPUs there finds none, and only ROCm's build for WSL runs.",
-        fix="install ROCm for WSL (librocdxg, or the hsa-runtime package of that name), and name the "
-        "architectures when building",
+        why="The WSL kernel has no KFD: programs that look for GPUs through it find none, and only ROCm for WSL works.",
+        fix="install ROCm for WSL (librocdxg, or the hsa-runtime package for WSL), and set the architectures for "
+        "the build",
         check=_wsl,
         cases=lambda: (
             Case(
@@ -295,10 +312,10 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/gpu-not-covered",
         severity="warning",
-        title="No code is made for this machine's GPU",
+        title="The build has no code for this machine's GPU",
         references=("pytorch/pytorch#164346",),
-        why="What is built does not run here: `invalid device function`, or hipErrorNoBinaryForGpu.",
-        fix="add the GPU to PYTORCH_ROCM_ARCH",
+        why="The built code does not run here and fails with `invalid device function` or hipErrorNoBinaryForGpu.",
+        fix="add the GPU's architecture to PYTORCH_ROCM_ARCH",
         check=_uncovered,
         cases=lambda: (
             Case(
@@ -312,9 +329,9 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/device-libraries-missing",
         severity="error",
-        title="ROCm's device libraries are not there",
+        title="ROCm's device libraries are missing",
         references=("Clang, HIP support, --rocm-device-lib-path",),
-        why="Each GPU file ends with `cannot find ROCm device library`.",
+        why="Compiling any GPU file fails with `cannot find ROCm device library`.",
         fix="$ apt-get install rocm-device-libs",
         check=_no_device_code,
         cases=lambda: (
@@ -337,10 +354,10 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="rocm/toolkit-incomplete",
         severity="warning",
-        title="ROCm lacks parts that PyTorch is built with",
+        title="ROCm parts that PyTorch needs are missing",
         references=("pytorch/pytorch: cmake/public/LoadHIP.cmake",),
-        why="Configuring stops at the first package that is not found.",
-        fix="install the -dev packages of these parts",
+        why="Configuration stops at the first missing package.",
+        fix="install the -dev packages for these parts",
         check=_incomplete,
         cases=lambda: (
             Case(
@@ -348,7 +365,7 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
                 facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(msgspec.structs.replace(_FIRST, missing=("miopen",)))),
                 fires=True,
             ),
-            Case(title="all there", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+            Case(title="a complete installation", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
         ),
     ),
 )

@@ -28,7 +28,7 @@ def _charset(facts: Examined) -> Iterator[Found]:
     system = facts.host.system
     if system.charmap is not None and system.charmap.upper().replace("-", "") != "UTF8":
         name = system.utf8_locale if system.utf8_locale not in (None, "none") else "C.UTF-8"
-        message = f"programs take text as {system.charmap} (locale {system.locale or 'C'})"
+        message = f"programs interpret text as {system.charmap} (locale {system.locale or 'C'})"
         yield Found(where="locale", message=message, fix=f"$ export LC_ALL={name}")
 
 
@@ -37,24 +37,29 @@ def _clock(facts: Examined) -> Iterator[Found]:
     if skew is not None and abs(skew) > _SKEW:
         yield Found(
             where="clock",
-            message=f"a new file's time is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the clock",
+            message=(
+                f"the timestamp of a new file is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the clock"
+            ),
         )
 
 
 def _glibc(facts: Examined) -> Iterator[Found]:
     system = facts.host.system
     if system.libc == "musl":
-        yield Found(where="libc", message="the C library is musl: PyTorch and NVIDIA have no wheels for it")
+        yield Found(where="libc", message="the C library is musl, but PyTorch and NVIDIA provide no wheels for musl")
     elif system.libc == "glibc" and system.libc_version and numbers(system.libc_version) < numbers(_GLIBC):
         yield Found(
             where="libc",
-            message=f"glibc {system.libc_version}; PyTorch's wheels since 2.6, and many others, need {_GLIBC}",
+            message=(
+                f"glibc {system.libc_version} is too old: PyTorch wheels since 2.6, and many others, need "
+                f"{_GLIBC} or later"
+            ),
         )
 
 
 def _confined(facts: Examined) -> Iterator[Found]:
     if facts.host.system.namespaces is False:
-        yield Found(where="namespaces", message="this process may make no user and PID namespaces")
+        yield Found(where="namespaces", message="this process is not allowed to create user and PID namespaces")
 
 
 def _memory_rule(facts: Examined) -> Iterator[Found]:
@@ -62,22 +67,25 @@ def _memory_rule(facts: Examined) -> Iterator[Found]:
     if cgroup is not None and cgroup.may_limit_memory is False:
         why = cgroup.sources.get("may_limit_memory", "")
         yield Found(
-            where="cgroup", message="this process may not limit the memory of others", evidence=(why,) if why else ()
+            where="cgroup",
+            message="this process is not allowed to limit the memory of other processes",
+            evidence=(why,) if why else (),
         )
 
 
 def _wsl1(facts: Examined) -> Iterator[Found]:
     if facts.host.system.wsl == 1:
-        yield Found(where="WSL", message="this is WSL 1: no GPU, no namespaces, slow disks")
+        yield Found(where="WSL", message="this is WSL 1, which has no GPU access, no namespaces and slow disks")
 
 
 def _git(facts: Examined) -> Iterator[Found]:
     git = facts.host.git
     if facts.wish.git and git.path == "none":
-        yield Found(where="PATH", message="git is not there, and the source is fetched with it")
+        yield Found(where="PATH", message="git is missing, but it is needed to fetch the source")
     elif facts.wish.git and git.version and numbers(git.version) < _OLD_GIT:
         yield Found(
-            where=git.path or "git", message=f"git {git.version} can't clone submodules in parallel, nor shallowly"
+            where=git.path or "git",
+            message=f"git {git.version} supports neither parallel nor shallow clones of submodules",
         )
 
 
@@ -86,7 +94,7 @@ def _git_config(facts: Examined) -> Iterator[Found]:
     if config.get("core.autocrlf", "").lower() == "true":
         yield Found(
             where="core.autocrlf",
-            message="git turns line ends into CRLF: shell scripts and patches of a checkout break",
+            message="git converts line endings to CRLF, which breaks shell scripts and patches in a checkout",
             fix="$ git config --global core.autocrlf input",
         )
 
@@ -96,12 +104,15 @@ def _flags(facts: Examined) -> Iterator[Found]:
         value = facts.host.variable(name) or ""
         if "-march=native" in value or "-mcpu=native" in value:
             yield Found(
-                where=name, message=f"{name} has {value!r}: what is built runs on this processor and newer ones only"
+                where=name, message=f"{name} contains {value!r}: built code runs only on this processor and newer ones"
             )
         elif "-std=" in value:
             yield Found(
                 where=name,
-                message=f"{name} has {value!r}: a language standard for every file, against what the project asks for",
+                message=(
+                    f"{name} contains {value!r}: it sets the same language standard for every file, overriding "
+                    "the project's choice"
+                ),
             )
 
 
@@ -109,9 +120,9 @@ def _search(facts: Examined) -> Iterator[Found]:
     for name in _SEARCH:
         value = facts.host.variable(name)
         if value and any(not folder.endswith("/stubs") for folder in value.split(":")):  # CUDA's images name that one
-            empty = ": an empty entry in it is the current folder" if "" in value.split(":") else ""
+            empty = ", and an empty entry means the current folder" if "" in value.split(":") else ""
             yield Found(
-                where=name, message=f"{name}={value} comes before the compiler's own folders in every build{empty}"
+                where=name, message=f"{name}={value} puts folders before the compiler's own in every build{empty}"
             )
 
 
@@ -121,7 +132,7 @@ def _python_variables(facts: Examined) -> Iterator[Found]:
         if value:
             yield Found(
                 where=name,
-                message=f"{name}={value} reaches every Python that a build starts, of whatever version",
+                message=f"{name}={value} affects every Python that a build starts, regardless of its version",
                 fix=f"$ unset {name}",
             )
 
@@ -134,9 +145,9 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The locale is not UTF-8",
         references=("pytorch/builder: conda/pytorch-nightly/build.sh", "PEP 538"),
-        why="Code generators and compilers that read or print other characters end with UnicodeDecodeError. Axletree's "
-        "stages have a UTF-8 locale of their own; shells and others' scripts do not.",
-        fix="choose a UTF-8 locale",
+        why="Code generators and compilers that read or print non-ASCII characters fail with UnicodeDecodeError. "
+        "Axletree's stages have their own UTF-8 locale, but shells and other scripts do not.",
+        fix="set a UTF-8 locale",
         check=_charset,
         cases=lambda: (
             Case(title="LC_ALL=C", facts=on(system={"charmap": "ANSI_X3.4-1968", "locale": "C"}), fires=True),
@@ -146,10 +157,10 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/clock-skew",
         severity="warning",
-        title="Files get times that differ from the clock",
+        title="File timestamps differ from the clock",
         references=("GNU make manual",),
-        why="make and ninja compare times: they build forever, or miss what changed.",
-        fix="set the clocks of this machine and of the file server, by NTP",
+        why="make and ninja compare timestamps, so they rebuild endlessly or miss changes.",
+        fix="synchronize the clocks of this machine and the file server with NTP",
         check=_clock,
         cases=lambda: (
             Case(title="90 s ahead", facts=on(system={"clock_skew": 90.0}), fires=True),
@@ -159,10 +170,10 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/libc",
         severity="warning",
-        title="The C library is one that published wheels do not fit",
+        title="Published wheels do not support this C library",
         references=("pytorch/pytorch#123649", "PEP 600"),
-        why="pip finds no wheel and tries to build everything from source.",
-        fix="build in a container of a newer distribution, or of one with glibc",
+        why="pip finds no matching wheel and tries to build every package from source.",
+        fix="build in a container with a newer distribution, or with one that uses glibc",
         check=_glibc,
         cases=lambda: (
             Case(title="CentOS 7", facts=on(system={"libc_version": "2.17"}), fires=True),
@@ -173,11 +184,11 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/not-confined",
         severity="info",
-        title="Stages can't be confined",
+        title="Stages cannot be isolated",
         references=("user_namespaces(7)",),
         why="Stages still run, but leftover processes are stopped less reliably, and stages can access the network.",
-        fix="allow user namespaces: `docker run --security-opt seccomp=unconfined`, or "
-        "`sysctl kernel.unprivileged_userns_clone=1`, or `kernel.apparmor_restrict_unprivileged_userns=0`",
+        fix="allow user namespaces: run Docker with `--security-opt seccomp=unconfined`, or set "
+        "`kernel.unprivileged_userns_clone=1` or `kernel.apparmor_restrict_unprivileged_userns=0` with sysctl",
         check=_confined,
         cases=lambda: (
             Case(title="refused", facts=on(system={"namespaces": False}), fires=True),
@@ -187,10 +198,13 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="host/memory-not-limitable",
         severity="info",
-        title="No memory limit can be set for a stage",
+        title="A stage's memory cannot be limited",
         references=('Linux, admin-guide/cgroup-v2, "Delegation"',),
-        why="A runaway compile can kill others. The number of parallel jobs still depends on memory.",
-        fix="delegate a control group to this user, or mount /sys/fs/cgroup writable in the container",
+        why=(
+            "A compilation that uses too much memory can cause other processes to be killed. The number of "
+            "parallel jobs still depends on available memory."
+        ),
+        fix="delegate a control group to this user, or make /sys/fs/cgroup writable in the container",
         check=_memory_rule,
         cases=lambda: (
             Case(
@@ -206,7 +220,7 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="WSL 1",
         references=('Microsoft, "Comparing WSL versions"',),
-        why="GPU builds compile there, and run nowhere near.",
+        why="GPU code compiles in WSL 1 but cannot run there.",
         fix="in Windows:\n$ wsl --set-version DISTRIBUTION 2",
         check=_wsl1,
         cases=lambda: (
@@ -219,21 +233,21 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="git is missing or too old",
         references=("git-submodule(1), --jobs",),
-        why="The source can't be fetched.",
+        why="The source cannot be fetched.",
         fix="$ apt-get install git",
         check=_git,
         cases=lambda: (
             Case(title="none", facts=on(wish=_FOR_GIT, git={"path": "none", "version": None}), fires=True),
             Case(title="git 2.43", facts=on(wish=_FOR_GIT), fires=False),
-            Case(title="not needed", facts=on(git={"path": "none"}), fires=False),
+            Case(title="a build that does not need git", facts=on(git={"path": "none"}), fires=False),
         ),
     ),
     Rule(
         id="host/git-autocrlf",
         severity="warning",
-        title="git changes line ends",
+        title="git changes line endings",
         references=("gitattributes(5), git-config(1), core.autocrlf",),
-        why="A checkout for Linux has to have the bytes that were committed.",
+        why="A Linux checkout must contain exactly the bytes that were committed.",
         fix="$ git config --global core.autocrlf input",
         check=_git_config,
         cases=lambda: (
@@ -244,11 +258,11 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="variable/compile-flags",
         severity="info",
-        title="Flags in the environment reach every compile",
+        title="Flags in the environment affect every compilation",
         references=("GCC manual, x86 options, -march=native",),
-        why="They are in no project's files, so nobody else gets the same result. Axletree's stages see the variables "
-        "that a recipe names, and no others.",
-        fix="put them into the recipe, or unset the variable",
+        why="The flags are not in any project file, so nobody else gets the same result. Axletree's stages receive "
+        "only the variables that a recipe names.",
+        fix="set the variable in the recipe, or unset it",
         check=_flags,
         cases=lambda: (
             Case(title="-march=native", facts=having(("CXXFLAGS", "-O2 -march=native")), fires=True),
@@ -260,9 +274,9 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="A variable puts folders before the compiler's own",
         references=('GCC manual, "Environment Variables Affecting GCC"',),
-        why="Headers and libraries of another installation win over those that the project found while it was "
-        "configured.",
-        fix="unset it, and name the folders to the one project that needs them (CMAKE_PREFIX_PATH)",
+        why="Headers and libraries from a different installation take precedence over those that the project found "
+        "during configuration.",
+        fix="unset the variable, and pass the folders only to the project that needs them (CMAKE_PREFIX_PATH)",
         check=_search,
         cases=lambda: (
             Case(title="CPATH", facts=having(("CPATH", "/opt/other/include:")), fires=True),
@@ -272,10 +286,13 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="variable/python",
         severity="warning",
-        title="A variable puts modules into every Python",
+        title="A variable adds modules to every Python",
         references=("Python, command line, PYTHONPATH, PYTHONHOME",),
-        why="An isolated build environment is not isolated then: it imports what belongs to another version.",
-        fix="unset it",
+        why=(
+            "Isolated build environments are then not isolated: they import modules that belong to a different "
+            "Python version."
+        ),
+        fix="unset the variable",
         check=_python_variables,
         cases=lambda: (
             Case(title="PYTHONPATH", facts=having(("PYTHONPATH", "/opt/lib/python3.9")), fires=True),

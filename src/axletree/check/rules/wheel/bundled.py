@@ -27,7 +27,7 @@ _STATED = re.compile(
 
 _RESTRICTED = (
     (
-        "NVIDIA's licence agreements for CUDA and cuDNN, which allow it for listed files and under conditions only",
+        "NVIDIA's CUDA and cuDNN license agreements, which allow conditional redistribution of listed files only",
         ("nvidia-", "cuda-", "tensorrt", "cudnn"),
         re.compile(
             r"lib(?:cudart|cublas(?:Lt)?|cudnn(?:_\w+)?|cufftw?|curand|cusolver(?:Mg)?|cusparse(?:Lt)?|nvrtc(?:-builtins)?"
@@ -35,7 +35,7 @@ _RESTRICTED = (
         ),
     ),
     (
-        "Intel's simplified software licence or end user licence agreement, whose text must go with them",
+        "Intel's simplified software license or end user license agreement, whose text must accompany the files",
         ("mkl", "intel-", "onemkl", "dpcpp"),
         re.compile(r"lib(?:mkl_\w+|iomp5|imf|svml|intlc|irc|irng)[-.][^/]*$"),
     ),
@@ -56,7 +56,7 @@ def _no_sbom(facts: DistFacts) -> Iterator[Found]:
     libraries = _libraries(facts)
     if libraries and not _sboms(facts):
         number = "one library" if len(libraries) == 1 else f"{len(libraries)} libraries"
-        message = f"it carries {number} of others, and no bill of materials says which"
+        message = f"it contains {number} from other projects but no bill of materials"
         yield Found(where=facts.wheel.filename, message=message, evidence=tuple(libraries))
 
 
@@ -77,7 +77,7 @@ def _restricted(facts: DistFacts) -> Iterator[Found]:
         files = sorted(path for path in facts.elfs if pattern.match(path.rpartition("/")[2]))
         if files and not project.startswith(owners):
             number = "one file is" if len(files) == 1 else f"{len(files)} files are"
-            message = f"{number} under {terms}"
+            message = f"{number} covered by {terms}"
             yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -98,14 +98,16 @@ def _other_version(facts: DistFacts) -> Iterator[Found]:
     declared = _declared(facts)
     for path, version in _stated(facts):
         if declared is not None and not _same_release(version, declared):
-            yield Found(where=path, message=f"it says version {version}, METADATA says {declared}")
+            yield Found(where=path, message=f"it states version {version}, but METADATA states {declared}")
 
 
 def _hidden_label(facts: DistFacts) -> Iterator[Found]:
     declared = _declared(facts)
     for path, version in _stated(facts):
         if declared is not None and _same_release(version, declared) and version.local != declared.local:
-            yield Found(where=path, message=f"the installed package calls itself {version}; METADATA says {declared}")
+            yield Found(
+                where=path, message=(f"the installed package reports version {version}, but METADATA states {declared}")
+            )
 
 
 def _same_release(one: Version, other: Version) -> bool:
@@ -138,58 +140,58 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/version-module",
         severity="warning",
         title="The package states a different version than its metadata",
-        why="Programs that ask the package take decisions for a release that is not installed.",
-        fix="write both from one source, such as the tag of the repository",
+        why="Programs that check the package's version make decisions based on the wrong release.",
+        fix="generate both versions from one source, such as the repository's tag",
         check=_other_version,
         cases=lambda: (
             Case(title="0.9 in version.py, 1.0 in METADATA", facts=_states("0.9"), fires=True),
             Case(title="1.0.dev0 in version.py", facts=_states("1.0.dev0"), fires=True),
-            Case(title="the same in another spelling", facts=_states("1.0.0"), fires=False),
-            Case(title="the same with a local label", facts=_states("1.0+cu130"), fires=False),
-            Case(title="a version that is computed", facts=_states("{}.{}"), fires=False),
+            Case(title="the same version, spelled differently", facts=_states("1.0.0"), fires=False),
+            Case(title="the same version with a local label", facts=_states("1.0+cu130"), fires=False),
+            Case(title="a computed version", facts=_states("{}.{}"), fires=False),
         ),
     ),
     Rule(
         id="dist/version-label",
         severity="info",
         title="The package states a local version label that its metadata lacks",
-        why="Installers and lock files see builds for different GPUs as one version; only the package itself tells "
-        "them apart.",
-        fix="nothing, where an index root is for one build only; else put the label into METADATA as well",
+        why="Installers and lock files treat builds for different GPUs as one version; only the package itself "
+        "distinguishes them.",
+        fix="add the label to METADATA as well, unless the package index serves only one build",
         check=_hidden_label,
         cases=lambda: (
             Case(title="1.0+cu130 in version.py, 1.0 in METADATA", facts=_states("1.0+cu130"), fires=True),
-            Case(title="the label in both", facts=_states("1.0+cu130", metadata="1.0+cu130"), fires=False),
+            Case(title="the label in both places", facts=_states("1.0+cu130", metadata="1.0+cu130"), fires=False),
             Case(title="no label", facts=_states("1.0"), fires=False),
         ),
     ),
     Rule(
         id="dist/sbom-missing",
         severity="info",
-        title="Libraries of others, and no bill of materials",
+        title="The wheel contains third-party libraries but no bill of materials",
         why="A scanner cannot tell that the wheel contains a vulnerable version of a library (PEP 770).",
-        fix="`axletree repair` writes one into `.dist-info/sboms`, from the evidence that the wheel holds",
+        fix="run `axletree repair`, which writes a bill of materials to `.dist-info/sboms` from evidence in the wheel",
         check=_no_sbom,
         cases=lambda: (
             Case(title="a grafted library", facts=sample(elfs={_VENDORED: plain_library()}), fires=True),
             Case(
-                title="a grafted library, and CycloneDX",
+                title="a grafted library with a CycloneDX file",
                 facts=_with_sbom(b'{"bomFormat": "CycloneDX", "specVersion": "1.6"}'),
                 fires=False,
             ),
-            Case(title="own files only", facts=sample(), fires=False),
+            Case(title="only the project's own files", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/sbom-unreadable",
         severity="warning",
-        title="A bill of materials is none",
-        why="Scanners pass it over, so the wheel counts as having none.",
-        fix="write CycloneDX or SPDX",
+        title="A bill of materials is not valid",
+        why="Scanners skip it and treat the wheel as if it had no bill of materials.",
+        fix="write the bill of materials in CycloneDX or SPDX format",
         check=_sbom_unreadable,
         cases=lambda: (
-            Case(title="JSON that was cut off", facts=_with_sbom(b'{"bomFormat": "Cyclo'), fires=True),
-            Case(title="JSON of another kind", facts=_with_sbom(b'{"name": "demo"}'), fires=True),
+            Case(title="truncated JSON", facts=_with_sbom(b'{"bomFormat": "Cyclo'), fires=True),
+            Case(title="JSON in a different format", facts=_with_sbom(b'{"name": "demo"}'), fires=True),
             Case(title="CycloneDX", facts=_with_sbom(b'{"bomFormat": "CycloneDX"}'), fires=False),
             Case(title="SPDX", facts=_with_sbom(b'{"spdxVersion": "SPDX-2.3", "packages": []}'), fires=False),
         ),
@@ -197,9 +199,9 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/licence-restricted",
         severity="info",
-        title="Files that may not be passed on freely",
-        why="Who publishes the wheel redistributes them, and is bound by their terms.",
-        fix="require the owner's own distribution instead, or check the terms and let their texts go with the wheel",
+        title="The wheel contains files that may not be redistributed freely",
+        why="Anyone who publishes the wheel redistributes these files and is bound by their license terms.",
+        fix="require the owner's own distribution instead, or check the terms and include their texts in the wheel",
         check=_restricted,
         cases=lambda: (
             Case(

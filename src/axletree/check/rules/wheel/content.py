@@ -49,7 +49,7 @@ def _total(sizes: Mapping[str, int], *, least: int, what: str, facts: DistFacts)
         number = "one file" if len(paths) == 1 else f"{len(paths)} files"
         where = paths[0] if len(paths) == 1 else facts.wheel.filename
         evidence = listing([f"{path}: {format_bytes(sizes[path])}" for path in paths])
-        yield Found(where=where, message=f"it has {number} ({format_bytes(total)}) {what}", evidence=evidence)
+        yield Found(where=where, message=f"it contains {number} ({format_bytes(total)}) {what}", evidence=evidence)
 
 
 def _test_programs(facts: DistFacts) -> Iterator[Found]:
@@ -76,13 +76,13 @@ def _bytecode(facts: DistFacts) -> Iterator[Found]:
         if found is not None:
             sizes[member.path] = member.size
             foreign += bool(python and found[1] and found[1] != python[1])
-    what = "of compiled Python" + (f", {foreign} of them for a different version than the wheel's" if foreign else "")
+    what = "of compiled Python code" + (f", {foreign} of them for a different Python version" if foreign else "")
     yield from _total(sizes, least=0, what=what, facts=facts)
 
 
 def _litter(facts: DistFacts) -> Iterator[Found]:
     sizes = {member.path: member.size for member in facts.wheel.members if _is_litter(member.path)}
-    yield from _total(sizes, least=0, what="left over from editors, systems or builds", facts=facts)
+    yield from _total(sizes, least=0, what="left behind by editors, systems or builds", facts=facts)
 
 
 def _is_litter(path: str) -> bool:
@@ -95,7 +95,7 @@ def _private(facts: DistFacts) -> Iterator[Found]:
     found = sorted(member.path for member in facts.wheel.members if _is_private(member.path))
     if found:
         number = "it belongs" if len(found) == 1 else f"it and {len(found) - 1} more belong"
-        message = f"{number} to a repository or a home folder and may hold secrets"
+        message = f"{number} to a repository or a home folder and may contain secrets"
         yield Found(where=found[0], message=message, evidence=listing(found))
 
 
@@ -115,7 +115,7 @@ def _copies(facts: DistFacts) -> Iterator[Found]:
     if total >= _NOTABLE:
         largest = sorted(copies.values(), key=lambda copy: -copy[0])
         evidence = tuple(f"{' = '.join(paths)}: {format_bytes(size)}" for size, paths in largest)
-        message = f"{format_bytes(total)} of its files are copies of others"
+        message = f"{format_bytes(total)} of its content duplicates other files"
         yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
 
@@ -139,16 +139,16 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/test-programs",
         severity="warning",
-        title="Test programs are shipped to users",
-        why="Nobody but the build runs them, everybody downloads them. They often need libraries that no user has, "
-        "which spoils the platform tag of the whole wheel.",
-        fix="install them under another component, or drop them when the wheel is packed",
+        title="The wheel contains test programs",
+        why="Only the build runs them, but every user downloads them. They often need libraries that users do not "
+        "have, which restricts the platform tag of the whole wheel.",
+        fix="install them in a separate component, or exclude them when you pack the wheel",
         check=_test_programs,
         cases=lambda: (
             Case(title="bin/test_api", facts=sample(elfs={"demo/bin/test_api": _PROGRAM}), fires=True),
             Case(title="libgtest.so", facts=sample(elfs={"demo/lib/libgtest.so": plain_library()}), fires=True),
             Case(title="bin/protoc", facts=sample(elfs={"demo/bin/protoc": _PROGRAM}), fires=False),
-            Case(title="bin/ctest, a tool", facts=sample(elfs={"demo/bin/ctest": _PROGRAM}), fires=False),
+            Case(title="bin/ctest, which is a tool", facts=sample(elfs={"demo/bin/ctest": _PROGRAM}), fires=False),
             Case(
                 title="an extension module that tests import",
                 facts=sample(elfs={"demo/_umath_tests.cpython-311-x86_64-linux-gnu.so": plain_library()}),
@@ -159,12 +159,15 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/link-files",
         severity="info",
-        title="Static libraries, object files or debug files",
-        why="No program reads them when it runs. Who builds against the package may need them; all download them.",
-        fix="put them into a development package, or drop them when the wheel is packed",
+        title="The wheel contains static libraries, object files or debug files",
+        why=(
+            "No program reads them at run time. Developers who build against the package may need them, but "
+            "every user downloads them."
+        ),
+        fix="move them to a development package, or exclude them when you pack the wheel",
         check=_link_files,
         cases=lambda: (
-            Case(title="a static library of 1 MB", facts=_sample("demo/lib/libdemo.a"), fires=True),
+            Case(title="a 1 MB static library", facts=_sample("demo/lib/libdemo.a"), fires=True),
             Case(title="a program database", facts=_sample("demo/_core.pdb"), fires=True),
             Case(title="Python files", facts=_sample("demo/a.py", "demo/pda.json"), fires=False),
         ),
@@ -172,27 +175,38 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/bytecode",
         severity="info",
-        title="Compiled Python files",
-        why="Installers compile on their own and replace these. Files for another Python are never read.",
-        fix="delete `__pycache__` before packing",
+        title="The wheel contains compiled Python files",
+        why=(
+            "Installers compile Python files themselves and replace these. Python never reads files compiled for "
+            "a different version."
+        ),
+        fix="delete `__pycache__` before you pack the wheel",
         check=_bytecode,
         cases=lambda: (
-            Case(title="for the wheel's Python", facts=_sample("demo/__pycache__/a.cpython-311.pyc"), fires=True),
-            Case(title="for another Python", facts=_sample("demo/__pycache__/a.cpython-39.opt-1.pyc"), fires=True),
-            Case(title="a module without source", facts=_sample("demo/secret.pyc"), fires=False),
+            Case(
+                title=("files for the wheel's Python version"),
+                facts=_sample("demo/__pycache__/a.cpython-311.pyc"),
+                fires=True,
+            ),
+            Case(
+                title=("files for a different Python version"),
+                facts=_sample("demo/__pycache__/a.cpython-39.opt-1.pyc"),
+                fires=True,
+            ),
+            Case(title="a module without source code", facts=_sample("demo/secret.pyc"), fires=False),
         ),
     ),
     Rule(
         id="dist/litter",
         severity="info",
-        title="Files that editors, systems or builds left behind",
-        why="They are useless to users, and reveal details of the build machine.",
-        fix="build from a clean checkout; list package data by pattern instead of taking whole folders",
+        title="The wheel contains files left behind by editors, systems or builds",
+        why="The files are useless to users and reveal details of the build machine.",
+        fix="build from a clean checkout; list package data by pattern instead of including whole folders",
         check=_litter,
         cases=lambda: (
             Case(title=".DS_Store", facts=_sample("demo/.DS_Store"), fires=True),
-            Case(title="a backup of an editor", facts=_sample("demo/core.py~"), fires=True),
-            Case(title="what a patch left", facts=_sample("demo/core.py.orig"), fires=True),
+            Case(title="an editor's backup file", facts=_sample("demo/core.py~"), fires=True),
+            Case(title="files left behind by patch", facts=_sample("demo/core.py.orig"), fires=True),
             Case(title="CMake's cache", facts=_sample("demo/CMakeFiles/x.json"), fires=True),
             Case(title=".gitignore", facts=_sample("demo/.gitignore"), fires=False),
             Case(title="JupyterLab's schemas", facts=_sample("demo/schemas/package.json.orig"), fires=False),
@@ -201,9 +215,12 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/private-files",
         severity="warning",
-        title="Files that may hold secrets",
-        why="A repository's configuration has addresses and sometimes tokens in it; a wheel can't be called back.",
-        fix="remove them, and replace every secret that they held",
+        title="The wheel contains files that may contain secrets",
+        why=(
+            "A repository's configuration contains addresses and sometimes tokens, and a published wheel cannot "
+            "be recalled."
+        ),
+        fix="remove the files, and replace every secret that they contained",
         check=_private,
         cases=lambda: (
             Case(title="a git repository", facts=_sample("demo/.git/config", "demo/.git/HEAD"), fires=True),
@@ -215,14 +232,22 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/copies",
         severity="info",
         title="The wheel contains the same content several times",
-        why="A wheel has no symbolic links, so what was a link to a library or a program becomes a whole copy.",
-        fix="keep the name that is used (of a library: its SONAME)",
+        why="A wheel cannot contain symbolic links, so each link to a library or program becomes a full copy.",
+        fix="keep only the name that is used (for a library, its SONAME)",
         check=_copies,
         cases=lambda: (
             Case(title="a program under two names", facts=_with_copies("a", "a"), fires=True),
-            Case(title="a large one, without a hash", facts=_with_copies("", "", crcs=(7, 7)), fires=True),
-            Case(title="two programs of one size", facts=_with_copies("a", "b"), fires=False),
-            Case(title="two large ones of one size", facts=_with_copies("", "", crcs=(7, 8)), fires=False),
+            Case(
+                title=("a large program under two names, without a hash"),
+                facts=_with_copies("", "", crcs=(7, 7)),
+                fires=True,
+            ),
+            Case(title="two different programs of the same size", facts=_with_copies("a", "b"), fires=False),
+            Case(
+                title=("two large programs of the same size, without hashes"),
+                facts=_with_copies("", "", crcs=(7, 8)),
+                fires=False,
+            ),
         ),
     ),
 )

@@ -29,28 +29,31 @@ def _executable_stack(facts: DistFacts) -> Iterator[Found]:
         if not elf.dynamic or elf.interpreter is not None or elf.architecture is None:
             continue  # a program gets the stack that it asks for when it starts
         if elf.stack == "executable":
-            yield Found(where=path, message="it asks for an executable stack")
+            yield Found(where=path, message="it requests an executable stack")
         elif elf.stack == "unmarked" and elf.architecture in _EXECUTABLE_BY_DEFAULT:
-            yield Found(where=path, message="it does not say what stack it needs, which counts as an executable one")
+            yield Found(
+                where=path,
+                message=("it does not declare which stack it needs, so it counts as requesting an executable stack"),
+            )
 
 
 def _writable_start(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         if elf.first_load_writable and elf.interpreter is not None:
-            yield Found(where=path, message="its first loaded segment may be written to")
+            yield Found(where=path, message="its first loaded segment is writable")
 
 
 def _misaligned(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         if elf.misaligned and elf.architecture is not None:
-            message = f"{len(elf.misaligned)} of its segments can't be mapped: {elf.misaligned[0]}"
+            message = f"{len(elf.misaligned)} of its segments cannot be mapped: {elf.misaligned[0]}"
             yield Found(where=path, message=message, evidence=elf.misaligned)
 
 
 def _text_relocations(facts: DistFacts) -> Iterator[Found]:
     files = [path for path, elf in facts.elfs.items() if elf.text_relocations and elf.architecture is not None]
     if files:
-        message = f"{subject(files, 'has', 'have')} code that the loader must rewrite (text relocations)"
+        message = f"{subject(files, 'contains', 'contain')} code that the loader must rewrite (text relocations)"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -61,7 +64,7 @@ def _never_loaded(facts: DistFacts) -> Iterator[Found]:
         return
     largest = sorted(sizes, key=lambda path: -sizes[path])[:10]
     evidence = tuple(f"{path}: {format_bytes(sizes[path])}" for path in largest if sizes[path])
-    message = f"{format_bytes(total)} of its files are symbol tables and debug sections that are never loaded"
+    message = f"{format_bytes(total)} of its content is symbol tables and debug sections, which are never loaded"
     yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
 
@@ -69,45 +72,46 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/elf-damaged",
         severity="error",
-        title="A file starts like an ELF file but is not one",
-        why="The loader rejects it; it was truncated, or changed by a tool that does not know the format.",
-        fix="build the file again; if a tool changed it, compare with `readelf -a` before and after",
+        title="A file starts with the ELF signature but is not a valid ELF file",
+        why="The loader rejects the file, which was truncated or changed by a tool that does not support the format.",
+        fix="rebuild the file; if a tool changed it, compare the output of `readelf -a` before and after the change",
         check=_damaged,
         cases=lambda: (
-            Case(title="a file that was cut off", facts=sample(damaged=((_LIB, "cut off"),)), fires=True),
-            Case(title="files that can be read", facts=sample(), fires=False),
+            Case(title="a truncated file", facts=sample(damaged=((_LIB, "the file is truncated"),)), fires=True),
+            Case(title="readable files", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/stack-executable",
         severity="error",
         title="A library makes the stack executable",
-        why="glibc 2.41 and later refuse to load it into a running process (`cannot enable executable stack`); before, "
-        "it takes a protection from the whole process. A file without the mark counts as asking for it.",
-        fix="give assembly sources a `.note.GNU-stack` section, or link with `-z noexecstack`",
+        why="glibc 2.41 and later refuse to load the library into a running process (`cannot enable executable "
+        "stack`); earlier versions remove a protection from the whole process. A file without a stack marking "
+        "counts as requesting an executable stack.",
+        fix="add a `.note.GNU-stack` section to assembly sources, or link with `-z noexecstack`",
         check=_executable_stack,
         cases=lambda: (
-            Case(title="marked executable", facts=sample(elfs={CORE: library(stack="executable")}), fires=True),
-            Case(title="not marked", facts=sample(elfs={CORE: library(stack="unmarked")}), fires=True),
+            Case(title="marked as executable", facts=sample(elfs={CORE: library(stack="executable")}), fires=True),
+            Case(title="without a stack marking", facts=sample(elfs={CORE: library(stack="unmarked")}), fires=True),
             Case(
-                title="a program, which is started with its own stack",
+                title="a program, which starts with its own stack",
                 facts=sample(elfs={"demo/tool": plain_library(stack="executable", interpreter="/lib64/ld.so")}),
                 fires=False,
             ),
-            Case(title="marked plain", facts=sample(), fires=False),
+            Case(title="marked as not executable", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/segment-misaligned",
         severity="error",
-        title="A file has segments that can't be mapped",
-        why="The loader stops with `ELF load command address/offset not properly aligned`, or maps the wrong bytes. "
-        "Tools that edit search paths in place have written such files.",
-        fix="link the file again with room for the search path, and edit it with a tool that verifies what it wrote",
+        title="A file has segments that cannot be mapped",
+        why="The loader stops with `ELF load command address/offset not properly aligned` or maps the wrong bytes. "
+        "Some tools that edit search paths in place produce files like this.",
+        fix="link the file again with room for a longer search path, and edit it with a tool that verifies its output",
         check=_misaligned,
         cases=lambda: (
             Case(
-                title="offset and address differ",
+                title="an offset and an address that are not congruent",
                 facts=sample(elfs={CORE: library(misaligned=("segment 3: offset 0x10, address 0x2000",))}),
                 fires=True,
             ),
@@ -118,18 +122,18 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/segment-writable",
         severity="warning",
         title="A program's first segment is writable",
-        why="Kernels before 5.10 kill such a program when it starts. Tools that edit search paths have written such "
-        "files.",
-        fix="link the program again, or edit it with a tool that keeps its first segment",
+        why="Kernels before 5.10 kill the program when it starts. Some tools that edit search paths produce files "
+        "like this.",
+        fix="link the program again, or edit it with a tool that preserves its first segment",
         check=_writable_start,
         cases=lambda: (
             Case(
-                title="a program that was edited",
+                title="an edited program",
                 facts=sample(elfs={"demo/tool": plain_library(first_load_writable=True, interpreter="/lib64/ld.so")}),
                 fires=True,
             ),
             Case(
-                title="a library, which any kernel takes",
+                title="a library, which any kernel loads",
                 facts=sample(elfs={CORE: library(first_load_writable=True)}),
                 fires=False,
             ),
@@ -138,14 +142,18 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/text-relocations",
         severity="warning",
-        title="Code is rewritten when it is loaded",
-        why="Systems that forbid code to be written to (SELinux, hardened kernels) refuse the file; elsewhere its "
-        "pages are not shared between processes.",
-        fix="compile all of it with `-fPIC`, assembly and static libraries included; with `-z text` the linker says "
-        "what is not",
+        title="The loader must rewrite a file's code",
+        why="Systems that do not allow code to be modified (SELinux, hardened kernels) reject the file; on other "
+        "systems, processes do not share its pages.",
+        fix="compile everything with `-fPIC`, including assembly and static libraries; with `-z text`, the linker "
+        "reports code that is not position-independent",
         check=_text_relocations,
         cases=lambda: (
-            Case(title="marked so", facts=sample(elfs={CORE: library(text_relocations=True)}), fires=True),
+            Case(
+                title=("a file marked as having text relocations"),
+                facts=sample(elfs={CORE: library(text_relocations=True)}),
+                fires=True,
+            ),
             Case(title="position-independent code", facts=sample(), fires=False),
         ),
     ),
@@ -153,7 +161,7 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/never-loaded",
         severity="info",
         title="Symbol tables and debug sections make the wheel larger",
-        why="They are for debuggers; no loader reads them.",
+        why="Only debuggers read these parts; the loader does not.",
         fix="link with `-s`, or run `strip --strip-unneeded` before packing; keep the unstripped files elsewhere",
         check=_never_loaded,
         cases=lambda: (

@@ -51,7 +51,7 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
         lacking = sorted(path for path, codes in ours.items() if not any(_runs(code.arch, [gpu]) for code in codes))
         if lacking:
             archs = sorted({code.arch for path in lacking for code in ours[path]}, key=order)
-            what = f"no code that runs on {_label(gpu)}, which was promised; there is {some_of(archs, _NAMES)}"
+            what = f"no code that runs on {_label(gpu)}, which was promised; the code is for {some_of(archs, _NAMES)}"
             message = f"{subject(lacking, 'has', 'have')} {what}"
             yield Found(where=lacking[0], message=message, evidence=listing(lacking))
 
@@ -73,7 +73,7 @@ def _unpromised(facts: DistFacts) -> Iterator[Found]:
     if total >= _UNPROMISED:
         evidence = tuple(f"{name}: {format_bytes(sizes[name])}" for name in sorted(sizes, key=order))
         promised = ", ".join(map(_label, gpus))
-        message = f"{format_bytes(total)} of GPU code and files never run on what was promised ({promised})"
+        message = f"{format_bytes(total)} of GPU code and files never runs on the promised GPUs ({promised})"
         yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
 
@@ -89,7 +89,10 @@ def _differ(facts: DistFacts) -> Iterator[Found]:
                 files.setdefault(tuple(sorted(names, key=order)), []).append(path)
         if len(files) > 1:
             evidence = tuple(f"{some_of(names, _NAMES)}: {some_of(paths, 3)}" for names, paths in sorted(files.items()))
-            message = f"its {sum(map(len, files.values()))} libraries with GPU code are for {len(files)} sets of GPUs"
+            message = (
+                f"its {sum(map(len, files.values()))} libraries with GPU code are for {len(files)} different sets "
+                "of GPUs"
+            )
             yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
 
@@ -103,7 +106,7 @@ def _no_ptx(facts: DistFacts) -> Iterator[Found]:
             lacking.setdefault(newest, []).append(path)
     for number, paths in sorted(lacking.items()):
         message = (
-            f"{subject(paths, 'has', 'have')} no PTX of sm_{number}, so GPUs of a later generation can't run that code"
+            f"{subject(paths, 'has', 'have')} no PTX for sm_{number}, so later GPU generations cannot run that code"
         )
         yield Found(where=paths[0], message=message, evidence=listing(paths))
 
@@ -112,43 +115,50 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/gpu-damaged",
         severity="error",
-        title="GPU code can't be followed to its end",
-        why="The CUDA or HIP runtime reads the same structure when the library is loaded: kernels after the damage are "
-        "not found, or the process ends.",
-        fix="link the library again; if a tool changed it, compare with `cuobjdump --list-elf` before and after",
+        title="GPU code cannot be read to its end",
+        why="The CUDA or HIP runtime reads the same structure when it loads the library: it does not find kernels "
+        "after the damage, or the process crashes.",
+        fix=(
+            "link the library again; if a tool changed it, compare the output of `cuobjdump --list-elf` before "
+            "and after the change"
+        ),
         check=_damaged,
         cases=lambda: (
             Case(
                 title="a container that is longer than its section",
-                facts=gpu_sample(gpu_library("sm_90", damaged="container 3 reaches beyond the section")),
+                facts=gpu_sample(gpu_library("sm_90", damaged="container 3 extends beyond the section")),
                 fires=True,
             ),
-            Case(title="code that can be read", facts=gpu_sample(gpu_library("sm_90", "compute_90")), fires=False),
+            Case(title="readable code", facts=gpu_sample(gpu_library("sm_90", "compute_90")), fires=False),
         ),
     ),
     Rule(
         id="dist/gpu-arch-missing",
         severity="error",
-        title="A library has no code for a GPU that was promised",
-        why="The variant label, `variant.json` or `--arch` says that the wheel works on that GPU. There its kernels "
-        "fail with `no kernel image is available for execution on the device`.",
-        fix="build the library for that architecture as well (`TORCH_CUDA_ARCH_LIST`, `PYTORCH_ROCM_ARCH`), or correct "
-        "the promise",
+        title="A library has no code for a promised GPU",
+        why="The variant label, `variant.json` or `--arch` promises that the wheel works on that GPU, but the "
+        "library's kernels fail there with `no kernel image is available for execution on the device`.",
+        fix="also build the library for that architecture (`TORCH_CUDA_ARCH_LIST`, `PYTORCH_ROCM_ARCH`), or "
+        "correct the promise",
         check=_missing,
         cases=lambda: (
             Case(
-                title="sm_90 promised, one of two libraries without",
+                title="sm_90 promised, but missing from one of two libraries",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90"), gpu_library("sm_80"), archs=("90",)),
                 fires=True,
             ),
             Case(
-                title="sm_90 in variant.json, code for sm_100 only",
+                title="sm_90 in variant.json, but code only for sm_100",
                 facts=gpu_sample(gpu_library("sm_100"), wheel=_VARIANT),
                 fires=True,
             ),
-            Case(title="sm_90a code for sm_100", facts=gpu_sample(gpu_library("sm_90a"), archs=("100",)), fires=True),
             Case(
-                title="code for it in what only a device linker reads",
+                title=("sm_90a code for a promised sm_100"),
+                facts=gpu_sample(gpu_library("sm_90a"), archs=("100",)),
+                fires=True,
+            ),
+            Case(
+                title="code for the GPU in a section that only device linkers read",
                 facts=gpu_sample(
                     plain_library(
                         device=(*gpu_library("sm_80").device, *gpu_library("sm_90", section="__nv_relfatbin").device)
@@ -157,24 +167,34 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
                 ),
                 fires=True,
             ),
-            Case(title="gfx942 without gfx90a", facts=gpu_sample(gpu_library("gfx942"), archs=("gfx90a",)), fires=True),
-            Case(title="sm_86 code for sm_89", facts=gpu_sample(gpu_library("sm_86"), archs=("89",)), fires=False),
             Case(
-                title="PTX of sm_80 for sm_90", facts=gpu_sample(gpu_library("compute_80"), archs=("90",)), fires=False
+                title=("gfx942 promised, but not gfx90a"),
+                facts=gpu_sample(gpu_library("gfx942"), archs=("gfx90a",)),
+                fires=True,
             ),
-            Case(title="nothing promised", facts=gpu_sample(gpu_library("sm_80")), fires=False),
+            Case(
+                title=("sm_86 code for a promised sm_89"),
+                facts=gpu_sample(gpu_library("sm_86"), archs=("89",)),
+                fires=False,
+            ),
+            Case(
+                title=("sm_80 PTX for a promised sm_90"),
+                facts=gpu_sample(gpu_library("compute_80"), archs=("90",)),
+                fires=False,
+            ),
+            Case(title="no promised GPUs", facts=gpu_sample(gpu_library("sm_80")), fires=False),
         ),
     ),
     Rule(
         id="dist/gpu-arch-unpromised",
         severity="info",
-        title="Code for GPUs that were not promised",
+        title="The wheel contains code for GPUs that were not promised",
         why="Users who choose the wheel for its GPU download and install code that never runs there.",
-        fix="keep only what the promised GPUs run: `axletree thin WHEEL --arch ...`",
+        fix="keep only the code that the promised GPUs run: `axletree thin WHEEL --arch ...`",
         check=_unpromised,
         cases=lambda: (
             Case(
-                title="sm_90 in variant.json, sm_80 code as well",
+                title="sm_90 in variant.json, but also sm_80 code",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90"), wheel=_VARIANT),
                 fires=True,
             ),
@@ -183,31 +203,31 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
                 facts=gpu_sample(gpu_library("gfx90a"), archs=("gfx90a",), files=("demo/db/kernels.gfx1100.dat",)),
                 fires=True,
             ),
-            Case(title="sm_90 alone", facts=gpu_sample(gpu_library("sm_90"), archs=("90",)), fires=False),
-            Case(title="nothing promised", facts=gpu_sample(gpu_library("sm_80", "sm_90")), fires=False),
+            Case(title="only sm_90 code", facts=gpu_sample(gpu_library("sm_90"), archs=("90",)), fires=False),
+            Case(title="no promised GPUs", facts=gpu_sample(gpu_library("sm_80", "sm_90")), fires=False),
         ),
     ),
     Rule(
         id="dist/gpu-archs-differ",
         severity="info",
-        title="Libraries of one wheel are built for different GPUs",
-        why="The wheel as a whole works only on the GPUs that all of them cover; on others some functions fail.",
-        fix="build all libraries for one list of architectures, or say which functions need which GPU",
+        title="Libraries in one wheel are built for different GPUs",
+        why="The wheel as a whole works only on the GPUs that all libraries support; on others, some functions fail.",
+        fix="build all libraries for the same list of architectures, or document which functions need which GPU",
         check=_differ,
         cases=lambda: (
             Case(
-                title="sm_75 in one of two libraries",
+                title="sm_75 in only one of two libraries",
                 facts=gpu_sample(gpu_library("sm_75", "sm_80"), gpu_library("sm_80")),
                 fires=True,
             ),
             Case(
-                title="sm_90 and sm_90a beside sm_90",
+                title="sm_90 in both libraries, sm_90a in one",
                 facts=gpu_sample(gpu_library("sm_90", "sm_90a"), gpu_library("sm_90")),
                 fires=False,
             ),
             Case(title="the same GPUs", facts=gpu_sample(gpu_library("sm_90"), gpu_library("sm_90")), fires=False),
             Case(
-                title="a grafted library of NVIDIA's for more GPUs",
+                title="a grafted NVIDIA library for more GPUs",
                 facts=sample(
                     elfs={
                         "demo.libs/libnvjpeg.36e11081.so.13": gpu_library("sm_75", "sm_90"),
@@ -221,15 +241,24 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/gpu-no-ptx",
         severity="info",
-        title="The newest GPU code comes without PTX",
-        why="Binary code runs within one generation only. GPUs of a later one need PTX, which the driver compiles.",
-        fix="add PTX of the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if later GPUs should work",
+        title="The newest GPU code has no PTX",
+        why="Binary code runs only within one GPU generation. Later generations need PTX, which the driver compiles.",
+        fix=(
+            "add PTX for the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if the wheel should "
+            "support later GPUs"
+        ),
         check=_no_ptx,
         cases=lambda: (
             Case(title="sm_80 to sm_120, no PTX", facts=gpu_sample(gpu_library("sm_80", "sm_120")), fires=True),
-            Case(title="PTX of an older generation", facts=gpu_sample(gpu_library("sm_120", "compute_80")), fires=True),
-            Case(title="PTX of the newest", facts=gpu_sample(gpu_library("sm_120", "compute_120")), fires=False),
-            Case(title="AMD's code", facts=gpu_sample(gpu_library("gfx90a")), fires=False),
+            Case(
+                title=("PTX for an older generation"), facts=gpu_sample(gpu_library("sm_120", "compute_80")), fires=True
+            ),
+            Case(
+                title=("PTX for the newest generation"),
+                facts=gpu_sample(gpu_library("sm_120", "compute_120")),
+                fires=False,
+            ),
+            Case(title="AMD code", facts=gpu_sample(gpu_library("gfx90a")), fires=False),
         ),
     ),
 )

@@ -8,7 +8,7 @@ import msgspec
 
 from axletree.backends.link_size import REACH
 from axletree.binary.elf.facts import SectionSize
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Case, Found, Rule, listing, subject
 from axletree.check.gpu import device_codes, gpu_libraries, named_files
 from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
 from axletree.check.rules.wheel.sample import plain_library, sample
@@ -38,7 +38,10 @@ def _stray_files(facts: DistFacts) -> Iterator[Found]:
     for processor, files in sorted(named_files(facts).items()):
         if processor not in known:
             size, paths = format_bytes(sum(files.values())), sorted(files)
-            message = f"files for {processor} ({len(files)}, {size}), for which no library of the wheel has code"
+            message = (
+                f"{subject(paths, 'is', 'are')} for {processor} ({size}), but no library in the wheel has code "
+                "for that GPU"
+            )
             yield Found(where=paths[0], message=message, evidence=listing(paths))
 
 
@@ -55,7 +58,7 @@ def _uncompressed(facts: DistFacts, *, least: int = _MUCH, most: int | None = No
     total = sum(sizes.values())
     if total >= least and (most is None or total < most):
         evidence = tuple(f"{path}: {format_bytes(size)}" for path, size in sizes.items())
-        message = f"{format_bytes(total)} of its GPU code are not compressed"
+        message = f"{format_bytes(total)} of its GPU code is not compressed"
         yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
 
 
@@ -71,7 +74,7 @@ def _one_arch(facts: DistFacts) -> Iterator[Found]:
         total = sum(sizes.values())
         largest = max(sizes, key=lambda arch: sizes[arch], default="")
         if len(sizes) > 2 and total >= _LARGE and sizes[largest] >= _SHARE * total:
-            message = f"{sizes[largest] / total:.0%} of its {format_bytes(total)} of GPU code are for {largest}"
+            message = f"{sizes[largest] / total:.0%} of its {format_bytes(total)} of GPU code is for {largest}"
             evidence = tuple(f"{arch}: {format_bytes(sizes[arch])}" for arch in sorted(sizes, key=order))
             yield Found(where=path, message=message, evidence=evidence)
 
@@ -88,15 +91,15 @@ def _near_reach(facts: DistFacts) -> Iterator[Found]:
         loaded = sum(section.size for section in elf.sections if section.loaded)
         if elf.machine == _X86_64 and loaded >= _NEAR * REACH:
             sections = sorted(elf.sections, key=lambda section: -section.size)
-            share = f"{loaded / REACH:.0%} of the {format_bytes(REACH)} that code reaches"
-            message = f"{format_bytes(loaded)} of it are loaded, {share}"
+            share = f"{loaded / REACH:.0%} of the {format_bytes(REACH)} that code can address"
+            message = f"{format_bytes(loaded)} of it is loaded, {share}"
             evidence = tuple(
                 f"{section.name}: {format_bytes(section.size)}" for section in sections[:4] if section.loaded
             )
             yield Found(where=path, message=message, evidence=evidence)
 
 
-_COMPRESSION = "Compressed code takes a third to a fifth of the space once installed, and less in the wheel too."
+_COMPRESSION = "Compressed code takes a third to a fifth of the space once installed, and also makes the wheel smaller."
 _COMPRESS = "compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`"
 
 GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
@@ -104,31 +107,35 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/near-reach",
         severity="warning",
         title="A library is almost too large to link",
-        why="Code of the small model reaches 2 GiB on x86-64. The next architecture or release may push the library "
-        "over that, and its link then ends in `relocation truncated to fit`, after all the compiling.",
-        fix="fewer architectures, `nvcc -compress-mode=size`, or a linker script that puts .nv_fatbin behind .bss",
+        why="Code in the small code model can address 2 GiB on x86-64. The next architecture or release may push "
+        "the library over that limit, and linking then fails with `relocation truncated to fit` after "
+        "everything has been compiled.",
+        fix=(
+            "build for fewer architectures, use `nvcc -compress-mode=size`, or use a linker script that places "
+            ".nv_fatbin after .bss"
+        ),
         check=_near_reach,
         cases=lambda: (
             Case(title="1.8 GiB of GPU code", facts=_of_size(1_900 << 20), fires=True),
-            Case(title="upstream's 1 GB", facts=_of_size(1_000 << 20), fires=False),
+            Case(title="1 GB of GPU code", facts=_of_size(1_000 << 20), fires=False),
         ),
     ),
     Rule(
         id="dist/gpu-files-stray",
         severity="info",
-        title="Files named for a GPU that no library has code for",
-        why="Kernel databases and code objects are loaded by libraries that were built for the same GPU. For another "
-        "they are dead weight, or the library lacks that GPU by mistake.",
-        fix="build libraries and files for one list of architectures",
+        title="Files are for a GPU that no library supports",
+        why="Libraries load kernel databases and code objects only for the GPUs that they were built for. Files "
+        "for other GPUs are dead weight, or the libraries lack those GPUs by mistake.",
+        fix="build libraries and files for the same list of architectures",
         check=_stray_files,
         cases=lambda: (
             Case(
-                title="gfx1100 files beside a gfx90a library",
+                title="gfx1100 files with a gfx90a library",
                 facts=gpu_sample(gpu_library("gfx90a"), files=("demo/library/Kernels.so-000-gfx1100.hsaco",)),
                 fires=True,
             ),
             Case(
-                title="gfx90a files beside a gfx90a:xnack- library",
+                title="gfx90a files with a gfx90a:xnack- library",
                 facts=gpu_sample(gpu_library("gfx90a:xnack-"), files=("demo/library/Kernels.so-000-gfx90a.hsaco",)),
                 fires=False,
             ),
@@ -148,13 +155,15 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         check=_uncompressed,
         cases=lambda: (
             Case(
-                title="20 MB of plain code",
+                title="20 MB of uncompressed code",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
                 fires=True,
             ),
-            Case(title="4 MB of plain code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=False),
             Case(
-                title="200 MB of packed code",
+                title=("4 MB of uncompressed code"), facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=False
+            ),
+            Case(
+                title="200 MB of compressed code",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90", size=100 << 20)),
                 fires=False,
             ),
@@ -168,25 +177,28 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         fix=_COMPRESS,
         check=_uncompressed_some,
         cases=lambda: (
-            Case(title="4 MB of plain code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=True),
+            Case(title="4 MB of uncompressed code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=True),
             Case(
-                title="20 MB, which the rule above tells",
+                title="20 MB of uncompressed code, which another rule reports",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
                 fires=False,
             ),
-            Case(title="packed code", facts=gpu_sample(gpu_library("sm_90")), fires=False),
+            Case(title="compressed code", facts=gpu_sample(gpu_library("sm_90")), fires=False),
         ),
     ),
     Rule(
         id="dist/gpu-one-arch-share",
         severity="info",
         title="Most of the GPU code is for one GPU",
-        why="Everybody downloads it, but few have that GPU: a separate variant would shrink the wheel for all others.",
-        fix="ship that architecture as a variant: `axletree thin WHEEL --arch-each`",
+        why=(
+            "Every user downloads this code, but few have that GPU: a separate variant would make the wheel "
+            "smaller for everyone else."
+        ),
+        fix="ship that architecture as a separate variant: `axletree thin WHEEL --arch-each`",
         check=_one_arch,
         cases=lambda: (
             Case(
-                title="70 MB of 90 MB for sm_90",
+                title="70 of 90 MB for sm_90",
                 facts=gpu_sample(
                     plain_library(
                         device=(
@@ -198,7 +210,7 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="as much for each",
+                title="the same amount for each GPU",
                 facts=gpu_sample(gpu_library("sm_80", "sm_90", "sm_120", size=30 << 20)),
                 fires=False,
             ),

@@ -44,7 +44,11 @@ def _unresolved(facts: DistFacts) -> Iterator[Found]:
     for (files, tag), needs in groups.items():
         _, libraries = _together(needs)
         message = f"no distribution provides {libraries}, which {subject(files, 'needs', 'need')}"
-        fix = f"tag the wheel {tag}, the first that promises {libraries}, or copy it into the wheel" if tag else None
+        fix = (
+            (f"tag the wheel {tag}, the first tag that promises {libraries}, or copy it into the wheel")
+            if tag
+            else None
+        )
         yield Found(where=files[0], message=message, evidence=listing(files), fix=fix)
 
 
@@ -63,7 +67,7 @@ def _undeclared(facts: DistFacts) -> Iterator[Found]:
         message = (
             f"{by} provides {libraries}, which {subject(files, 'needs', 'need')}, but the wheel does not require it"
         )
-        fix = f"add {_requirement(facts, by)}, at the version built against, to the package's requirements"
+        fix = f"add {_requirement(facts, by)}, with the version used for the build, to the package's requirements"
         yield Found(where=files[0], message=message, evidence=_who_needs(needs), fix=fix)
 
 
@@ -90,8 +94,8 @@ def _optional(facts: DistFacts) -> Iterator[Found]:
             groups.setdefault((need.by, need.why), []).append(need)
     for (by, why), needs in groups.items():
         files, libraries = _together(needs)
-        who = by or "nobody known"
-        message = f"{subject(files, 'needs', 'need')} {libraries}, which {who} brings; {_why(files, why)}"
+        who = by or "no known distribution"
+        message = f"{subject(files, 'needs', 'need')} {libraries}, which {who} provides; {_why(files, why)}"
         yield Found(where=files[0], message=message, evidence=_who_needs(needs))
 
 
@@ -101,10 +105,10 @@ def _why(files: Sequence[str], why: str) -> str:
     return {
         "alternative": f"{they} one of several alternatives"
         if len(files) == 1
-        else f"{they} some of several alternatives",
-        "extra": "an extra of the wheel requires that",
+        else f"{they} among several alternatives",
+        "extra": "one of the wheel's extras requires it",
         "plug-in": f"{they} {'a plug-in' if len(files) == 1 else 'plug-ins'}",
-        "binding": f"{they} {'a binding' if len(files) == 1 else 'bindings'} to it",
+        "binding": f"{they} {'a binding' if len(files) == 1 else 'bindings'} to that library",
     }[why]
 
 
@@ -123,7 +127,7 @@ def _sibling(facts: DistFacts) -> Iterator[Found]:
     for by, needs in _by_owner(facts, "sibling").items():
         files, libraries = _together(needs)
         one = f"one of {by}" if ", " in by else by
-        message = f"{subject(files, 'needs', 'need')} {libraries}, which {one} must bring"
+        message = f"{subject(files, 'needs', 'need')} {libraries}, which {one} must provide"
         yield Found(where=files[0], message=message, evidence=_who_needs(needs))
 
 
@@ -141,7 +145,7 @@ def _driver(facts: DistFacts) -> Iterator[Found]:
     for need in facts.needs:
         files = tuple(path for path in need.files if path not in opened)
         if need.owner == "driver" and files:
-            message = f"{subject(files, 'needs', 'need')} {need.soname} of the {need.by}"
+            message = f"{subject(files, 'needs', 'need')} {need.soname} from the {need.by}"
             yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -163,7 +167,7 @@ def _stale_versions(facts: DistFacts) -> Iterator[Found]:
         for need in elf.versions_needed:
             if need.file in known or is_loader(need.file):
                 continue
-            message = f"it needs versions of {need.file}, which no file of the wheel lists as needed"
+            message = f"it needs symbol versions from {need.file}, which no file in the wheel lists as a needed library"
             yield Found(where=path, message=message, evidence=tuple(f"needed: {name}" for name in elf.needed))
 
 
@@ -172,8 +176,8 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-unresolved",
         severity="error",
         title="No distribution provides a needed library",
-        why="Importing fails with `cannot open shared object file` on every machine that does not have the library by "
-        "chance.",
+        why="Importing fails with `cannot open shared object file` on every machine that does not happen to have "
+        "the library.",
         fix=(
             "copy the library into the wheel (`axletree repair`), or name the distribution that provides it "
             "(`--provided-by`, `provided-by`) and require it"
@@ -184,10 +188,10 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/provider-undeclared",
         severity="error",
-        title="A distribution that provides needed libraries is not required",
+        title="The wheel does not require a distribution that it needs",
         why=(
-            "Installers do not know that it is needed: the import works only if it happens to be installed, in any "
-            "version."
+            "Installers do not know about the dependency, so the import works only if the distribution happens to "
+            "be installed, in any version."
         ),
         fix="add the distribution to the package's requirements",
         check=_undeclared,
@@ -196,20 +200,20 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/needed-uncertain",
         severity="warning",
-        title="A plug-in or binding needs a library that nobody brings",
-        why="The wheel works without the file, so the file may be optional; or the library was forgotten.",
-        fix="put the library into the wheel, or leave the file out of it",
+        title="A plug-in or binding needs a library that no distribution provides",
+        why="The wheel works without the file, so either the file is optional or the library was forgotten.",
+        fix="add the library to the wheel, or leave the file out",
         check=_uncertain,
         cases=uncertain_cases,
     ),
     Rule(
         id="dist/driver-needed",
         severity="warning",
-        title="Importing needs the GPU's driver",
-        why="On a machine without the driver (a laptop, a CI job, a login node) the import fails as a whole, even "
-        "of what could run without a GPU.",
-        fix="open the driver's library by name when it is first used, or put what needs it into a library that is "
-        "opened then, as `libcaffe2_nvrtc.so` is",
+        title="Importing the package needs the GPU driver",
+        why="On a machine without the driver (a laptop, a CI job, a login node), the whole import fails, including "
+        "parts that do not need a GPU.",
+        fix="load the driver's library by name when it is first used, or move the code that needs it to a library "
+        "that is loaded then, such as `libcaffe2_nvrtc.so`",
         check=_driver,
         cases=driver_cases,
     ),
@@ -217,38 +221,44 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/libpython",
         severity="warning",
         title="A file is linked to libpython",
-        why="Most interpreters are linked statically or keep that library elsewhere; manylinux forbids the link "
-        "(PEP 513). Extension modules find CPython's symbols in the running process.",
-        fix="link extension modules without libpython (in CMake: `Python::Module` instead of `Python::Python`)",
+        why="Most Python interpreters are statically linked or keep libpython elsewhere, and manylinux forbids the "
+        "link (PEP 513). Extension modules find CPython's symbols in the running process.",
+        fix="link extension modules without libpython (in CMake, use `Python::Module` instead of `Python::Python`)",
         check=_libpython,
         cases=libpython_cases,
     ),
     Rule(
         id="dist/versions-stale",
         severity="error",
-        title="Symbol versions are asked of a library that is no longer needed",
-        why="A tool renamed the needed library but not its version table; the loader stops with an assertion.",
-        fix="rename both with a tool that supports version tables (such as `axletree repair`), or link again",
+        title="Symbol versions refer to a library that is no longer needed",
+        why=(
+            "A tool renamed the needed library but not its entry in the version table, so the loader stops with "
+            "a failed assertion."
+        ),
+        fix="rename both with a tool that supports version tables (such as `axletree repair`), or link the file again",
         check=_stale_versions,
         cases=stale_cases,
     ),
     Rule(
         id="dist/needed-optional",
         severity="info",
-        title="A library is needed for some users only",
+        title="Only some users need a library",
         why=(
-            "The file that needs it is an alternative, a plug-in or a binding, and the rest of the wheel works "
-            "without it: users of that file must install the library."
+            "The file that needs the library is an alternative, a plug-in or a binding, and the rest of the wheel "
+            "works without it. Anyone who uses that file must install the library."
         ),
-        fix="add its provider to an extra of the package, so that users can install it",
+        fix="add the library's provider to an extra of the package, so that users can install it",
         check=_optional,
         cases=optional_cases,
     ),
     Rule(
         id="dist/needed-sibling",
         severity="info",
-        title="A library must come from a required distribution, unknown which files that has",
-        why="The search path leads into a folder of that distribution, so the import works if the library is there.",
+        title="A required distribution must provide a library, but its files are unknown",
+        why=(
+            "The search path includes a folder in that distribution, so the import works if that folder contains "
+            "the library."
+        ),
         fix="to be sure, audit that distribution too, and name it with `--provided-by`",
         check=_sibling,
         cases=sibling_cases,
@@ -256,12 +266,12 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/needed-host",
         severity="info",
-        title="Libraries of the machine are needed that no platform tag promises",
+        title="The wheel needs system libraries that no platform tag promises",
         why=(
-            "They match the machine's hardware, network or desktop, so no wheel can provide them; on systems without "
-            "them, such as small containers, libraries that need them cannot be loaded."
+            "The libraries match the machine's hardware, network or desktop, so no wheel can provide them. On "
+            "systems without them, such as small containers, files that need them cannot be loaded."
         ),
-        fix="name the system's packages in the installation guide",
+        fix="list the required system packages in the installation guide",
         check=_host,
         cases=host_cases,
     ),

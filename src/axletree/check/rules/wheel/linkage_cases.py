@@ -19,7 +19,7 @@ def unresolved_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-unresolved``."""
     return (
         Case(
-            title="a library of the build machine",
+            title="a library on the build machine",
             facts=sample(elfs={CORE: library(needed=("libopenblas.so.0",))}),
             fires=True,
         ),
@@ -31,12 +31,12 @@ def unresolved_cases() -> tuple[Case[DistFacts], ...]:
             fires=True,
         ),
         Case(
-            title="one module of several",
+            title="one of several modules",
             facts=sample(elfs={CORE: library(), _OTHER: library(needed=("libopenblas.so.0",))}),
             fires=True,
         ),
         Case(
-            title="torch's libraries, torch required",
+            title="torch's libraries, with torch required",
             facts=sample(elfs={CORE: library(needed=("libc10.so",))}, requires=("torch",)),
             fires=False,
         ),
@@ -53,17 +53,17 @@ def undeclared_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/provider-undeclared``."""
     return (
         Case(
-            title="torch's libraries, torch not required",
+            title="torch's libraries, with torch not required",
             facts=sample(elfs={CORE: library(needed=("libc10.so",))}),
             fires=True,
         ),
         Case(
-            title="torch required for an extra only, by the one module",
+            title="torch's library in the only module, with torch required only for an extra",
             facts=sample(elfs={CORE: library(needed=("libc10.so",))}, requires=('torch; extra == "test"',)),
             fires=True,
         ),
         Case(
-            title="CUDA's runtime required on Windows only",
+            title="the CUDA runtime, required on Windows only",
             facts=sample(
                 elfs={CORE: library(needed=("libcudart.so.13",))},
                 requires=('nvidia-cuda-runtime; sys_platform == "win32"',),
@@ -71,26 +71,26 @@ def undeclared_cases() -> tuple[Case[DistFacts], ...]:
             fires=True,
         ),
         Case(
-            title="a provider that the user names, not required",
+            title="a provider that the user names but the wheel does not require",
             facts=sample(elfs={CORE: library(needed=("libx.so",))}, provided_by={"other": ("libx.so",)}),
             fires=True,
         ),
         Case(
-            title="torch required",
+            title="torch's library, with torch required",
             facts=sample(elfs={CORE: library(needed=("libc10.so",))}, requires=("torch==2.13.0",)),
             fires=False,
         ),
         Case(
-            title="CUDA's runtime, which torch loads, torch required",
+            title="the CUDA runtime, which torch loads, with torch required",
             facts=sample(elfs={CORE: library(needed=("libc10.so", "libcudart.so.14"))}, requires=("torch",)),
             fires=False,
         ),
         Case(
-            title="CUDA's runtime by an extra of the umbrella",
+            title="the CUDA runtime from an extra of the umbrella package",
             facts=sample(elfs={CORE: library(needed=("libcudart.so.13",))}, requires=("cuda-toolkit[cudart]==13.0.3",)),
             fires=False,
         ),
-        Case(title="none of the known libraries needed", facts=sample(), fires=False),
+        Case(title="no known libraries needed", facts=sample(), fires=False),
     )
 
 
@@ -102,7 +102,7 @@ def optional_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-optional``."""
     return (
         Case(
-            title="modules named alike that lack different libraries",
+            title="modules with similar names that lack different libraries",
             facts=sample(
                 elfs={
                     CORE: library(),
@@ -113,7 +113,7 @@ def optional_cases() -> tuple[Case[DistFacts], ...]:
             fires=True,
         ),
         Case(
-            title="what an extra requires, needed by one module of several",
+            title="a library from an extra, needed by one of several modules",
             facts=sample(
                 elfs={CORE: library(), _OTHER: library(needed=("libcublas.so.13",))},
                 requires=('nvidia-cublas; extra == "gpu"',),
@@ -138,9 +138,9 @@ def optional_cases() -> tuple[Case[DistFacts], ...]:
             ),
             fires=True,
         ),
-        Case(title="everything there", facts=sample(), fires=False),
+        Case(title="all libraries provided", facts=sample(), fires=False),
         Case(
-            title="the only module lacks it",
+            title="the only module, without its library",
             facts=sample(
                 elfs={CORE: library(needed=("libcublas.so.13",))}, requires=('nvidia-cublas; extra == "gpu"',)
             ),
@@ -153,14 +153,14 @@ def uncertain_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-uncertain``."""
     return (
         Case(
-            title="a plug-in for a library that nobody knows",
+            title="a plug-in for an unknown library",
             facts=sample(
                 elfs={CORE: library(), "demo/plugins/x.so": plain_library(needed=("libknitro.so",))},
             ),
             fires=True,
         ),
         Case(
-            title="the same library needed by a module",
+            title="a module that needs the same library",
             facts=sample(elfs={CORE: library(needed=("libknitro.so",))}),
             fires=False,
         ),
@@ -177,7 +177,7 @@ def driver_cases() -> tuple[Case[DistFacts], ...]:
             fires=True,
         ),
         Case(
-            title="a library that nothing is linked to",
+            title="a library that no file is linked to",
             facts=sample(elfs={CORE: library(), _LIB: plain_library(needed=("libcuda.so.1",))}),
             fires=False,
         ),
@@ -188,11 +188,11 @@ def libpython_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/libpython``."""
     return (
         Case(
-            title="libpython3.11.so.1.0 is needed",
+            title="a link to libpython3.11.so.1.0",
             facts=sample(elfs={CORE: library(needed=("libpython3.11.so.1.0",))}),
             fires=True,
         ),
-        Case(title="CPython's symbols are left undefined", facts=sample(), fires=False),
+        Case(title="undefined CPython symbols", facts=sample(), fires=False),
     )
 
 
@@ -200,7 +200,7 @@ def stale_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/versions-stale``."""
     return (
         Case(
-            title="libfoo renamed in the needed list only",
+            title="libfoo renamed only in the list of needed libraries",
             facts=sample(
                 elfs={
                     CORE: library(
@@ -213,7 +213,7 @@ def stale_cases() -> tuple[Case[DistFacts], ...]:
             fires=True,
         ),
         Case(
-            title="renamed in both",
+            title="libfoo renamed in both places",
             facts=sample(
                 elfs={
                     CORE: library(
@@ -232,14 +232,14 @@ def sibling_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-sibling``."""
     return (
         Case(
-            title="a search path into the folder of a required distribution",
+            title="a search path to a folder in a required distribution",
             facts=sample(
                 elfs={CORE: library(needed=("libcasadi.so.3",), runpath=("$ORIGIN/../casadi",))}, requires=("casadi",)
             ),
             fires=True,
         ),
         Case(
-            title="the same, nothing required",
+            title="the same search path, with nothing required",
             facts=sample(elfs={CORE: library(needed=("libcasadi.so.3",), runpath=("$ORIGIN/../casadi",))}),
             fires=False,
         ),

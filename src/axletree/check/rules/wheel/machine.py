@@ -44,7 +44,7 @@ def _carried(facts: DistFacts) -> Iterator[Found]:
     machines = _foreign(facts, meant=True)
     files = [path for paths in machines.values() for path in paths]
     if files:
-        message = f"{subject(files, 'is', 'are')} for {', '.join(machines)}, not named by the tag"
+        message = f"{subject(files, 'is', 'are')} for {', '.join(machines)}, which the tag does not name"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -78,7 +78,7 @@ def _needless(facts: DistFacts) -> Iterator[Found]:
     members = facts.wheel.members
     bound = any(member.format or member.path.endswith(_LINK_TIME) for member in members) or facts.elfs
     if not bound and all(platform.system != "any" for platform in facts.platforms):
-        message = f"nothing in it is machine code, yet the tag {facts.wheel.name.platform} keeps other systems from it"
+        message = f"it contains no machine code, but the tag {facts.wheel.name.platform} restricts it to some systems"
         yield Found(where=facts.wheel.filename, message=message)
 
 
@@ -86,21 +86,25 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/machine-wrong",
         severity="error",
-        title="All machine code is for other machines than the platform tag",
-        why="Installers take the wheel on machines that can load nothing of it, and not on those that could.",
+        title="None of the machine code is for the platform tag's machine",
+        why="Installers select the wheel on machines that cannot load any of its code, and not on machines that could.",
         fix="tag the wheel for the machine that it was built for",
         check=_wrong_machine,
         cases=lambda: (
-            Case(title="an aarch64 module under x86_64", facts=sample(elfs={CORE: library(machine=183)}), fires=True),
             Case(
-                title="a 32-bit ARM module under armv6l, which ELF headers do not tell from ARMv7",
+                title=("an aarch64 module with an x86_64 tag"),
+                facts=sample(elfs={CORE: library(machine=183)}),
+                fires=True,
+            ),
+            Case(
+                title="a 32-bit ARM module with an armv6l tag, as ELF headers do not distinguish it from ARMv7",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-linux_armv6l.whl", elfs={CORE: library(machine=40, bits=32)}
                 ),
                 fires=False,
             ),
             Case(
-                title="a firmware image, which no loader takes",
+                title="a firmware image, which the loader never loads",
                 facts=sample(elfs={"demo/boot.elf": plain_library(machine=183, dynamic=False)}),
                 fires=False,
             ),
@@ -110,45 +114,45 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/machine-mismatch",
         severity="warning",
-        title="A file is for a different machine than the platform tag",
-        why="It can't be loaded where the wheel is installed; at best it is dead weight.",
-        fix="leave the file out, or tag the wheel for its machine",
+        title="A file is built for a different machine than the platform tag names",
+        why="The file cannot be loaded on the machines that install the wheel; at best, it is dead weight.",
+        fix="leave the file out, or tag the wheel for the file's machine",
         check=_other_machine,
         cases=lambda: (
             Case(
-                title="an aarch64 module beside one for x86_64",
+                title="an aarch64 module and an x86_64 module",
                 facts=sample(elfs={CORE: library(), "demo/_b.so": library(machine=183, python_modules=("_b",))}),
                 fires=True,
             ),
-            Case(title="a library under `any`", facts=sample(filename="demo-1.0-py3-none-any.whl"), fires=True),
+            Case(title="a library with the tag `any`", facts=sample(filename="demo-1.0-py3-none-any.whl"), fires=True),
             Case(title="GPU code", facts=sample(elfs={"demo/kernel.cubin": library(machine=190)}), fires=False),
         ),
     ),
     Rule(
         id="dist/foreign-code",
         severity="info",
-        title="Files for other machines than the platform tag names",
-        why="They are dead weight for users without such a machine.",
-        fix="if nobody needs them, leave them out",
+        title="Files are for machines that the platform tag does not name",
+        why="The files are dead weight for users without such machines.",
+        fix="leave them out if no user needs them",
         check=_carried,
         cases=lambda: (
             Case(
-                title="programs for two machines under `any`",
+                title="programs for two machines with the tag `any`",
                 facts=sample(
                     filename="demo-1.0-py3-none-any.whl",
                     elfs={"demo/x64/tool": plain_library(), "demo/arm64/tool": plain_library(machine=183)},
                 ),
                 fires=True,
             ),
-            Case(title="files for the machine of the tag", facts=sample(), fires=False),
+            Case(title="files for the tag's machine", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/platform-unchecked",
         severity="info",
-        title="The wheel is for a system whose machine code is not looked into",
-        why="Mach-O and PE files are recognised but not read: libraries that they need are not checked.",
-        fix="check it with that system's tools (delocate, delvewheel)",
+        title="The audit does not check machine code for the wheel's system",
+        why="Mach-O and PE files are recognized but not read, so the libraries they need are not checked.",
+        fix="check the wheel with that system's tools (delocate, delvewheel)",
         check=_unchecked,
         cases=lambda: (
             Case(
@@ -166,15 +170,15 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/platform-needless",
         severity="info",
-        title="The wheel is for one system though nothing in it is",
-        why="Each further platform costs a download, and a build, of the same bytes.",
-        fix="tag the wheel `any`, if its Python files fit all systems",
+        title="The wheel is tied to one system although nothing in it requires that",
+        why="Each additional platform needs another build and another download of the same bytes.",
+        fix="tag the wheel `any` if its Python files work on all systems",
         check=_needless,
         cases=lambda: (
-            Case(title="no machine code under manylinux", facts=sample(elfs={}), fires=True),
-            Case(title="an extension module under manylinux", facts=sample(), fires=False),
+            Case(title="no machine code with a manylinux tag", facts=sample(elfs={}), fires=True),
+            Case(title="an extension module with a manylinux tag", facts=sample(), fires=False),
             Case(
-                title="no machine code under `any`",
+                title="no machine code with the tag `any`",
                 facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}),
                 fires=False,
             ),

@@ -33,9 +33,15 @@ def _names_differ(facts: DistFacts) -> Iterator[Found]:
         said.append(("METADATA", wheel.metadata.name, wheel.metadata.version))
     for place, name, version in said:
         if canonicalize_name(name) != wheel.name.project:
-            yield Found(where=wheel.filename, message=f"{place} says {name!r}, the file name {wheel.name.project!r}")
+            yield Found(
+                where=wheel.filename,
+                message=(f"{place} has the name {name!r}, but the file name has {wheel.name.project!r}"),
+            )
         elif not _same_version(version, wheel.name.version):
-            yield Found(where=wheel.filename, message=f"{place} says {version}, the file name {wheel.name.version}")
+            yield Found(
+                where=wheel.filename,
+                message=(f"{place} has version {version}, but the file name has {wheel.name.version}"),
+            )
 
 
 def _split_folder(folder: str) -> tuple[str, str]:
@@ -54,7 +60,7 @@ def _requirements_invalid(facts: DistFacts) -> Iterator[Found]:
     metadata = facts.wheel.metadata
     wrong = [text for text in (metadata.requires if metadata is not None else ()) if not _is_requirement(text)]
     if wrong:
-        more = f", and {len(wrong) - 1} more like it" if len(wrong) > 1 else ""
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         message = f"METADATA requires {wrong[0][:120]!r}, which is not a valid requirement (PEP 508){more}"
         yield Found(where=facts.wheel.filename, message=message, evidence=listing(wrong))
 
@@ -80,7 +86,7 @@ def _tags_differ(facts: DistFacts) -> Iterator[Found]:
         )
         yield Found(where=wheel.filename, message="WHEEL and the file name have different tags", evidence=evidence)
     if wheel.wheel_info.build != wheel.name.build:
-        message = f"WHEEL has the build tag {wheel.wheel_info.build!r}, the file name {wheel.name.build!r}"
+        message = f"WHEEL has the build tag {wheel.wheel_info.build!r}, but the file name has {wheel.name.build!r}"
         yield Found(where=wheel.filename, message=message)
 
 
@@ -98,7 +104,7 @@ def _record_wrong(facts: DistFacts) -> Iterator[Found]:
         groups.setdefault(issue.detail if issue.kind == "unchecked" else issue.kind, []).append(issue)
     for issues in groups.values():
         first, more = issues[0], len(issues) - 1
-        others = f"; {more} more file{'s are' if more > 1 else ' is'} like it" if more else ""
+        others = f"; {more} more file{'s do' if more > 1 else ' does'} not match" if more else ""
         evidence = listing([f"{issue.path} {issue.detail}" for issue in issues])
         yield Found(where=first.path, message=f"it {first.detail}{others}", evidence=evidence)
 
@@ -115,37 +121,41 @@ def _requiring(*requirements: str) -> DistFacts:
 
 _OTHER_NAME = create_metadata(name="other", version="1.0")
 _OTHER_VERSION = create_metadata(name="demo", version="1.1")
-_ISSUE = RecordIssue(kind="hash", path=CORE, detail="has sha256=b, but sha256=a is listed")
+_ISSUE = RecordIssue(kind="hash", path=CORE, detail="has sha256=b, but RECORD lists sha256=a")
 
 METADATA_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/metadata-unreadable",
         severity="error",
         title="METADATA, WHEEL or RECORD is missing or damaged",
-        why="Installers refuse such a wheel, some only after they have resolved everything else.",
+        why="Installers reject the wheel, some only after they have resolved all other requirements.",
         fix="build or pack the wheel again",
         check=_unreadable,
         cases=lambda: (
             Case(title="no WHEEL file", facts=sample(wheel={"unreadable": ("WHEEL is missing",)}), fires=True),
-            Case(title="all three are there", facts=sample(), fires=False),
+            Case(title="all three files present", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/name-mismatch",
         severity="error",
-        title="The file name disagrees with METADATA or with the name of its folder",
+        title="The file name does not match METADATA or the .dist-info folder",
         why=(
-            "Resolvers trust the file name and compare it with METADATA after the download: they then give up, or "
-            "silently choose another version."
+            "Resolvers trust the file name and compare it with METADATA after the download. If they differ, "
+            "resolvers give up or silently choose a different version."
         ),
-        fix="rename the wheel to what METADATA says, or pack it again",
+        fix="rename the wheel to match METADATA, or pack it again",
         check=_names_differ,
         cases=lambda: (
-            Case(title="METADATA has another name", facts=sample(wheel={"metadata": _OTHER_NAME}), fires=True),
-            Case(title="METADATA has another version", facts=sample(wheel={"metadata": _OTHER_VERSION}), fires=True),
-            Case(title="the folder is another's", facts=sample(wheel={"dist_info": "x-1.0.dist-info"}), fires=True),
+            Case(title="a different name in METADATA", facts=sample(wheel={"metadata": _OTHER_NAME}), fires=True),
+            Case(title="a different version in METADATA", facts=sample(wheel={"metadata": _OTHER_VERSION}), fires=True),
             Case(
-                title="the same name in another spelling",
+                title=("a folder with a different name"),
+                facts=sample(wheel={"dist_info": "x-1.0.dist-info"}),
+                fires=True,
+            ),
+            Case(
+                title="the same name, spelled differently",
                 facts=sample(wheel={"dist_info": "Demo-1.0.0.dist-info"}),
                 fires=False,
             ),
@@ -154,18 +164,18 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/requirement-invalid",
         severity="error",
-        title="A requirement of METADATA can't be read",
+        title="A requirement in METADATA is not valid",
         why=(
             "pip 24.1 and later reject the whole wheel (`has invalid metadata`), and so does uv unless it can guess "
             "the intended requirement."
         ),
-        fix="correct the project's dependencies and build it again: `numpy>=2`, markers behind a semicolon",
+        fix="correct the project's dependencies and build the wheel again: `numpy>=2`, with markers after a semicolon",
         check=_requirements_invalid,
         cases=lambda: (
-            Case(title="words without a comma", facts=_requiring("numpy scipy"), fires=True),
-            Case(title="a star behind >=", facts=_requiring("numpy>=1.0.*"), fires=True),
+            Case(title="two names without a comma", facts=_requiring("numpy scipy"), fires=True),
+            Case(title="a star after >=", facts=_requiring("numpy>=1.0.*"), fires=True),
             Case(
-                title="the older form with brackets",
+                title="the older form with parentheses",
                 facts=_requiring("numpy (>=1.0)", "tqdm; extra == 'all'"),
                 fires=False,
             ),
@@ -176,17 +186,20 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/tags-mismatch",
         severity="error",
         title="The tags in the file name differ from those in the WHEEL file",
-        why="The file name decides who installs the wheel; the WHEEL file is what tools read once it is installed.",
-        fix="write both from one source: pack the wheel again instead of renaming it",
+        why=(
+            "Installers use the file name to select the wheel, and other tools read the WHEEL file once it is "
+            "installed."
+        ),
+        fix="write both from the same source: pack the wheel again instead of renaming it",
         check=_tags_differ,
         cases=lambda: (
             Case(
-                title="renamed to a manylinux tag by hand",
+                title="a wheel renamed to a manylinux tag",
                 facts=sample(wheel={"wheel_info": WheelInfo(tags=("cp311-cp311-linux_x86_64",), purelib=False)}),
                 fires=True,
             ),
             Case(
-                title="a set of tags, listed one by one",
+                title="a set of tags, with each tag listed",
                 facts=sample(filename="demo-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"),
                 fires=False,
             ),
@@ -195,13 +208,13 @@ METADATA_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/record-wrong",
         severity="error",
-        title="RECORD does not match the content",
-        why="Installers check hashes against RECORD, and uninstalling removes what it lists.",
+        title="RECORD does not match the wheel's content",
+        why="Installers check hashes against RECORD, and uninstalling removes the files that it lists.",
         fix="change files before packing, never inside a finished wheel",
         check=_record_wrong,
         cases=lambda: (
-            Case(title="a file was changed", facts=sample(wheel={"record_issues": (_ISSUE,)}), fires=True),
-            Case(title="each file is listed with its hash", facts=sample(), fires=False),
+            Case(title="a changed file", facts=sample(wheel={"record_issues": (_ISSUE,)}), fires=True),
+            Case(title="every file listed with its hash", facts=sample(), fires=False),
         ),
     ),
 )

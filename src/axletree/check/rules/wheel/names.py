@@ -27,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u20
 _WINDOWS = re.compile(
     r"[<>:\"|?*\\]|[. ](?:/|$)|(?:^|/)(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.[^/]*)?(?:/|$)", re.IGNORECASE
 )
-_REFUSED = "Windows can't have a file of this name, or stores it under another"
+_REFUSED = "Windows does not allow this file name, or stores the file under a different name"
 _COMMON = frozenset(
     {
         *("test", "tests", "testing", "doc", "docs", "example", "examples", "sample", "samples", "demo", "demos"),
@@ -60,7 +60,7 @@ def _together(found: Mapping[str, str]) -> Iterator[Found]:
     """One finding for all paths: what is wrong with the first, and how many are like it."""
     if found:
         first = next(iter(found))
-        more = f", and {len(found) - 1} more are like it" if len(found) > 1 else ""
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
         yield Found(where=first, message=f"{found[first]}{more}", evidence=listing([*found]))
 
 
@@ -70,7 +70,7 @@ def _too_long(facts: DistFacts) -> Iterator[Found]:
         for member in facts.wheel.members
         if len(member.path.encode("utf-8", "surrogateescape")) > _NAME_BYTES
     }
-    text = f"a part of its path has {{}} bytes, more than the {_NAME_BYTES} that file systems take"
+    text = f"a part of its path has {{}} bytes, but file systems allow at most {_NAME_BYTES}"
     yield from _together({path: text.format(size) for path, size in sizes.items() if size > _NAME_BYTES})
 
 
@@ -81,11 +81,11 @@ def _long(facts: DistFacts) -> Iterator[Found]:
     found: dict[str, str] = {}
     for path in sorted(_installed(facts), key=lambda path: (-len(path), path)):
         kernel = not pure and _KERNELS.search(path) is not None
-        limit, who = (_KERNEL_PATH, "rocBLAS opens") if kernel else (_WINDOWS_PATH, "Windows allows by default")
+        limit, who = (_KERNEL_PATH, "rocBLAS can open") if kernel else (_WINDOWS_PATH, "Windows allows by default")
         if len(path) > limit - _PREFIX:
             found[path] = (
-                f"its path has {len(path)} characters below site-packages; in a usual place ({_PREFIX} more) it passes "
-                f"the {limit} that {who}"
+                f"its path has {len(path)} characters below site-packages; with a typical installation folder "
+                f"({_PREFIX} more), it exceeds the {limit} that {who}"
             )
     yield from _together(found)
 
@@ -100,7 +100,7 @@ def _collide(facts: DistFacts) -> Iterator[Found]:
         pair = _same_place(before, after)
         if pair is not None:
             one, other = sorted(pair)
-            found.setdefault(one, f"it is the same as {other} on systems that ignore case")
+            found.setdefault(one, f"it has the same name as {other} on systems that ignore case")
     yield from _together(found)
 
 
@@ -127,7 +127,7 @@ def _awkward(facts: DistFacts) -> Iterator[Found]:
             if windows and _WINDOWS.search(path):
                 found[path] = _REFUSED
         elif _CONTROL.search(path):
-            found[ascii(path)[1:-1]] = "its name has control or invisible characters"
+            found[ascii(path)[1:-1]] = "its name contains control or invisible characters"
         elif unicodedata.normalize("NFC", path) != path:
             found[path] = "its name is not in Unicode's composed form (NFC)"
         elif windows and _WINDOWS.search(path):
@@ -143,7 +143,7 @@ def _claimed(facts: DistFacts) -> Iterator[Found]:
     tops = {top: paths for top, paths in all_tops.items() if top.lower() != own and _is_common(top, paths)}
     if tops:
         names = sorted(tops)
-        message = f"it puts {', '.join(names)} right into site-packages, a place that all distributions share"
+        message = f"it puts {', '.join(names)} directly in site-packages, which all distributions share"
         evidence = tuple(f"{name}: {len(tops[name])} file{'s' if len(tops[name]) > 1 else ''}" for name in names)
         yield Found(where=tops[names[0]][0], message=message, evidence=evidence if len(names) > 1 else ())
 
@@ -165,34 +165,35 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/name-too-long",
         severity="error",
         title="A file name is longer than file systems allow",
-        why="Linux, macOS and Windows take at most 255 bytes or characters for each part of a path: the wheel can't be "
-        "installed.",
+        why="Linux, macOS and Windows allow at most 255 bytes or characters in each part of a path, so the wheel "
+        "cannot be installed.",
         fix="shorten the name",
         check=_too_long,
         cases=lambda: (
-            Case(title="a name of 300 characters", facts=_sample(f"demo/{'x' * 300}.py"), fires=True),
-            Case(title="a name of 200 characters", facts=_sample(f"demo/{'x' * 200}.py"), fires=False),
+            Case(title="a 300-character name", facts=_sample(f"demo/{'x' * 300}.py"), fires=True),
+            Case(title="a 200-character name", facts=_sample(f"demo/{'x' * 200}.py"), fires=False),
         ),
     ),
     Rule(
         id="dist/path-long",
         severity="warning",
         title="A path is too long for Windows",
-        why="Where long paths are not switched on, installing stops with `No such file or directory` or skips the "
-        "file.",
+        why="If long paths are not enabled, installation fails with `No such file or directory` or skips the file.",
         fix="shorten folders and names, or leave the file (often test data) out of the wheel",
         check=_long,
         cases=lambda: (
             Case(
-                title="200 characters in a wheel for any system", facts=_sample(f"demo/{'x/' * 95}a.json"), fires=True
+                title=("a 200-character path in a wheel for any system"),
+                facts=_sample(f"demo/{'x/' * 95}a.json"),
+                fires=True,
             ),
             Case(
-                title="120 characters of a rocBLAS kernel on Windows",
+                title="a 120-character path of a rocBLAS kernel on Windows",
                 facts=_sample(f"demo/rocblas/library/{'K' * 100}.co", filename=_WIN),
                 fires=True,
             ),
             Case(
-                title="200 characters on Linux",
+                title="a 200-character path on Linux",
                 facts=_sample(f"demo/{'x/' * 95}a.json", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
                 fires=False,
             ),
@@ -202,16 +203,16 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/names-collide",
         severity="warning",
-        title="Two files differ only in upper and lower case",
-        why="On Windows and macOS the second overwrites the first, and uninstalling fails.",
-        fix="rename one of them",
+        title="Two file names differ only in case",
+        why="On Windows and macOS, the second file overwrites the first, and uninstalling fails.",
+        fix="rename one of the files",
         check=_collide,
         cases=lambda: (
             Case(title="Makefile and makefile", facts=_sample("demo/Makefile", "demo/makefile"), fires=True),
             Case(title="folders A and a", facts=_sample("demo/A/x.py", "demo/a/y.py"), fires=True),
             Case(title="a file and a folder", facts=_sample("demo/a", "demo/a-b", "demo/A/y.py"), fires=True),
             Case(
-                title="the same in a wheel for Linux",
+                title="the same names in a wheel for Linux",
                 facts=_sample("demo/A", "demo/a", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
                 fires=False,
             ),
@@ -221,14 +222,14 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/name-awkward",
         severity="warning",
-        title="A file name that some systems change or refuse",
-        why="Windows refuses some characters and names of devices and drops dots and spaces at the end; file systems "
-        "and RECORD disagree on decomposed Unicode; invisible characters mislead those who read a listing.",
+        title="Some systems change or reject a file name",
+        why="Windows rejects some characters and device names, and drops trailing dots and spaces. File systems "
+        "and RECORD disagree on decomposed Unicode. Invisible characters mislead anyone who reads a listing.",
         fix="rename the file",
         check=_awkward,
         cases=lambda: (
             Case(title="aux.py", facts=_sample("demo/aux.py"), fires=True),
-            Case(title="a dot at the end", facts=_sample("demo/notes."), fires=True),
+            Case(title="a trailing dot", facts=_sample("demo/notes."), fires=True),
             Case(title="a colon", facts=_sample("demo/a:b.txt"), fires=True),
             Case(title="a decomposed letter", facts=_sample("demo/u\u0308ber.txt"), fires=True),
             Case(title="a control character", facts=_sample("demo/a\x07.txt"), fires=True),
@@ -244,19 +245,23 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/top-level-claimed",
         severity="warning",
-        title="Files use a common name directly in site-packages",
+        title="Files have common names directly in site-packages",
         why=(
-            "Two distributions that both contain `tests/__init__.py` or `LICENSE` overwrite each other's files, and "
-            "removing one breaks the other. `import tests` may then find the wrong one."
+            "Two distributions that both contain `tests/__init__.py` or `LICENSE` overwrite each other's files, "
+            "and removing one breaks the other. `import tests` may also find the wrong one."
         ),
-        fix="move the files below the import package, leave them out, or put papers into `.dist-info/licenses`",
+        fix="move the files into the import package, leave them out, or put documents in `.dist-info/licenses`",
         check=_claimed,
         cases=lambda: (
             Case(title="tests", facts=_sample("tests/__init__.py", "tests/test_a.py"), fires=True),
             Case(title="LICENSE", facts=_sample("LICENSE"), fires=True),
             Case(title="lib and include", facts=_sample("lib/x.txt", "include/x.h"), fires=True),
             Case(title="tests below the package", facts=_sample("demo/tests/__init__.py", "demo/LICENSE"), fires=False),
-            Case(title="what goes elsewhere", facts=_sample("demo-1.0.data/data/share/doc/LICENSE"), fires=False),
+            Case(
+                title=("files that are installed elsewhere"),
+                facts=_sample("demo-1.0.data/data/share/doc/LICENSE"),
+                fires=False,
+            ),
         ),
     ),
 )

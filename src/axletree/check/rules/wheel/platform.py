@@ -55,7 +55,7 @@ def _too_new(above: dict[str, list[SymbolNeed]], platform: Platform, fix: str | 
         groups.setdefault(tuple(dict.fromkeys(map(_text, needs))), []).append(path)
     for texts, paths in groups.items():
         versions = some_of(texts, _SHOWN, what="version")
-        message = f"{subject(paths, 'needs', 'need')} {versions}, above what {platform.tag} promises"
+        message = f"{subject(paths, 'needs', 'need')} {versions}, more than {platform.tag} promises"
         evidence = (*listing(texts), *listing(paths))
         yield Found(where=paths[0], message=message, evidence=evidence, fix=fix)
 
@@ -96,7 +96,9 @@ def _linked_otherwise(facts: DistFacts, platform: Platform) -> Iterator[Found]:
     files = [path for path, elf in facts.elfs.items() if libc_of(elf) not in {None, expected}]
     if files:
         other = "glibc" if expected == "musl" else "musl"
-        message = f"{subject(files, 'is', 'are')} linked to {other}, which systems of {platform.tag} do not have"
+        message = (
+            f"{subject(files, 'is', 'are')} linked to {other}, which systems with the tag {platform.tag} do not have"
+        )
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -111,7 +113,7 @@ def _above_promise(facts: DistFacts) -> Iterator[Found]:
     ]
     for path, needs in _by_file(above).items():
         worst = max(needs, key=lambda need: parse_glibc(need.version) or ())
-        message = f"it needs {_text(worst)}; {facts.glibc} was promised to be enough"
+        message = f"it needs {_text(worst)}, but glibc {facts.glibc} was promised to be enough"
         yield Found(where=path, message=message, evidence=listing([*map(_text, needs)]))
 
 
@@ -122,7 +124,7 @@ def _unportable(facts: DistFacts) -> Iterator[Found]:
             continue
         floor = facts.floors.get(platform.machine or "", "any")
         allowed = f"; its files would allow {floor}" if floor != platform.tag else ""
-        message = f"the tag {platform.tag} does not say which systems the wheel works on{allowed}"
+        message = f"the tag {platform.tag} does not specify which systems the wheel works on{allowed}"
         yield Found(where=facts.wheel.filename, message=message)
 
 
@@ -131,32 +133,32 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/glibc-above-tag",
         severity="error",
         title="A file needs newer system libraries than the platform tag promises",
-        why="Installers take the wheel on older systems, where importing it fails with ``version `GLIBC_2.34' not "
-        "found``.",
-        fix="tag the wheel for what it needs, or build it with an older toolchain or sysroot",
+        why="Installers select the wheel on older systems, where importing it fails with ``version `GLIBC_2.34' "
+        "not found``.",
+        fix="tag the wheel for the versions that it needs, or build it with an older toolchain or sysroot",
         check=_above_tag,
         cases=lambda: (
             Case(
-                title="GLIBC_2.34 under manylinux_2_17",
+                title="GLIBC_2.34 with a manylinux_2_17 tag",
                 facts=sample(elfs={CORE: library(versions_needed=glibc("2.34"))}),
                 fires=True,
             ),
             Case(
-                title="GLIBC_PRIVATE, which no tag grants",
+                title="GLIBC_PRIVATE, which no tag promises",
                 facts=sample(elfs={CORE: library(versions_needed=glibc("PRIVATE"))}),
                 fires=True,
             ),
             Case(
-                title="several tags, the lowest too low",
+                title="several tags; the lowest is too low",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux_2_34_x86_64.whl",
                     elfs={CORE: library(versions_needed=glibc("2.34"))},
                 ),
                 fires=True,
             ),
-            Case(title="GLIBC_2.14 under manylinux_2_17", facts=sample(), fires=False),
+            Case(title="GLIBC_2.14 with a manylinux_2_17 tag", facts=sample(), fires=False),
             Case(
-                title="a tag between two policies, whose glibc is enough",
+                title="a tag between two policies, with a sufficient glibc version",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-manylinux_2_25_x86_64.whl",
                     elfs={CORE: library(versions_needed=glibc("2.25"))},
@@ -164,7 +166,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=False,
             ),
             Case(
-                title="linux_x86_64, which promises nothing",
+                title="linux_x86_64, which makes no promise",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-linux_x86_64.whl",
                     elfs={CORE: library(versions_needed=glibc("2.34"))},
@@ -176,13 +178,13 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/glibc-above-promise",
         severity="error",
-        title="A file needs a newer glibc than was promised",
-        why="The recipe (`glibc`) or `--glibc` names the oldest system that must work.",
-        fix="build with an older toolchain or sysroot, or raise the promise",
+        title="A file needs a newer glibc than promised",
+        why="The recipe (`glibc`) or `--glibc` names the oldest system that the wheel must support.",
+        fix="build the wheel with an older toolchain or sysroot, or promise a newer glibc",
         check=_above_promise,
         cases=lambda: (
             Case(
-                title="GLIBC_2.34, promised 2.28",
+                title="GLIBC_2.34 needed, 2.28 promised",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-manylinux_2_34_x86_64.whl",
                     elfs={CORE: library(versions_needed=glibc("2.34"))},
@@ -190,20 +192,20 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
                 ),
                 fires=True,
             ),
-            Case(title="GLIBC_2.14, promised 2.17", facts=sample(glibc="2.17"), fires=False),
-            Case(title="nothing promised", facts=sample(), fires=False),
+            Case(title="GLIBC_2.14 needed, 2.17 promised", facts=sample(glibc="2.17"), fires=False),
+            Case(title="no glibc promised", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/policy-unmet",
         severity="error",
-        title="A file needs more than the policy that was asked for",
+        title="A file needs more than the requested policy promises",
         why="`--policy` names the systems that must be able to load the wheel.",
-        fix="build it with an older toolchain or sysroot, or ask for a newer policy",
+        fix="build the wheel with an older toolchain or sysroot, or request a newer policy",
         check=_above_wanted,
         cases=lambda: (
             Case(
-                title="GLIBC_2.34, asked for manylinux_2_28",
+                title="GLIBC_2.34 needed, manylinux_2_28 requested",
                 facts=sample(
                     filename="demo-1.0-cp311-cp311-manylinux_2_34_x86_64.whl",
                     elfs={CORE: library(versions_needed=glibc("2.34"))},
@@ -211,30 +213,32 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
                 ),
                 fires=True,
             ),
-            Case(title="linked to glibc, asked for musllinux", facts=sample(wanted="musllinux_1_2_x86_64"), fires=True),
-            Case(title="asked for another machine", facts=sample(wanted="manylinux_2_28_aarch64"), fires=True),
+            Case(title="linked to glibc, musllinux requested", facts=sample(wanted="musllinux_1_2_x86_64"), fires=True),
+            Case(title="a different machine requested", facts=sample(wanted="manylinux_2_28_aarch64"), fires=True),
             Case(
-                title="GLIBC_2.14, asked for manylinux_2_28", facts=sample(wanted="manylinux_2_28_x86_64"), fires=False
+                title=("GLIBC_2.14 needed, manylinux_2_28 requested"),
+                facts=sample(wanted="manylinux_2_28_x86_64"),
+                fires=False,
             ),
-            Case(title="nothing asked for", facts=sample(), fires=False),
+            Case(title="no policy requested", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/libc-mismatch",
         severity="error",
-        title="A file is linked to another C library than the platform tag names",
-        why="glibc and musl cannot replace each other: the loader finds neither the library nor its symbols.",
-        fix="build in an image of the tag's family (manylinux or musllinux), or correct the tag",
+        title="A file is linked to a different C library than the platform tag names",
+        why="glibc and musl are not interchangeable: the loader finds neither the library nor its symbols.",
+        fix="build the wheel in an image of the tag's family (manylinux or musllinux), or correct the tag",
         check=_other_libc,
         cases=lambda: (
-            Case(title="glibc under musllinux", facts=sample(filename=_MUSL_NAME), fires=True),
+            Case(title="glibc with a musllinux tag", facts=sample(filename=_MUSL_NAME), fires=True),
             Case(
-                title="musl under manylinux",
+                title="musl with a manylinux tag",
                 facts=sample(elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())}),
                 fires=True,
             ),
             Case(
-                title="musl under musllinux",
+                title="musl with a musllinux tag",
                 facts=sample(
                     filename=_MUSL_NAME,
                     elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())},
@@ -242,7 +246,7 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=False,
             ),
             Case(
-                title="a static program under both",
+                title="a static program with both tags",
                 facts=sample(
                     filename="demo-1.0-py3-none-manylinux_2_17_x86_64.musllinux_1_2_x86_64.whl",
                     elfs={"demo/tool": plain_library(kind="executable", needed=(), versions_needed=())},
@@ -255,9 +259,9 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/platform-unportable",
         severity="warning",
         title="The platform tag promises nothing about the system",
-        why="`linux_x86_64` means `the machine that it was built on`; public indexes refuse it, and installers take it "
-        "on systems that are too old for it.",
-        fix="tag it for the lowest manylinux policy that its files allow",
+        why="The tag `linux_x86_64` promises only that the wheel works on the machine that it was built on. Public "
+        "indexes reject it, and installers accept it on systems that are too old for it.",
+        fix="tag the wheel for the lowest manylinux policy that its files allow",
         check=_unportable,
         cases=lambda: (
             Case(title="linux_x86_64", facts=sample(filename="demo-1.0-cp311-cp311-linux_x86_64.whl"), fires=True),

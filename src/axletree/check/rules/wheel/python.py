@@ -22,8 +22,11 @@ def _over_tagged(facts: DistFacts) -> Iterator[Found]:
     name, elfs = facts.wheel.name, facts.elfs
     if not elfs or name.abi == "none" or any(needs_cpython(path, elf) for path, elf in elfs.items()):
         return
-    message = f"no file needs CPython's symbols, yet the wheel is for {name.python}-{name.abi} only"
-    fix = f"if its Python files fit other versions, tag it py3-none-{name.platform}: one wheel then serves all"
+    message = f"no file needs CPython's symbols, but the wheel is only for {name.python}-{name.abi}"
+    fix = (
+        f"if its Python files work with other versions, tag the wheel py3-none-{name.platform}: one wheel then "
+        "serves them all"
+    )
     yield Found(where=facts.wheel.filename, message=message, fix=fix)
 
 
@@ -35,7 +38,7 @@ def _under_tagged(facts: DistFacts) -> Iterator[Found]:
     builds = {found[1] for path in files if (found := _VERSIONED.search(path))}
     if files and len(builds) < 2:  # named for several Pythons, each takes its own
         what = subject(files, "is an extension module", "are extension modules")
-        message = f"{what}, yet the tags {name.python}-none fit every Python"
+        message = f"{what}, but the tags {name.python}-none match every Python version"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -62,7 +65,7 @@ def _other_python(facts: DistFacts) -> Iterator[Found]:
     ]
     if lost:
         tags = f"{facts.wheel.name.python}-{facts.wheel.name.abi}"
-        message = f"{subject(lost, 'has', 'have')} a name that Pythons of the tags {tags} do not look for"
+        message = f"{subject(lost, 'has', 'have')} a name that Python versions with the tags {tags} do not look for"
         yield Found(where=lost[0], message=message, evidence=listing(lost))
 
 
@@ -70,37 +73,40 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/python-too-narrow",
         severity="info",
-        title="The wheel is tied to one Python though no file of it is",
-        why="Libraries that are loaded by path (`torch.ops.load_library`, ctypes) don't use CPython's ABI; each "
-        "further Python then costs a build and a download of the same bytes.",
-        fix="tag the wheel py3-none, if its Python files fit other versions",
+        title="The wheel is tied to one Python version although none of its files are",
+        why="Libraries that are loaded by path (`torch.ops.load_library`, ctypes) do not use CPython's ABI. Each "
+        "additional Python version then needs another build and another download of the same bytes.",
+        fix="tag the wheel py3-none if its Python files work with other versions",
         check=_over_tagged,
         cases=lambda: (
-            Case(title="cp311 without CPython symbols", facts=sample(elfs={_LIB: plain_library()}), fires=True),
-            Case(title="cp311 with CPython symbols", facts=sample(), fires=False),
+            Case(title="a cp311 wheel without CPython symbols", facts=sample(elfs={_LIB: plain_library()}), fires=True),
+            Case(title="a cp311 wheel with CPython symbols", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/python-other",
         severity="error",
-        title="An extension module is named for a different Python than the tags",
-        why="Python looks for modules under its own name only: importing this one fails with `No module named`, except "
-        "under the Python that its file name has.",
-        fix="build it with the Python of the tag; for abi3 with `py_limited_api=True`, which names it `.abi3.so`",
+        title="An extension module is named for a different Python version than the tags",
+        why="Python looks only for file names that match its own version, so importing this module fails with `No "
+        "module named` under every version except the one in its file name.",
+        fix=(
+            "build the module with the tag's Python version; for abi3, use `py_limited_api=True`, which names "
+            "the file `.abi3.so`"
+        ),
         check=_other_python,
         cases=lambda: (
             Case(
-                title="a module for 3.11 under cp39",
+                title="a 3.11 module with a cp39 tag",
                 facts=sample(filename="demo-1.0-cp39-cp39-manylinux_2_17_x86_64.whl"),
                 fires=True,
             ),
             Case(
-                title="a module for 3.11 under abi3",
+                title="a 3.11 module with an abi3 tag",
                 facts=sample(filename="demo-1.0-cp311-abi3-manylinux_2_17_x86_64.whl"),
                 fires=True,
             ),
             Case(
-                title="a stray build beside the right one",
+                title="a stray build next to the correct one",
                 facts=sample(
                     elfs={f"demo/_core.cpython-{python}-x86_64-linux-gnu.so": library() for python in (310, 311)},
                 ),
@@ -114,24 +120,24 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
                 ),
                 fires=False,
             ),
-            Case(title="a module for 3.11 under cp311", facts=sample(), fires=False),
+            Case(title="a 3.11 module with a cp311 tag", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/python-too-wide",
         severity="warning",
-        title="The wheel promises to support every Python but contains an extension module",
-        why="Importing the module fails, or crashes, under any Python but the one it was built for.",
-        fix="tag the wheel for the Python that it was built for, or build against the stable ABI (abi3)",
+        title="The wheel is tagged for every Python version but contains an extension module",
+        why="Importing the module fails or crashes under any Python version except the one it was built for.",
+        fix="tag the wheel for the Python version that it was built for, or build it against the stable ABI (abi3)",
         check=_under_tagged,
         cases=lambda: (
             Case(
-                title="py3-none with PyInit_ and CPython symbols",
+                title="a py3-none wheel with PyInit_ and CPython symbols",
                 facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
                 fires=True,
             ),
             Case(
-                title="py3-none with a build for each Python",
+                title="a py3-none wheel with a build for each Python version",
                 facts=sample(
                     filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
                     elfs={f"demo/_core.cpython-{python}-x86_64-linux-gnu.so": library() for python in (311, 312)},
@@ -139,7 +145,7 @@ PYTHON_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=False,
             ),
             Case(
-                title="py3-none with a plain library",
+                title="a py3-none wheel with a plain library",
                 facts=sample(filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl", elfs={_LIB: plain_library()}),
                 fires=False,
             ),

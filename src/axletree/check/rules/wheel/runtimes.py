@@ -61,7 +61,7 @@ def _openmp(facts: DistFacts) -> Iterator[Found]:
         origin, files = copies[soname]
         if torch is not None and torch.name != facts.wheel.name.project and soname.startswith("libgomp"):
             message = (
-                f"{files[0]} loads {origin}, but {torch.name}, which it is linked to, provides an OpenMP runtime too"
+                f"{files[0]} loads {origin}, but {torch.name}, which it is linked to, also provides an OpenMP runtime"
             )
             yield Found(where=origin, message=message)
 
@@ -85,7 +85,7 @@ def _strings(facts: DistFacts) -> Iterator[Found]:
             for user, used in ((elf.abi, other.abi), (other.abi, elf.abi)):
                 if user.old_strings and not user.cxx11 and used.cxx11 and not used.old_strings:
                     old, new = (path, names[soname]) if user is elf.abi else (names[soname], path)
-                    message = f"it has only the old std::string in its names, {new} only the new one"
+                    message = f"its symbols use only the old std::string, but those of {new} use only the new one"
                     yield Found(where=old, message=message)
 
 
@@ -94,13 +94,16 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/cuda-runtime-twice",
         severity="error",
         title="Two CUDA runtimes in one process",
-        why="Streams, events and memory of one runtime are unknown to the other: calls fail with "
-        "`cudaErrorInvalidResourceHandle`, often far from the cause.",
-        fix="leave libcudart to the distribution that provides it (as `axletree repair` does), and require it",
+        why="Each runtime has its own streams, events and memory, and does not recognize the other's: calls fail "
+        "with `cudaErrorInvalidResourceHandle`, often far from the cause.",
+        fix=(
+            "leave libcudart to the distribution that provides it (as `axletree repair` does), and require that "
+            "distribution"
+        ),
         check=_cuda,
         cases=lambda: (
             Case(
-                title="one from NVIDIA's wheel, one vendored",
+                title="one runtime from NVIDIA's wheel, one vendored",
                 facts=sample(
                     elfs={
                         CORE: library(needed=("libc10.so", "libcudart.so.13")),
@@ -112,7 +115,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="one file that needs two",
+                title="one file that needs two runtimes",
                 facts=sample(elfs={CORE: library(needed=("libcudart.so.12", "libcudart.so.13"))}, requires=("torch",)),
                 fires=True,
             ),
@@ -128,7 +131,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=False,
             ),
             Case(
-                title="one vendored copy for all",
+                title="one vendored copy for all files",
                 facts=sample(
                     elfs={
                         CORE: library(needed=("libcudart.faf08d9a.so.13",), runpath=("$ORIGIN/../demo.libs",)),
@@ -143,9 +146,9 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/openmp-runtime-twice",
         severity="warning",
         title="Two OpenMP runtimes in one process",
-        why="Each has its own threads: twice as many as cores, settings that reach one of them only, and with some "
-        "pairs an abort (`OMP: Error #15`) or a deadlock after fork.",
-        fix="link all files to one runtime; what is linked to torch should use torch's",
+        why="Each runtime has its own threads: the process has twice as many threads as cores, settings reach only "
+        "one runtime, and some pairs abort (`OMP: Error #15`) or deadlock after a fork.",
+        fix="link all files to one runtime; files linked to torch should use torch's",
         check=_openmp,
         cases=lambda: (
             Case(
@@ -161,7 +164,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="a vendored libgomp beside torch's",
+                title="a vendored libgomp and torch's own",
                 facts=sample(
                     elfs={
                         CORE: library(
@@ -188,13 +191,13 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/cxx-strings-mixed",
         severity="warning",
-        title="Files linked to each other have different std::string types",
-        why="A string passed from one to the other is misread: undefined symbols when loading, or a crash.",
-        fix="compile all of it with the same `_GLIBCXX_USE_CXX11_ABI`",
+        title="Files linked to each other use different std::string types",
+        why="Loading fails with undefined symbols, or one file misreads a string from the other and crashes.",
+        fix="compile all files with the same `_GLIBCXX_USE_CXX11_ABI`",
         check=_strings,
         cases=lambda: (
             Case(
-                title="an old library under a new module",
+                title="a new module linked to an old library",
                 facts=sample(
                     elfs={
                         CORE: library(needed=("libx.so",), rpath=("$ORIGIN",), abi=AbiUse(cxx11=5)),
@@ -204,7 +207,7 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="both new",
+                title="a new module linked to a new library",
                 facts=sample(
                     elfs={
                         CORE: library(needed=("libx.so",), rpath=("$ORIGIN",), abi=AbiUse(cxx11=5)),

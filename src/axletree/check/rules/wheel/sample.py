@@ -67,7 +67,7 @@ PROVIDERS = (
     ),
     Provider(name="tbb", distributions=("tbb",), sonames=("libtbb.so*",), folders=("../..",)),
     Provider(name="NVIDIA driver", kind="driver", sonames=("libcuda.so.*",)),
-    Provider(name="MPI of the machine", kind="host", sonames=("libmpi.so.*",)),
+    Provider(name="the system's MPI", kind="host", sonames=("libmpi.so.*",)),
 )
 """A few owners of libraries, as the lists that ship have them."""
 

@@ -37,8 +37,8 @@ def _cut_off(facts: DistFacts, *, programs: bool) -> Iterator[Found]:
         way = "" if user == root else f", when {root} loads it"
         groups.setdefault((tuple(sorted(sonames)), entries or ("it has no search path",), way), []).append(user)
     for (libraries, entries, way), users in groups.items():
-        who = subject(users, "can't find", "can't find")
-        message = f"{who} {', '.join(libraries)}, which the wheel has{way}"
+        who = subject(users, "cannot find", "cannot find")
+        message = f"{who} {', '.join(libraries)}, which the wheel contains{way}"
         evidence = (*entries, *(f"there: {path}" for path in _places(facts, libraries)), *listing(users))
         yield Found(where=users[0], message=message, evidence=evidence)
 
@@ -106,9 +106,9 @@ def _dead(facts: DistFacts) -> Iterator[Found]:
     folders = {parent for folder in filled for parent in _with_parents(folder)}
     files = {folder: users for folder, users in searched.items() if _is_dead(folder, folders, installed, facts)}
     inside = {folder: users for folder, users in files.items() if not folder.startswith("..")}
-    yield from _one_for_all(inside, ", which the wheel does not have")
+    yield from _one_for_all(inside, ", which the wheel does not contain")
     outside = {folder: users for folder, users in files.items() if folder.startswith("..")}
-    yield from _one_for_all(outside, " outside of site-packages")
+    yield from _one_for_all(outside, " outside site-packages")
 
 
 def _is_dead(folder: str, folders: set[str], installed: set[str], facts: DistFacts) -> bool:
@@ -132,7 +132,7 @@ def _ignored(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         lost = [entry for entry in elf.rpath if entry not in elf.runpath]
         if elf.runpath and lost:
-            message = f"its DT_RPATH entries {', '.join(lost)} are ignored, as it has DT_RUNPATH too"
+            message = f"its DT_RPATH entries {', '.join(lost)} are ignored because it also has DT_RUNPATH"
             yield Found(where=path, message=message, evidence=tuple(f"DT_RUNPATH: {entry}" for entry in elf.runpath))
 
 
@@ -150,7 +150,7 @@ def _out_of_reach(facts: DistFacts) -> Iterator[Found]:
             entries = dict.fromkeys((*search_path(path, elf), *(e for name in names for e in inherited.get(name, ()))))
             abroad = any(provider.lies_in(entry.folder or "") for entry in entries for provider in facts.providers)
             if abroad and not any(p.lies_in(entry.folder or "") for p in providers for entry in entries):
-                message = f"its search path includes other distributions, but not {need.soname} of {need.by}"
+                message = f"it searches other distributions' folders, but not the one with {need.soname} ({need.by})"
                 evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"found in: {f}" for f in folders))
                 yield Found(where=path, message=message, evidence=evidence)
 
@@ -170,21 +170,21 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/library-cut-off",
         severity="error",
-        title="A file can't find a library that its wheel has",
+        title="A file cannot find a library in its own wheel",
         why=(
-            "The loader searches only the file's own search path; the DT_RPATH of a library that loads it counts, its "
-            "DT_RUNPATH does not. No other file of the wheel loads the library first either."
+            "The loader uses the file's own search path, and inherits the DT_RPATH but not the DT_RUNPATH of "
+            "libraries that load the file. No other file in the wheel loads the library first."
         ),
-        fix="link the file with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`",
+        fix="link the file with an RPATH from its folder to the library's folder, such as `$ORIGIN/../lib`",
         check=_library_cut_off,
         cases=lambda: (
             Case(
-                title="a library in another folder, no search path",
+                title="a library in a different folder, with no search path",
                 facts=sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library()}),
                 fires=True,
             ),
             Case(
-                title="DT_RUNPATH, which the library between does not inherit",
+                title="a DT_RUNPATH that the library in between does not inherit",
                 facts=sample(
                     elfs={
                         CORE: library(needed=("libmid.so",), runpath=("$ORIGIN/lib",)),
@@ -195,7 +195,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="DT_RPATH, which it does inherit",
+                title="a DT_RPATH that the library in between inherits",
                 facts=sample(
                     elfs={
                         CORE: library(needed=("libmid.so",), rpath=("$ORIGIN/lib",)),
@@ -221,13 +221,13 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/program-cut-off",
         severity="warning",
-        title="A program can't find a library that its wheel has",
-        why="The loader resolves a program's libraries before any of its code runs, only with its own search path.",
-        fix="link the program with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`, or drop it",
+        title="A program cannot find a library in its own wheel",
+        why="The loader resolves a program's libraries before its code runs, using only the program's search path.",
+        fix="link the program with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`, or omit it",
         check=_program_cut_off,
         cases=lambda: (
             Case(
-                title="a program in bin, its library in lib, no search path",
+                title="a program in bin with its library in lib and no search path",
                 facts=sample(
                     elfs={
                         _TOOL: plain_library(interpreter="/lib64/ld.so", needed=("libdemo.so",)),
@@ -237,7 +237,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="the program searches $ORIGIN/../lib",
+                title="a program that searches $ORIGIN/../lib",
                 facts=sample(
                     elfs={
                         _TOOL: plain_library(
@@ -253,13 +253,13 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/provider-out-of-reach",
         severity="warning",
-        title="A search path has other distributions' folders, but lacks one that is needed",
-        why="The library is found only where something else has loaded it before.",
-        fix="add the folder to the RPATH",
+        title="A search path includes folders in other distributions, but lacks a required one",
+        why="The loader finds the library only if something else has already loaded it.",
+        fix="add the missing folder to the RPATH",
         check=_out_of_reach,
         cases=lambda: (
             Case(
-                title="a way to torch/lib, none to nvidia/cu13/lib",
+                title="a path to torch/lib, but none to nvidia/cu13/lib",
                 facts=sample(
                     elfs={CORE: library(needed=("libcublas.so.13",), rpath=("$ORIGIN/../torch/lib",))},
                     requires=("nvidia-cublas",),
@@ -267,7 +267,7 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
                 fires=True,
             ),
             Case(
-                title="a way to nvidia/cu14/lib, a later release's folder",
+                title="a path to nvidia/cu14/lib, the folder of a later release",
                 facts=sample(
                     elfs={CORE: library(needed=("libcublas.so.14",), rpath=("$ORIGIN/../nvidia/cu14/lib",))},
                     requires=("nvidia-cublas",),
@@ -289,25 +289,23 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         severity="warning",
         title="A search path includes a folder that other machines may have too",
         why=(
-            "On other machines this folder may contain another release, or another user's files, which are loaded "
-            "instead of the libraries that the wheel was built with."
+            "On other machines, this folder may contain a different release or another user's files, which the "
+            "loader uses instead of the libraries that the wheel was built with."
         ),
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_absolute,
         cases=lambda: (
             Case(
-                title="a toolkit of the system",
+                title="a system-wide toolkit",
                 facts=sample(elfs={CORE: library(runpath=("/usr/local/cuda/lib64",))}),
                 fires=True,
             ),
             Case(
-                title="a folder that anyone can make",
+                title="a folder that anyone can create",
                 facts=sample(elfs={CORE: library(runpath=("/tmp/build/lib",))}),  # noqa: S108
                 fires=True,
             ),
-            Case(
-                title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=False
-            ),
+            Case(title="a build folder", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=False),
             Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
         ),
     ),
@@ -315,9 +313,9 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/rpath-relative",
         severity="warning",
         title="A search path includes the current folder",
-        why="An empty entry, or one that begins neither with `/` nor with `$ORIGIN`, is looked up from wherever the "
-        "program is started: who can put a file there runs code in it.",
-        fix="remove the entry; an empty one comes from a colon too many",
+        why="The loader looks up an empty entry, or one that starts with neither `/` nor `$ORIGIN`, in the current "
+        "folder: anyone who can put a file there can run code in the program.",
+        fix="remove the entry; an empty entry comes from an extra colon",
         check=_relative,
         cases=lambda: (
             Case(title="an empty entry", facts=sample(elfs={CORE: library(runpath=("$ORIGIN", ""))}), fires=True),
@@ -328,13 +326,13 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-ignored",
         severity="warning",
-        title="A file has DT_RPATH and DT_RUNPATH; DT_RPATH is ignored",
-        why="A loader that knows DT_RUNPATH does not look at DT_RPATH of the same file (gABI).",
-        fix="keep one of them, with all entries",
+        title="A file has both DT_RPATH and DT_RUNPATH, so DT_RPATH is ignored",
+        why="A loader that supports DT_RUNPATH ignores DT_RPATH in the same file (gABI).",
+        fix="keep only one of them, with all entries",
         check=_ignored,
         cases=lambda: (
             Case(
-                title="an entry of DT_RPATH only",
+                title="an entry only in DT_RPATH",
                 facts=sample(elfs={CORE: library(rpath=("$ORIGIN/lib",), runpath=("$ORIGIN",))}),
                 fires=True,
             ),
@@ -348,15 +346,13 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/rpath-leftover",
         severity="info",
-        title="A search path includes a folder of the build machine",
-        why="The folder is missing elsewhere; the entry tells how the build machine is laid out, and costs the loader "
-        "a few system calls for each library.",
+        title="A search path includes a folder from the build machine",
+        why="The folder does not exist on other machines; the entry reveals how the build machine is organized and "
+        "costs the loader a few system calls for each library.",
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_leftover,
         cases=lambda: (
-            Case(
-                title="a folder of the build", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=True
-            ),
+            Case(title="a build folder", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=True),
             Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
         ),
     ),
@@ -364,27 +360,27 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/rpath-dead",
         severity="info",
         title="A search path includes a folder that does not exist",
-        why="The entry finds nothing; each costs the loader a few system calls for each library.",
+        why="The loader finds nothing there, and each entry costs it a few system calls for each library.",
         fix="correct the entry, add the missing files, or remove it",
         check=_dead,
         cases=lambda: (
             Case(
-                title="a folder that the package lacks",
+                title="a folder that is not in the package",
                 facts=sample(elfs={CORE: library(runpath=("$ORIGIN/lib",))}),
                 fires=True,
             ),
             Case(
-                title="a way out of site-packages",
+                title="a path that leaves site-packages",
                 facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../../lib",))}),
                 fires=True,
             ),
             Case(
-                title="a folder of another distribution",
+                title="a folder in another distribution",
                 facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../casadi",))}),
                 fires=False,
             ),
             Case(
-                title="where Intel's wheels put their libraries",
+                title="the folder where Intel's wheels put their libraries",
                 facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../../..",))}),
                 fires=False,
             ),

@@ -54,7 +54,7 @@ def _fix(facts: DistFacts, match: TorchMatch) -> str | None:
         if canonicalize_name(requirement.name) == "torch" and not requirement.specifier.contains(
             version, prereleases=True
         ):
-            return f"build it against {_label(match)}; as it is, it requires {text}, which excludes that release"
+            return f"build the wheel against {_label(match)}; its current requirement, {text}, excludes that release"
     return None
 
 
@@ -63,7 +63,7 @@ def _absent(facts: DistFacts) -> Iterator[Found]:
     if match is None:
         return
     for soname, files in match.absent.items():
-        message = f"{subject(files, 'needs', 'need')} {soname}, which {_label(match)} does not have"
+        message = f"{subject(files, 'needs', 'need')} {soname}, which {_label(match)} does not provide"
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -71,7 +71,10 @@ def _other_machine(facts: DistFacts) -> Iterator[Found]:
     match = facts.torch
     if match is not None and match.other_machine:
         files = match.other_machine
-        message = f"{subject(files, 'is', 'are')} for a different machine than {_label(match)}, so nothing was compared"
+        message = (
+            f"{subject(files, 'is', 'are')} for a different machine than {_label(match)}, so their symbols were "
+            "not compared"
+        )
         yield Found(where=files[0], message=message, evidence=listing(files))
 
 
@@ -82,13 +85,16 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/torch-library-missing",
         severity="error",
-        title="The torch at run time does not have a library that the wheel needs",
-        why="Importing fails with `cannot open shared object file`: a wheel built for CUDA meets a torch for CPUs.",
-        fix="build it against this torch, or name the build of torch that it is for",
+        title="The torch used at run time lacks a library that the wheel needs",
+        why=(
+            "Importing fails with `cannot open shared object file`, for example if a wheel built for CUDA is "
+            "used with a CPU build of torch."
+        ),
+        fix="build the wheel against this torch, or name the torch build that the wheel is for",
         check=_absent,
         cases=lambda: (
             Case(
-                title="libtorch_cuda.so on a CPU build",
+                title="libtorch_cuda.so with a CPU build of torch",
                 facts=sample(
                     torch=TorchMatch(
                         origin="t.whl", version="2.14.1+cpu", symbols=9, absent={"libtorch_cuda.so": (CORE,)}
@@ -96,16 +102,16 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
                 ),
                 fires=True,
             ),
-            Case(title="all libraries are there", facts=sample(torch=_MATCH), fires=False),
+            Case(title="all libraries present", facts=sample(torch=_MATCH), fires=False),
         ),
     ),
     Rule(
         id="dist/torch-symbol-missing",
         severity="error",
-        title="The torch at run time does not export a symbol that the wheel needs",
-        why="Importing fails with `undefined symbol`. torch's C++ interface changes with each release: a function that "
-        "gained an argument is another symbol.",
-        fix="build it against this torch, or against torch's stable interface (`torch/csrc/stable`)",
+        title="The torch used at run time does not export a symbol that the wheel needs",
+        why="Importing fails with `undefined symbol`. torch's C++ interface changes with each release: a function "
+        "with an added argument has a different symbol.",
+        fix="build the wheel against this torch, or against torch's stable interface (`torch/csrc/stable`)",
         check=_missing,
         cases=lambda: (
             Case(
@@ -113,20 +119,20 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
                 facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=85, missing=(_CHECK,))),
                 fires=True,
             ),
-            Case(title="all 85 symbols are exported", facts=sample(torch=_MATCH), fires=False),
-            Case(title="no torch was named", facts=sample(), fires=False),
+            Case(title="all 85 symbols exported", facts=sample(torch=_MATCH), fires=False),
+            Case(title="no torch named", facts=sample(), fires=False),
         ),
     ),
     Rule(
         id="dist/torch-other-machine",
         severity="error",
-        title="The torch at run time is for another machine",
-        why="Neither can be loaded where the other works, and their symbols can't be compared.",
-        fix="name a torch for the wheel's machine",
+        title="The torch used at run time is for a different machine",
+        why="The wheel and torch cannot be loaded on the same machine, and their symbols cannot be compared.",
+        fix="name a torch build for the wheel's machine",
         check=_other_machine,
         cases=lambda: (
             Case(
-                title="an x86_64 wheel with a torch for aarch64",
+                title="an x86_64 wheel with an aarch64 torch",
                 facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=0, other_machine=(CORE,))),
                 fires=True,
             ),
