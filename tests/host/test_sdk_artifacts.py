@@ -162,7 +162,7 @@ def test_the_same_content_twice_is_noted(tree: Path, tmp_path: Path) -> None:
     entries = read_artifacts(tree, cache=tmp_path, note=notes.append)
     assert next(entry for entry in entries if entry.path == "lib/libx.so.1.2").artifact == "base"
     assert notes == [
-        "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2, with the same content: used once"
+        "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2, with the same content; it is used once"
     ]
 
 

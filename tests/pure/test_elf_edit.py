@@ -206,7 +206,7 @@ def test_a_static_program_is_left_alone() -> None:
     entry = struct.pack("<q", 14)  # its SONAME entry becomes DT_FLAGS_1 with DF_1_PIE
     at = data.index(entry, data.index(struct.pack("<q", 29)) - 64)
     static = data[:at] + struct.pack("<qQ", 0x6FFFFFFB, 0x08000000) + data[at + 16 :]
-    with pytest.raises(IntegrityError, match="static program"):
+    with pytest.raises(IntegrityError, match="statically linked"):
         plan_edit(BufferSource(static), ElfChange(rpath=LONG))
 
 
@@ -223,7 +223,7 @@ def test_the_proof_finds_what_other_tools_break() -> None:
     crooked = spoil(after, image.pack_program(annex), image.pack_program(annex._replace(vaddr=annex.vaddr + 16)))
     first = after.index(b"libc.so.6")  # the string that DT_NEEDED uses
     for broken, message in (
-        (crooked, "offset and address differ modulo its alignment"),
+        (crooked, "offset and address are not congruent modulo the segment's alignment"),
         (spoil(after, b"malloc\0", b"mallox\0"), "the name of symbol malloc changed"),
         (spoil(after, b"libother.so\0", b"libothex.so\0"), "its SONAME is libothex.so"),
         (spoil(after, b"$ORIGIN/../../nvidia/cu13", b"$ORIGIN/../../nvidia/cu12"), "its search path is"),

@@ -103,7 +103,7 @@ def test_two_files_that_disagree() -> None:
         (
             "/r/data/more.toml",
             3,
-            "gpu 'cu130' has a different arch-list in properties.gpu.cu130.arch-list of data/gpu.toml",
+            "gpu 'cu130' has a different value of arch-list in properties.gpu.cu130.arch-list of data/gpu.toml",
         )
     ]
     own = '\n[properties.gpu.cu130]\narch-list = "mine"\n'

@@ -126,7 +126,7 @@ def test_a_project_may_not_say_where_things_come_from(key: str) -> None:
         from_file(text, filename="axletree.toml", project=True)
     (problem,) = caught.value.problems
     assert (problem.file, problem.line, problem.key) == ("axletree.toml", 2, key)
-    assert problem.message.startswith("a project's settings file may not set this")
+    assert problem.message.startswith("a project's settings file cannot set this")
     assert variable_of(key) in (problem.hint or "")
 
 

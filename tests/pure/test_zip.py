@@ -211,7 +211,7 @@ def test_zip64_records() -> None:
     wide = wide.replace(struct.pack("<QQ", 70_000, 70_000), struct.pack("<QQ", 1, 1))
     assert contents(head + directory + wide) == {"a": b"abc"}
     broken = wide.replace(b"PK\x06\x06", b"PK\x06\x00")
-    assert "ZIP64 end record" in refused(head + directory + broken)
+    assert "ZIP64 end-of-central-directory record" in refused(head + directory + broken)
 
 
 def test_an_offset_beyond_4_gib_is_written_and_read_as_zip64() -> None:

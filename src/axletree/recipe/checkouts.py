@@ -30,7 +30,7 @@ class Checkout(Table, frozen=True, kw_only=True):
         Meta(
             description=(
                 "File in the main checkout that contains the commit or tag, such as "
-                "`.github/ci_commit_pins/vision.txt`; it is read from the commit that is checked out."
+                "`.github/ci_commit_pins/vision.txt`; the file is read from the commit that is checked out."
             )
         ),
     ] = None

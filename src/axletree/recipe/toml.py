@@ -22,7 +22,7 @@ _EXCERPT = 120
 _TOML_HINTS = {
     "Illegal character '\\n'": "a quoted string ends on its line; use three quotes for several lines",
     "Cannot overwrite a value": "a key can be set only once",
-    "Cannot declare": "a table can be opened only once; [[name]] adds to a list of tables",
+    "Cannot declare": "a table can be defined only once; use [[name]] to add to an array of tables",
 }
 
 

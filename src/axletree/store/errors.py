@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files: ulimit -n 65536")
 _HINTS |= {
-    errno.EIO: "the disk reports an error: see the kernel log (dmesg)",
+    errno.EIO: "the disk reported an error: see the kernel log (dmesg)",
     errno.EROFS: "the disk is read-only, possibly because of an error: see the kernel log (dmesg)",
 }
 """Advice where rights are not what is wrong."""
@@ -66,9 +66,11 @@ def _explain(layout: StoreLayout, error: OSError, target: Path, needs: int | Non
     if Path(path).is_relative_to(layout.root):
         return StoreError(
             f"cannot use the store: {reason}: {path}",
-            hint=hint or f"make it your own and writable, or set {STORE_VARIABLE} to a folder that is",
+            hint=hint or f"make it writable for you, or set {STORE_VARIABLE} to a folder that you can write to",
         )
-    return HostError(f"{reason}: {path}", hint=hint or "check that it exists, and its permissions")
+    return HostError(
+        f"{reason}: {path}", hint=hint or "check that the path exists and that its permissions are correct"
+    )
 
 
 def mount_point(path: Path) -> Path:

@@ -86,7 +86,7 @@ def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
     page = page_of(image)
     shift = (begin - last) // page * page
     if shift <= 0:
-        return f"it would save less than a page of {page} bytes"
+        return f"it would save less than one page ({page} bytes)"
     tables = tuple((block.offset, block.end, offset) for block, offset, _ in moved)
     new = Shrunk(image.reader.size - shift, section.file_end, shift, (), (), tables)
     first = load._replace(filesz=last - load.offset, memsz=last - load.offset)
@@ -121,7 +121,7 @@ def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     ]
     tables += [(program.offset, program.filesz) for program in image.programs if program != load]
     if any(size and start < section.file_end and section.offset < start + size for start, size in tables):
-        yield "the section contains something else"
+        yield "the section also contains other tables or sections"
 
 
 def _begins(image: Image, low: int, high: int) -> Iterator[int]:

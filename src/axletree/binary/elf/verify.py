@@ -65,7 +65,7 @@ def verify_edit(before: Source, after: Source, change: ElfChange, *, name: str =
     faults += _changed_tables(old, new)
     faults += _changed_names(old, new, change)
     if faults:
-        raise IntegrityError(*(Problem(file=name, message=f"the edit broke it: {fault}") for fault in faults))
+        raise IntegrityError(*(Problem(file=name, message=f"the edit damaged the file: {fault}") for fault in faults))
 
 
 def layout_faults(image: Image) -> Iterator[str]:
@@ -73,7 +73,7 @@ def layout_faults(image: Image) -> Iterator[str]:
     size, loads = image.reader.size, image.loads
     for number, load in enumerate(loads):
         if load.align > 1 and (load.offset - load.vaddr) % load.align:
-            yield f"loaded segment {number}: offset and address differ modulo its alignment"
+            yield f"loaded segment {number}: offset and address are not congruent modulo the segment's alignment"
         if load.file_end > size or load.filesz > load.memsz:
             yield f"loaded segment {number} extends past the end of the file"
     for one, two in itertools.pairwise(loads):
@@ -90,7 +90,7 @@ def layout_faults(image: Image) -> Iterator[str]:
         if section.type not in {0, SHT_NOBITS} and section.size
     )
     if any(start < head[1] and end > head[0] for start, end in rooms):
-        yield "the segment table runs into a section"
+        yield "the segment table overlaps a section"
     if any(one[1] > two[0] for one, two in itertools.pairwise(rooms)):
         yield "sections overlap in the file"
     for tag in (DT_INIT, _DT_FINI):
@@ -98,7 +98,7 @@ def layout_faults(image: Image) -> Iterator[str]:
         if address is not None and not any(
             load.flags & PF_X and load.vaddr <= address < load.vaddr + load.memsz for load in loads
         ):
-            yield "its first or last function is outside the executable segments"
+            yield "its initialization or termination function is outside the executable segments"
 
 
 def _changed_links(old: Links, new: Links, change: ElfChange) -> Iterator[str]:

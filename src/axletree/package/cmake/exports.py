@@ -201,11 +201,11 @@ class _Adapter:
             return None
         if name.startswith(("/", "-L/", "-I/")):
             hint = f'list it under private if users do not need it: "{name}"'
-            self.fault(argument, f"{target}: {key or 'a list'} names {name} on the build machine", hint)
+            self.fault(argument, f"{target}: {key or 'a list'} refers to {name} on the build machine", hint)
         elif linked and _TARGET.fullmatch(name) and not self.known.defines(name):
             hint = f'list it under private if users do not need it: "{name}"'
             self.fault(
-                argument, f"{target} links to {name}, which no CMake file of the tree defines or looks for", hint
+                argument, f"{target} links to {name}, which no CMake file in the tree defines or looks for", hint
             )
         return item
 
@@ -221,8 +221,10 @@ class _Adapter:
         new = self.tree.moved.get(path, self.tree.folders.get(path))
         if new is None:
             gone = path in self.tree.dropped
-            what = f"names {path}, which `drop` removes" if gone else f"names {path}, which is not in the tree"
-            self.fault(argument, what, "also drop the file that exports it, or keep this one" if gone else None)
+            what = f"refers to {path}, which `drop` removes" if gone else f"refers to {path}, which is not in the tree"
+            self.fault(
+                argument, what, "also drop the file that refers to this path, or keep the path" if gone else None
+            )
             return item
         relative = posixpath.relpath(f"/{new}", f"/{self.now}")
         return _PREFIX if relative == "." else f"{_PREFIX}/{relative}"

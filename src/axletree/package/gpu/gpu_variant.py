@@ -55,8 +55,8 @@ def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: WheelVariant | N
             kept = [part for part in kept if (part.namespace, part.feature) != _CUDA_FEATURE]
             properties.append(Property(*_CUDA_FEATURE, cuda))
         elif not any((part.namespace, part.feature) == _CUDA_FEATURE for part in kept):
-            message = "the wheel does not say which CUDA it was built with"
-            raise UsageError(Problem(key="--cuda", message=message, hint="give the version, such as --cuda 13.0"))
+            message = "the wheel does not record which CUDA version it was built with"
+            raise UsageError(Problem(key="--cuda", message=message, hint="specify the version, such as --cuda 13.0"))
     prefix = (
         _GPU_LABEL.sub("", base.label)
         if base

@@ -102,7 +102,7 @@ def _source_faults(source: Source) -> Iterator[Fault]:
         message = "not a supported git address: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(location):
-        message = "the address contains a user name or password, which locks, keys and records would keep"
+        message = "the address contains a user name or password, which would be stored in locks, keys and records"
         yield Fault(path=at, message=message, hint=_LOGIN_HINTS.get(kind, "put them in ~/.netrc"))
     if source.sha256 is None and (kind == "url" or (kind == "wheel" and "://" in location)):
         yield Fault(path=(*path, "sha256"), message='a source with an address needs a digest: sha256 = "..."')
