@@ -140,7 +140,7 @@ def test_what_would_be_empty_is_refused_by_name(tmp_path: Path, wheel: Path) -> 
     with pytest.raises(IntegrityError) as error:
         run(wheel, "--arch", "75", "--out", out)
     assert f"{wheel.name}: {LIBRARY}" in str(error.value)
-    assert "none of sm_80, sm_90, compute_90 runs on 75" in str(error.value)
+    assert "code for sm_80, sm_90, compute_90 does not run on 75" in str(error.value)
     assert not out.exists()
     text = run(wheel, "--arch", "75", "--allow-missing", "--cuda", "12.8", "--out", out)
     assert "already lacked code for that GPU" in text

@@ -297,7 +297,7 @@ FAULTS: dict[str, Callable[[Result], list[tuple[int, bytes]]]] = {
     "the size of the segment at address 0x0 changed": lambda r: [
         (SEGMENT + 32, word(r.image.programs[0].filesz + 8) * 2)
     ],
-    "the part after the GPU code is loaded differently": lambda r: [(SEGMENT + 2 * 56 + 4, struct.pack("<I", 5))],
+    "the part after the GPU code is mapped differently": lambda r: [(SEGMENT + 2 * 56 + 4, struct.pack("<I", 5))],
     "not all of the GPU code is loaded": lambda r: [(SEGMENT + 56 + 32, word(PAGE) * 2)],
     "the part after the GPU code is not fully loaded": lambda r: [(SEGMENT + 2 * 56 + 32, word(32) * 2)],
     "its segments changed": lambda r: [(SEGMENT + 6 * 56 + 4, struct.pack("<I", 7))],

@@ -48,8 +48,8 @@ def test_faults_are_in_the_order_of_the_file() -> None:
         # A misspelt key is read as the one that was meant.
         ('axes = ["gpu"]', 'axis = ["gpu"]', ["stages.lib.axis: unknown key"]),
         # What a wrong value would lead to elsewhere is not told.
-        ('axes = ["gpu"]', "axes = 3", ["stages.lib.axes: expected a list of texts, found the number 3"]),
-        ('gpu = ["cpu", "cu130"]', 'gpu = "cpu"', ["axes.gpu: expected a list of texts, found the text 'cpu'"]),
+        ('axes = ["gpu"]', "axes = 3", ["stages.lib.axes: expected a list of strings, found the number 3"]),
+        ('gpu = ["cpu", "cu130"]', 'gpu = "cpu"', ["axes.gpu: expected a list of strings, found the string 'cpu'"]),
         ('action = "run"', 'action = "ran"', ["stages.lib.action: unexpected value 'ran'"]),
         ('version = "1.0"\n', "", ["version: missing required key"]),
         # A name that is no name is still not unknown.

@@ -165,11 +165,11 @@ unmatched_include = 3
         (7, "unknown key"),
         (8, "unknown platform 'beos'"),
         (9, "'a/**b' has '**' in '**b': '**' matches whole folders; put a '/' before and after it"),
-        (9, "expected a text"),
+        (9, "expected a string"),
         (10, "unknown component"),
         (11, "is not a folder below the build root: it cannot start with '/' or contain '..'"),
         (13, "expected a table for a stage folder"),
-        (15, "expected a text or a list of texts"),
+        (15, "expected a string or a list of strings"),
     ]
 
 

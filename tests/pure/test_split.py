@@ -353,7 +353,7 @@ def test_every_edit_that_does_not_fit_is_told() -> None:
 
 
 def test_what_can_not_be_split() -> None:
-    with pytest.raises(IntegrityError, match="these rules split other"):
+    with pytest.raises(IntegrityError, match="these rules are for other"):
         split(text=RULES.replace('name = "demo"', 'name = "other"').replace('to = "demo"', 'to = "other"'))
     with pytest.raises(IntegrityError, match="not matched by any rule: new"):
         split(FILES | {"new": b""})

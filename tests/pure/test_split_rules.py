@@ -87,7 +87,7 @@ FAULTS = [
     ),
     ('to = "demo"', "", "needs either `to` or `drop`"),
     ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either `to` or `drop`"),
-    ('files = ["**"]', "", "takes nothing"),
+    ('files = ["**"]', "", "does not specify which files to take"),
     ('files = ["**"]', 'files = ["demo**"]', "'demo**' has '**' in 'demo**'"),
     ('files = ["**"]', 'files = ["**"]\nexclude = ["/x"]', "'/x' starts with '/'"),
     ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has an unclosed '['"),

@@ -144,7 +144,7 @@ def test_memory_stays_bounded() -> None:
             [Member(path="demo-0.9.dist-info/x", data=b"")],
             "demo-0.9.dist-info: is a second metadata folder in addition to demo-1.0",
         ),
-        ([Member(path="a", data=lambda: [b""])], "a: has content in chunks, so its size must be specified"),
+        ([Member(path="a", data=lambda: [b""])], "a: is given in chunks, so its size must be specified"),
         ([Member(path="a", data=lambda: [b"12"], size=3)], "a: was declared with 3 bytes, but has 2"),
     ],
 )

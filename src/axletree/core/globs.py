@@ -38,7 +38,7 @@ EXAMPLES = (
     Example("**/*.so", "`**/`: in any folder, or at the root", ("a.so", "lib/a.so", "x/y/a.so"), ("a.so/x",)),
     Example("lib/*", "files in `lib`, but not in its subfolders", ("lib/a", "lib/.a"), ("lib/x/a", "lib", "x/lib/a")),
     Example("lib/**", "`/**`: `lib` and everything below it", ("lib", "lib/a", "lib/x/y"), ("lib64/a", "x/lib/a")),
-    Example("**/cmake/**", "the same for a folder anywhere", ("cmake", "lib/cmake/hip/a"), ("cmakes/a", "xcmake/a")),
+    Example("**/cmake/**", "the same for folders anywhere", ("cmake", "lib/cmake/hip/a"), ("cmakes/a", "xcmake/a")),
     Example("lib/**/a", "any number of folders between, or none", ("lib/a", "lib/x/y/a"), ("lib/xa", "lib/a/b")),
     Example("**", "everything", ("a", "x/y/a"), ()),
     Example("lib?.so", "`?`: one character in a name", ("libz.so",), ("lib.so", "libxy.so", "lib/.so")),

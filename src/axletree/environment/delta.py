@@ -75,7 +75,7 @@ def _problem(delta: Delta) -> str | None:
     if RESERVED.fullmatch(delta.variable):
         return f"{delta.variable} is reserved for activation; choose another name"
     if "\0" in delta.value:
-        return f"the value of {delta.variable} contains a NUL"
+        return f"the value of {delta.variable} contains a NUL character"
     return None
 
 

@@ -37,7 +37,7 @@ class Source(Table, frozen=True, kw_only=True):
     ] = None
     path: Annotated[
         str | None,
-        Meta(description="Folder, relative to the recipe. Only its content counts: touching a file changes nothing."),
+        Meta(description="Folder, relative to the recipe. Only file contents count; timestamps are ignored."),
     ] = None
     wheel: Annotated[
         str | None,
@@ -156,7 +156,7 @@ class Stage(Table, frozen=True, kw_only=True):
     ] = ()
     options: Annotated[
         dict[CMakeVariable, str],
-        Meta(description="For `compile`: CMake variables. Changing one configures the same build folder again."),
+        Meta(description="For `compile`: CMake variables. After a change, the same build folder is configured again."),
     ] = {}
     expect: Annotated[
         dict[str, str],
@@ -202,10 +202,10 @@ class Stage(Table, frozen=True, kw_only=True):
     parallel: Annotated[
         Literal["auto", "jobs", "tokens", "setuptools"],
         Meta(
-            description="How the build learns its number of jobs. `tokens`: from a job server; `jobs`: from `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: setuptools builds extensions in parallel; `auto`: `tokens` if the tools support a job server, otherwise `jobs`."
+            description="How the number of jobs is passed to the build. `tokens`: from a job server; `jobs`: from `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: setuptools builds extensions in parallel; `auto`: `tokens` if the tools support a job server, otherwise `jobs`."
         ),
     ] = "auto"
-    resources: Annotated[Resources, Meta(description="Machine resources that are needed.")] = Resources()
+    resources: Annotated[Resources, Meta(description="Resources needed from the machine.")] = Resources()
     relocate: Annotated[
         Relocate | None, Meta(description="For `relocate`: where files go, and how names and search paths change.")
     ] = None
@@ -306,7 +306,7 @@ class Test(Table, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Shell lines, run in the folder of the files with the environment's programs first on PATH."),
     ] = ()
-    resources: Annotated[Resources, Meta(description="Machine resources that are needed.")] = Resources()
+    resources: Annotated[Resources, Meta(description="Resources needed from the machine.")] = Resources()
 
 
 class Override(Table, frozen=True, kw_only=True):

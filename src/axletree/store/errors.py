@@ -60,13 +60,13 @@ def _explain(layout: StoreLayout, error: OSError, target: Path, needs: int | Non
             return StoreError(
                 message, hint=f"set {STORE_VARIABLE} to a folder on a larger disk, or run `axletree store gc`"
             )
-        return HostError(message, hint="free some space there, or choose another folder")
+        return HostError(message, hint="free some space there, or choose a different folder")
     hint = _HINTS.get(error.errno or 0)
     path = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(target)
     if Path(path).is_relative_to(layout.root):
         return StoreError(
             f"cannot use the store: {reason}: {path}",
-            hint=hint or f"make it writable for you, or set {STORE_VARIABLE} to a folder that you can write to",
+            hint=hint or f"make the folder writable, or set {STORE_VARIABLE} to a folder that you can write to",
         )
     return HostError(
         f"{reason}: {path}", hint=hint or "check that the path exists and that its permissions are correct"

@@ -57,7 +57,7 @@ class Store(StoreLayout, frozen=True):
         if not os.access(store.blobs, os.W_OK | os.X_OK):
             raise StoreError(
                 f"the store is not writable: {store.root}",
-                hint=f"make it writable for you, or set {STORE_VARIABLE} to a folder that you can write to",
+                hint=f"make the folder writable, or set {STORE_VARIABLE} to a folder that you can write to",
             )
         return store
 

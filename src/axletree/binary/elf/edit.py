@@ -191,10 +191,10 @@ def _faults(change: ElfChange) -> Iterator[str]:
     soname = () if change.soname is None else (change.soname,)
     for text in (*soname, *change.replace_needed.values(), *change.add_needed):
         if not text or "\0" in text or len(text) > MAX_STRING // 4:
-            yield f"cannot use the library name {text[:80]!r}"
+            yield f"cannot have {text[:80]!r} as a library name"
     for text in change.rpath or ():
         if not text or "\0" in text or ":" in text:
-            yield f"cannot use the search path entry {text[:80]!r}"
+            yield f"cannot have {text[:80]!r} as a search path entry"
     if len(":".join(change.rpath or ())) > MAX_STRING // 4:
         yield f"cannot have a search path longer than {MAX_STRING // 4} characters"
 

@@ -203,13 +203,13 @@ def read_image(source: Source, *, name: str = "ELF file") -> Image:
         raise refused(name, "is neither an executable nor a shared library")
     program_form, section_form = ("IIQQQQQQ", "IIQQQQIIQQ") if wide else ("IIIIIIII", "IIIIIIIIII")
     if phnum > _MAX_PROGRAMS or phentsize != reader.structure(program_form).size:
-        raise reader.error(f"its segment table has {phnum} entries of {phentsize} bytes")
+        raise reader.error(f"its segment table has an implausible size: {phnum} entries of {phentsize} bytes")
     rows = _rows(reader, program_form, phoff, phnum, "segment table")
     programs = tuple(Program._make(row if wide else (row[0], row[6], *row[1:6], row[7])) for row in rows)
     if shoff and not shnum:
         shnum = reader.unpack(section_form, shoff, "section table")[5]
     if shoff and (shnum > _MAX_SECTIONS or shentsize != reader.structure(section_form).size):
-        raise reader.error(f"its section table has {shnum} entries of {shentsize} bytes")
+        raise reader.error(f"its section table has an implausible size: {shnum} entries of {shentsize} bytes")
     rows = _rows(reader, section_form, shoff, shnum if shoff else 0, "section table")
     sections = tuple(SectionHeader._make(row) for row in rows)
     dynamic, place, slots = _read_dynamic(reader, programs, name=name, wide=wide)
@@ -231,7 +231,7 @@ def _read_dynamic(
     size = reader.structure(form).size
     slots = segment.filesz // size
     if slots > _MAX_DYNAMIC:
-        raise reader.error(f"its dynamic section declares {slots} entries")
+        raise reader.error(f"its dynamic section has an implausible number of entries: {slots}")
     entries: list[tuple[int, int]] = []
     for tag, value in _rows(reader, form, segment.offset, slots, "dynamic section"):
         if tag == DT_NULL:
@@ -297,7 +297,7 @@ def symbol_names(image: Image) -> array[int] | None:
     if address is None or not count:
         return None if count is None else names
     if count > _MAX_SYMBOLS:
-        raise image.reader.error(f"it declares {count} symbols")
+        raise image.reader.error(f"it declares an implausible number of symbols: {count}")
     words = 6 if image.wide else 4
     start, step = image.offset_of(address), (1 << 20) // (4 * words)
     for first in range(0, count, step):
@@ -330,7 +330,7 @@ def _count_by_gnu_hash(image: Image, offset: int) -> int:
     reader = image.reader
     buckets, first, bloom, _ = reader.unpack("IIII", offset, "hash table")
     if max(buckets, bloom) > _MAX_SYMBOLS:
-        raise reader.error(f"its hash table declares {buckets} buckets")
+        raise reader.error(f"its hash table has an implausible number of buckets: {buckets}")
     start = offset + 16 + bloom * (8 if image.wide else 4)
     last = max((word for (word,) in _rows(reader, "I", start, buckets, "hash table")), default=0)
     if last < first:

@@ -111,7 +111,7 @@ def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     if load.flags & PF_W or load.filesz != load.memsz:
         yield "its segment is writable"
     if section.file_end > load.file_end or section.addr - load.vaddr != section.offset - load.offset:
-        yield "the section and its segment contradict each other"
+        yield "the section does not match its segment"
     tables = [(image.phoff, len(image.programs) * image.program_size)]
     tables += [(image.shoff, len(image.sections) * image.section_size), (0, 64)]
     tables += [

@@ -104,14 +104,14 @@ def layout_faults(image: Image) -> Iterator[str]:
 def _changed_links(old: Links, new: Links, change: ElfChange) -> Iterator[str]:
     replaced = [change.replace_needed.get(each, each) for each in old.needed if each not in change.remove_needed]
     if list(dict.fromkeys(new.needed)) != list(dict.fromkeys([*replaced, *change.add_needed])):
-        yield f"it needs {', '.join(new.needed) or 'nothing'}"
+        yield f"it now needs {', '.join(new.needed) or 'nothing'}"
     if new.soname != (change.soname or old.soname):
-        yield f"its SONAME is {new.soname}"
+        yield f"its SONAME is now {new.soname}"
     wanted = (old.rpath, old.runpath)
     if change.rpath is not None:
         wanted = (change.rpath, ()) if change.kind == "rpath" else ((), change.rpath)
     if (new.rpath, new.runpath) != wanted:
-        yield f"its search path is {':'.join(new.runpath or new.rpath)}"
+        yield f"its search path is now {':'.join(new.runpath or new.rpath)}"
 
 
 def _changed_tables(old: Image, new: Image) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _changed_tables(old: Image, new: Image) -> Iterator[str]:
         for image in (old, new)
     ]
     if entries[0] != entries[1]:
-        yield "other entries of its dynamic section changed"
+        yield "other entries in its dynamic section changed"
 
 
 def _equal(old: Image, new: Image, one: Program | SectionHeader, two: Program | SectionHeader) -> bool:

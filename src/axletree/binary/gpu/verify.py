@@ -89,7 +89,7 @@ def _changed_segments(code: Registered, new: Registered) -> Iterator[str]:
         rest = [load for load in loads if old.vaddr < load.vaddr < old.vaddr + old.memsz]
         end = max(load.vaddr + load.memsz for load in (*same, *rest))
         if any(load.flags != old.flags or load.filesz != load.memsz for load in rest):
-            yield "the part after the GPU code is loaded differently"
+            yield "the part after the GPU code is mapped differently"
         if same[0].vaddr + same[0].filesz < section.addr + section.size:
             yield "not all of the GPU code is loaded"
         if old.vaddr + old.memsz > old_section.addr + old_section.size and end != old.vaddr + old.memsz:

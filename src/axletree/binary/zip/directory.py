@@ -217,7 +217,9 @@ def _refuse(flags: int, method: int, disk: int, archive: str, name: str) -> NoRe
         raise damaged(archive, "is patch data or part of a split archive", member=name)
     if method in _METHODS:
         raise damaged(archive, "requires a ZIP format version that does not exist", member=name)
-    raise damaged(archive, f"uses compression method {method}; wheels may only store or deflate", member=name)
+    raise damaged(
+        archive, f"uses compression method {method}; wheels support only stored and deflated members", member=name
+    )
 
 
 def _zip64(extra: bytes, values: list[int], archive: str, name: str) -> list[int]:

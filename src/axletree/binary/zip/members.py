@@ -76,7 +76,7 @@ def iter_member(
     if total != entry.size:
         raise failed(f"declares {entry.size} bytes, but contains {total}")
     if crc != entry.crc:
-        raise failed(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
+        raise failed(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
 
 
 def read_member(buffer: bytes | memoryview, entry: ZipEntry, *, archive: str = "archive", limit: int) -> bytes:
@@ -94,7 +94,7 @@ def read_member(buffer: bytes | memoryview, entry: ZipEntry, *, archive: str = "
         content = bytes(packed)
     crc = crc32(content)
     if crc != entry.crc:
-        raise _failure(archive, entry)(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
+        raise _failure(archive, entry)(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
     return content
 
 
@@ -279,7 +279,7 @@ class MemberSource:
         if total != entry.size:
             raise self._failed(f"declares {entry.size} bytes, but contains {total}")
         if crc != entry.crc:
-            raise self._failed(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
+            raise self._failed(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
 
     def _chunks(self) -> Iterator[bytes]:
         if self._entry.method != DEFLATED:

@@ -29,7 +29,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         *("USE_CUDA", "USE_CUDNN", "USE_CUSPARSELT", "USE_CUDSS", "USE_CUFILE", "USE_NVRTC"),
         says=r"Not compiling with CUDA|PyTorch: CUDA cannot be found",
-        hint="set CUDA_HOME to a toolkit that has bin/nvcc, and CUDACXX if its nvcc is not found",
+        hint="set CUDA_HOME to a toolkit that contains bin/nvcc, and set CUDACXX if that nvcc is not found",
     ),
     _off(
         "USE_CUDNN",
@@ -55,7 +55,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "USE_ROCM",
         says=r"Building without ROCm support",
-        hint="set ROCM_PATH to an installation of ROCm, and PYTORCH_ROCM_ARCH to the GPUs",
+        hint="set ROCM_PATH to a ROCm installation, and PYTORCH_ROCM_ARCH to the GPU architectures",
     ),
     _off(
         "USE_MAGMA",
@@ -75,7 +75,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "BLAS",
         says=r"Could not (?:find|verify) (?:OpenBLAS|BLIS|FlexiBLAS|APL) (?:include|lib)",
-        hint="set OpenBLAS_HOME (or BLIS_HOME, FlexiBLAS_HOME) to its prefix",
+        hint="set OpenBLAS_HOME (or BLIS_HOME, FlexiBLAS_HOME) to the library's prefix",
     ),
     _off("USE_LAPACK", says=r"LAPACK requires BLAS|Not using LAPACK\.", hint="install LAPACK"),
     _off(

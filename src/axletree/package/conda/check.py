@@ -207,9 +207,9 @@ def _compare(entry: PathEntry, member: CondaMember, members: Mapping[str, CondaM
         yield "link", entry.path, f"is a hard link to {member.target[:200]!r}, which is not a file in the package"
         return
     if entry.size_in_bytes is not None and entry.size_in_bytes != true.size:
-        yield "size", entry.path, f"has {true.size} bytes, but {entry.size_in_bytes} are listed"
+        yield "size", entry.path, f"has {true.size} bytes, but the listed size is {entry.size_in_bytes}"
     if entry.sha256 is not None and entry.sha256 != true.sha256:
-        yield "hash", entry.path, f"has SHA-256 {true.sha256}, but {entry.sha256[:80]} is listed"
+        yield "hash", entry.path, f"has SHA-256 {true.sha256}, but the listed one is {entry.sha256[:80]}"
     if entry.prefix_placeholder is None and true.prefix and not entry.path.endswith(".pyc"):
         yield (
             "prefix",

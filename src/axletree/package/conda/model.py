@@ -141,7 +141,7 @@ def _name_problems(package: CondaPackage) -> Iterator[Problem]:
     if package.build_number < 0:
         yield Problem(key="build_number", message="is negative")
     if package.subdir == "noarch" and package.noarch is None:
-        yield Problem(key="noarch", message="a package of subdir noarch must be 'python' or 'generic'")
+        yield Problem(key="noarch", message="a noarch package must be 'python' or 'generic'")
     if package.entry_points and package.noarch != "python":
         message = "only noarch: python packages list entry points; other packages contain the scripts themselves"
         yield Problem(key="entry_points", message=message)
@@ -168,7 +168,7 @@ def _path_problems(files: Sequence[CondaFile], *, root: str = "") -> Iterator[Pr
                 message = f"is a link to {file.link[:200]!r}, which is outside the package"
                 yield Problem(key=key, message=message, hint="use a relative link to a path inside the prefix")
         elif callable(file.data) and file.size is None:
-            yield Problem(key=key, message="has content in chunks, so its size must be specified")
+            yield Problem(key=key, message="is given in chunks, so its size must be specified")
     for path in paths_above_others(leaves):
         yield Problem(key=posixpath.join(root, path), message="is both a file and a folder in the package")
 

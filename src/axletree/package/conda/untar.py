@@ -146,7 +146,7 @@ def _check_header(header: bytes, archive: str) -> int:
     """The size that a header declares, once its checksum was found true."""
     declared = _number(header[148:156], archive)
     if declared != byte_sum(header) - sum(header[148:156]) + 8 * 0x20:
-        raise tar_damaged(archive, "has a header with a wrong checksum")
+        raise tar_damaged(archive, "has a header with an incorrect checksum")
     return _number(header[124:136], archive)
 
 
@@ -171,7 +171,7 @@ def _entry(header: bytes, kind: bytes, size: int, override: dict[str, str], arch
     if found == "file" and path.endswith("/"):
         found = "folder"  # as old writers say it
     if "size" in override and override["size"] != str(size):
-        raise tar_damaged(archive, "declares two sizes", member=path)
+        raise tar_damaged(archive, "declares two different sizes", member=path)
     if found != "file" and size:
         raise tar_damaged(archive, "is not a file, but declares content", member=path)
     return TarEntry(

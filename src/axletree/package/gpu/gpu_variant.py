@@ -43,7 +43,9 @@ def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: WheelVariant | N
     """
     makers = {gpu.maker for gpu in gpus}
     if len(makers) > 1:
-        raise UsageError("one wheel cannot be a variant for both NVIDIA and AMD", hint="make one wheel for each")
+        raise UsageError(
+            "one wheel cannot be a variant for both NVIDIA and AMD", hint="create a separate wheel for each"
+        )
     kept = [part for part in base.properties if (part.namespace, part.feature) not in _GPU_FEATURES] if base else []
     if makers == {"hip"}:
         properties = [Property("amd", "gfx_arch", gpu.processor) for gpu in gpus]

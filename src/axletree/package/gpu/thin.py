@@ -112,12 +112,12 @@ class _Thinning:
         for (section, gpu, archs), offsets in self._unserved.items():
             many = f"{len(offsets)} containers" if len(offsets) > 1 else "a container"
             message = (
-                f"{many} in {section} (the first at offset {offsets[0]}) would be empty: none of "
-                f"{', '.join(archs)} runs on {gpu}"
+                f"{many} in {section} (the first at offset {offsets[0]}) would be empty: code for "
+                f"{', '.join(archs)} does not run on {gpu}"
             )
             found.append(Problem(file=self._name, message=message))
         if self._unserved:
-            hint = "choose an architecture from the file, or use --allow-missing if that GPU never uses these kernels"
+            hint = "choose an architecture in the file, or use --allow-missing if that GPU never uses these kernels"
             found[-1] = msgspec.structs.replace(found[-1], hint=hint)
         return found
 

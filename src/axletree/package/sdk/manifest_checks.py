@@ -55,14 +55,14 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     if canonicalize_name(sdk.name) != sdk.name:
         yield Fault(path=("sdk", "name"), message=f"{sdk.name!r} is not normalized", hint=canonicalize_name(sdk.name))
     if not _MODULE.fullmatch(sdk.module):
-        hint = "use a letter, then letters, digits and '_'"
+        hint = "start with a letter, and use only letters, digits and '_'"
         yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is not a valid module name", hint=hint)
     elif sdk.module in sys.stdlib_module_names:
         yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is a module of the standard library")
     if not _COMMAND.fullmatch(sdk.command):
         yield Fault(path=("sdk", "command"), message=f"{sdk.command!r} is not a valid program name")
     if not _PREFIX.fullmatch(sdk.prefix):
-        hint = "use capital letters, digits and '_', without a '_' at the end: ROCM_SDK"
+        hint = "use capital letters, digits and '_', without a '_' at the end, such as ROCM_SDK"
         yield Fault(path=("sdk", "prefix"), message=f"{sdk.prefix!r} is not a valid variable prefix", hint=hint)
     if sdk.version is not None and not _is_version(sdk.version):
         yield Fault(path=("sdk", "version"), message=f"{sdk.version!r} is not a valid version (PEP 440)")

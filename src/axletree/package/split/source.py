@@ -61,7 +61,7 @@ def read_split_source(buffer: bytes | memoryview, *, filename: str) -> SplitSour
     name = parse_wheel_name(filename)
     if name.variant:
         hint = "split the plain wheel, then make variants from the parts"
-        raise IntegrityError(Problem(file=filename, message=f"is a variant wheel, {name.variant!r}", hint=hint))
+        raise IntegrityError(Problem(file=filename, message=f"is a wheel of variant {name.variant!r}", hint=hint))
     entries = {entry.name: entry for entry in read_directory(buffer, archive=filename) if not entry.directory}
     folder = dist_info_folder(name.project, name.version)
     if f"{folder}/METADATA" not in entries:  # names that are not normalised

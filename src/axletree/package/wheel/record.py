@@ -173,10 +173,10 @@ def _compare(entry: RecordEntry, content: ReadContent) -> Iterator[RecordIssue]:
             detail = "is listed with a hexadecimal hash, but base64 is required"
             yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
         elif entry.hash.rstrip("=") != found:
-            detail = f"has {found}, but {entry.hash[:120]} is listed"
+            detail = f"has hash {found}, but the listed hash is {entry.hash[:120]}"
             yield RecordIssue(kind="hash", path=entry.path, detail=detail)
     if entry.size is not None and entry.size != content.size:
-        detail = f"has {content.size} bytes, but {entry.size} are listed"
+        detail = f"has {content.size} bytes, but the listed size is {entry.size}"
         yield RecordIssue(kind="size", path=entry.path, detail=detail)
 
 

@@ -205,7 +205,7 @@ def _check(members: Sequence[Member], folder: str) -> None:
     ):
         problems += _path_problems(paths, reserved)
     problems += (
-        Problem(key=member.path, message="has content in chunks, so its size must be specified")
+        Problem(key=member.path, message="is given in chunks, so its size must be specified")
         for member in members
         if member.size is None and not isinstance(member.data, bytes | Packed)
     )

@@ -36,7 +36,7 @@ _CONDA_BUILDS = re.compile(r"[A-Za-z0-9_.+*]+")
 _ONE_VERSION = r"(?:[=<>](?:==?)?|!==?|~=)?[A-Za-z0-9_.!+*]+"
 _CONDA_VERSIONS = re.compile(rf"\*|{_ONE_VERSION}(?:[,|]{_ONE_VERSION})*")
 _LONGEST_BUILD = 64
-_LOGIN_HINTS = {"git": "leave them to git's credential helper or ~/.netrc"}
+_LOGIN_HINTS = {"git": "store them in git's credential helper or ~/.netrc"}
 _ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
 
 
@@ -57,7 +57,7 @@ def value_faults(recipe: Recipe) -> Iterator[Fault]:
             at = ("stages", name, "pass-env", number)
             yield from _variable_fault(at, variable)
             if variable in stage.env:
-                yield Fault(path=at, message=f"env already sets {variable}: it cannot come from the shell too")
+                yield Fault(path=at, message=f"env already sets {variable}: it cannot also come from the shell")
     for number, override in enumerate(recipe.override):
         yield from _variable_faults(("override", number, "env"), override.env)
         yield from twice(override.pass_env, ("override", number, "pass-env"), "variable")
