@@ -186,7 +186,7 @@ def test_what_is_not_there_or_still_used() -> None:
         plan_edit(source, ElfChange(remove_needed=("libcudart.so.13",)))
     with pytest.raises(IntegrityError, match=r"'a:b' as a search path entry(.|\n)*'' as a search path entry"):
         plan_edit(source, ElfChange(rpath=("a:b", "")))
-    with pytest.raises(IntegrityError, match="library name ''"):
+    with pytest.raises(IntegrityError, match="'' as a library name"):
         plan_edit(source, ElfChange(soname=""))
 
 
@@ -226,9 +226,9 @@ def test_the_proof_finds_what_other_tools_break() -> None:
         (crooked, "offset and address are not congruent modulo the segment's alignment"),
         (spoil(after, b"malloc\0", b"mallox\0"), "the name of symbol malloc changed"),
         (spoil(after, b"libother.so\0", b"libothex.so\0"), "its SONAME is now libothex.so"),
-        (spoil(after, b"$ORIGIN/../../nvidia/cu13", b"$ORIGIN/../../nvidia/cu12"), "its search path is"),
+        (spoil(after, b"$ORIGIN/../../nvidia/cu13", b"$ORIGIN/../../nvidia/cu12"), "its search path is now"),
         (spoil(after, b"GLIBC_2.17\0", b"GLIBC_2.18\0"), "its symbol versions changed"),
-        (EditedSource(BufferSource(after), [Put(first, b"libc.so.7")]), "it needs libc.so.7, libcudart.so.13"),
+        (EditedSource(BufferSource(after), [Put(first, b"libc.so.7")]), "it now needs libc.so.7, libcudart.so.13"),
     ):
         with pytest.raises(IntegrityError, match=message):
             verify_edit(BufferSource(before), broken, change)
