@@ -175,8 +175,8 @@ def test_everything_that_cannot_be_stored_is_named_at_once(store: Store, tmp_pat
             store.ingest(folder, adopt=adopt)
         assert [(Path(str(problem.file)).name, problem.message) for problem in caught.value.problems] == [
             ("absolute", "cannot be stored: the link's target is absolute: '/etc/passwd'"),
-            ("back\\slash", "cannot be stored: its name is not allowed on every system"),
-            ("no-text-\\xff", "cannot be stored: its name is not allowed on every system"),
+            ("back\\slash", "cannot be stored: its name is not allowed on all systems"),
+            ("no-text-\\xff", "cannot be stored: its name is not allowed on all systems"),
             ("pipe", "cannot be stored: it is not a file, folder or link"),
             ("socket", "cannot be stored: it is not a file, folder or link"),
         ]

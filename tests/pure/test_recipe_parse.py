@@ -124,7 +124,7 @@ def test_sources(line: str) -> None:
 def test_addresses_that_git_is_not_called_with(git: str) -> None:
     """Neither by ``check`` nor by ``lock``: what passes the one must not fail in the other."""
     assert messages(BARE.replace('path = "src"', f'git = "{git}", ref = "main"')) == [
-        "source.git: not a supported git address: it must begin with https:// or file://"
+        "source.git: not a supported git URL: it must begin with https:// or file://"
     ]
 
 

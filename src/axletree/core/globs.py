@@ -67,7 +67,7 @@ def glob_fault(pattern: str) -> str | None:
         if (empty := next((each for sign in signs for each in _ranges(sign) if each[0] > each[-1]), None)) is not None:
             return f"has the empty range {empty!r} in {part!r}"
     if _ALTERNATIVES.search(pattern):
-        return "has alternatives in braces: write one pattern for each"
+        return "has alternatives in braces, which are not supported: write one pattern for each"
     return None
 
 

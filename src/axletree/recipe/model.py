@@ -29,11 +29,11 @@ class Source(Table, frozen=True, kw_only=True):
         ),
     ] = None
     url: Annotated[
-        str | None, Meta(description="Address of an archive (.tar.gz, .tar.xz, .tar.bz2, .zip); needs `sha256`.")
+        str | None, Meta(description="URL of an archive (.tar.gz, .tar.xz, .tar.bz2, .zip); requires `sha256`.")
     ] = None
     git: Annotated[
         str | None,
-        Meta(description="Address of a git repository, https:// or file://; needs `ref`. The lock pins the commit."),
+        Meta(description="URL of a git repository, https:// or file://; requires `ref`. The lock pins the commit."),
     ] = None
     path: Annotated[
         str | None,
@@ -42,12 +42,12 @@ class Source(Table, frozen=True, kw_only=True):
     wheel: Annotated[
         str | None,
         Meta(
-            description="A wheel instead of a source: a path relative to the recipe, or an address, which needs `sha256`."
+            description="A wheel instead of a source: a path relative to the recipe, or a URL, which requires `sha256`."
         ),
     ] = None
     sha256: Annotated[Sha256 | None, Meta(description="Digest of the archive or wheel.")] = None
     ref: Annotated[str | None, Meta(description="Tag, branch or commit, for `git`.")] = None
-    submodules: Annotated[bool, Meta(description="Whether to fetch git submodules too, recursively.")] = False
+    submodules: Annotated[bool, Meta(description="Whether to also fetch git submodules, recursively.")] = False
     exclude: Annotated[
         tuple[str, ...],
         Meta(
@@ -78,7 +78,7 @@ class Environment(Table, frozen=True, kw_only=True):
     ] = "venv"
     channels: Annotated[
         tuple[str, ...],
-        Meta(description="For `conda`: channels, highest priority first: names, addresses, `file://` folders."),
+        Meta(description="For `conda`: channels, highest priority first, as names, URLs or `file://` folders."),
     ] = ()
     toolkit: Annotated[
         str | None,
@@ -110,7 +110,8 @@ class Stage(Table, frozen=True, kw_only=True):
         ),
     ]
     axes: Annotated[
-        tuple[AxisName, ...], Meta(description="Axes that the stage may use. Variants that agree on them share it.")
+        tuple[AxisName, ...],
+        Meta(description="Axes that the stage may use. Variants that agree on these axes share the stage."),
     ] = ()
     when: Annotated[
         Condition,
@@ -175,7 +176,7 @@ class Stage(Table, frozen=True, kw_only=True):
     continues: Annotated[
         str | None,
         Meta(
-            description="For `build` and `compile`: an input whose kept build folder this stage continues in, if it exists and has the same source. The result must be the same without it."
+            description="For `build` and `compile`: an input whose kept build folder this stage reuses, if the folder exists and has the same source. The result must not depend on that folder."
         ),
     ] = None
     env: Annotated[
@@ -196,7 +197,7 @@ class Stage(Table, frozen=True, kw_only=True):
     workspace: Annotated[
         bool | None,
         Meta(
-            description="Whether to keep the stage's folder between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; true by default for `compile`. The result must be the same without it."
+            description="Whether to keep the stage's folder between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; true by default for `compile`. The result must not depend on that folder."
         ),
     ] = None
     parallel: Annotated[
@@ -224,7 +225,7 @@ class Package(Table, frozen=True, kw_only=True):
         tuple[Literal["wheel", "conda", "zip"], ...],
         Meta(
             min_length=1,
-            description="Formats to build. `wheel`; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, laid out like PyTorch's Libtorch.",
+            description="Formats to build. `wheel`: a wheel; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, laid out like PyTorch's Libtorch.",
         ),
     ] = ("wheel",)
     axes: Annotated[
@@ -287,9 +288,9 @@ class Test(Table, frozen=True, kw_only=True):
         tuple[AxisName, ...] | None,
         Meta(description="Axes that the test may use; by default, those of its packages and environment."),
     ] = None
-    environment: Annotated[
-        str, Meta(description="Environment with everything else that the test needs, from its lock.")
-    ] = "test"
+    environment: Annotated[str, Meta(description="Locked environment with everything else that the test needs.")] = (
+        "test"
+    )
     installers: Annotated[
         tuple[Literal["pip", "uv", "conda"], ...],
         Meta(

@@ -75,6 +75,6 @@ class Relocate(Table, frozen=True, kw_only=True):
     private: Annotated[
         tuple[str, ...],
         Meta(
-            description="Patterns of CMake targets, libraries and absolute folders of the build machine that exported targets name but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be listed."
+            description="Patterns for CMake targets, libraries and absolute folders on the build machine that exported targets refer to but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be listed."
         ),
     ] = ()

@@ -112,7 +112,7 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
             if excluded(path):
                 continue
             if not is_safe_path(path):
-                found.problems.append(_refused(child, "its name is not allowed on every system"))
+                found.problems.append(_refused(child, "its name is not allowed on all systems"))
             elif child.is_dir(follow_symlinks=False):
                 folders.append((path + "/", child.path))
             elif child.is_file(follow_symlinks=False):

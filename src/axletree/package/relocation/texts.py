@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from axletree.recipe.relocation import TextEdit
 
-_HINT = "the file changed since the edit was written: check what it does now, and adapt the edit"
+_HINT = "the file has changed since the edit was written: check what it does now, and adapt the edit"
 _EXCERPT = 120
 
 

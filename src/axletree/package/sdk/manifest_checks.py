@@ -112,7 +112,7 @@ def _packages(manifest: Manifest) -> Iterator[Fault]:
             message = f"{package.dist!r} is not normalized"
             yield Fault(path=(*path, "dist"), message=message, hint=canonicalize_name(package.dist))
         elif package.dist in dists:
-            message = f"{package.dist!r} is also the distribution of {dists[package.dist]}"
+            message = f"{package.dist!r} is also the distribution name of {dists[package.dist]}"
             yield Fault(path=(*path, "dist"), message=message)
         else:
             module = package.dist.replace("-", "_")
@@ -178,7 +178,7 @@ def _requirements(manifest: Manifest) -> Iterator[Fault]:
                 hint = suggestion(name, packages, "packages of this manifest")
                 yield Fault(path=path, message=f"no package is called {name!r}", hint=hint, needs=names)
             elif packages[name].kind == "devel":
-                yield Fault(path=path, message="cannot load libraries of the devel package, which is expanded later")
+                yield Fault(path=path, message="cannot load libraries from the devel package, which is expanded later")
     for number, package in enumerate(manifest.package):
         circle = _circle(package.name, packages)
         if circle:
@@ -250,7 +250,9 @@ def _libraries(manifest: Manifest) -> Iterator[Fault]:
         if "/" in pattern or not pattern.strip("*?"):
             message = "treats every library as a host library, even a missing one" if pattern else "is empty"
             message = "is not a SONAME" if "/" in pattern else message
-            yield Fault(path=("system", pattern), message=message, hint='use a glob of SONAMEs: "libz.so.*" = "zlib1g"')
+            yield Fault(
+                path=("system", pattern), message=message, hint='use a glob for SONAMEs: "libz.so.*" = "zlib1g"'
+            )
         if not what.strip():
             yield Fault(path=("system", pattern), message="does not say what to install for these libraries")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from axletree.package.split.rules import SplitEdit, SplitRules
     from axletree.package.split.source import SplitSource
 
-_HINT = "the file changed since these rules were written: check what it does now, and adapt them"
+_HINT = "the file has changed since these rules were written: check what it does now, and adapt them"
 
 
 class Changed(NamedTuple):

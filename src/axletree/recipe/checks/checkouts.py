@@ -39,10 +39,10 @@ def checkout_faults(recipe: Recipe) -> Iterator[Fault]:
 def _address_faults(table: Checkout, path: Path) -> Iterator[Fault]:
     at = (*path, "git")
     if not is_git_address(table.git):
-        message = "not a supported git address: it must begin with https:// or file://"
+        message = "not a supported git URL: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(table.git):
-        message = "the address contains a user name or password, which git would store in the clone's configuration"
+        message = "the URL contains a user name or password, which git would store in the clone's configuration"
         yield Fault(path=at, message=message, hint="store them in git's credential helper or ~/.netrc")
 
 
