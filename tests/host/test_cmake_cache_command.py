@@ -121,7 +121,7 @@ def test_leftovers_of_the_old_python_are_refused(tree: Path) -> None:
     call(tree, "--set", f"MY_TOOL:STRING={sys.prefix}/lib/mytool")
     call(tree, "--set", f"MY_SUFFIX:STRING={sysconfig.get_config_var('EXT_SUFFIX')}")
     content = (tree / "CMakeCache.txt").read_bytes()
-    with pytest.raises(IntegrityError, match=rf"MY_SUFFIX: still names Python 3\.{sys.version_info.minor}"):
+    with pytest.raises(IntegrityError, match=rf"MY_SUFFIX: still refers to Python 3\.{sys.version_info.minor}"):
         call(tree, "--python", other.path)
     assert (tree / "CMakeCache.txt").read_bytes() == content
 

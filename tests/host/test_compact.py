@@ -255,7 +255,7 @@ def test_a_compressed_bundle_that_does_not_unpack_is_left_as_it_is(tmp_path: Pat
     result = thinned(path, tmp_path / "libthin.so", "gfx90a")
     assert (result.compacted, result.saved) == (False, 0)
     assert "the compressed offload bundle at offset" in result.notes[-1]
-    assert "unpacks to" in result.notes[-1]
+    assert "decompresses to" in result.notes[-1]
     assert f"{COUNT} compressed offload bundles" in result.notes[0]
     assert registered_code(tmp_path / "libthin.so", sizes(tmp_path / "libthin.so"))[2] == content[2]
 
@@ -305,14 +305,14 @@ def test_several_wrappers_of_one_bundle_follow(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "something other than the wrapper": "const void *elsewhere = __hip_fatbin_1;",
+    "something other than a bundle's wrapper": "const void *elsewhere = __hip_fatbin_1;",
     "a symbol points inside a bundle": (
         '__asm__(".pushsection .hip_fatbin\\n.globl seen\\n.type seen,@object\\nseen:\\n.popsection");'
     ),
-    "no relocation points to some bundles": (
+    "have no relocation that points to them": (
         '__asm__(".pushsection .hip_fatbin,\\"a\\",@progbits\\n.p2align 12\\n.incbin \\"%s\\"\\n.popsection");'
     ),
-    "points into .hip_fatbin, but to no bundle": (
+    "points into .hip_fatbin, but not to the start of a bundle": (
         'static struct wrapper odd __attribute__((section(".hipFatBinSegment"), used)) = '
         "{0x48495046, 1, __hip_fatbin_1 + 4096, 0};"
     ),
@@ -327,7 +327,7 @@ def test_what_may_be_pointed_to_is_zeroed_in_place(tmp_path: Path, reason: str) 
     result = thinned(path, tmp_path / "libthin.so", "gfx90a", change=ElfChange(rpath=LONG))
     assert (result.compacted, result.saved) == (False, 0)
     (note,) = result.notes
-    assert note.startswith("dropped code becomes zeros, the size stays: ")
+    assert note.startswith("dropped code is replaced with zeros and the size does not change: ")
     assert reason in note
     assert load(tmp_path / "libthin.so") == 42
     assert result.size >= path.stat().st_size
@@ -352,7 +352,7 @@ def test_what_a_gpu_needs_and_is_not_there_is_refused(plain: Path) -> None:
     with DiskSource(plain) as source:
         code = read_library(source, name="libdemo.so")
         with pytest.raises(
-            IntegrityError, match=r"none of gfx90a:xnack\+, gfx90a:xnack-, gfx803, gfx1030 runs on gfx942"
+            IntegrityError, match=r"code for gfx90a:xnack\+, gfx90a:xnack-, gfx803, gfx1030 does not run on gfx942"
         ):
             thin_library(source, name="libdemo.so", gpus=["gfx942"], code=code)
         with pytest.raises(UsageError, match="is not a GPU"):

@@ -169,5 +169,5 @@ def test_the_official_torch_has_what_cuobjdump_lists() -> None:
         "121": {"sm_120": 475, "sm_121a": 1},
     }
     linalg = with_code["torch/lib/libtorch_cuda_linalg.so"]
-    with pytest.raises(IntegrityError, match=r"65 containers of \.nv_fatbin"):
+    with pytest.raises(IntegrityError, match=r"65 containers in \.nv_fatbin"):
         thin_file(linalg.code, ThinRules(gpus=(parse_gpu("75"),)), name=linalg.path)

@@ -103,7 +103,7 @@ def test_a_lightweight_tag_that_status_hides(tree: Tree) -> None:
     assert "(v1.0-2-g" in status  # the trap is there
     found = vendored(tree.read(), "fmt")
     assert found.spec == "1.5+"
-    assert "`git submodule status` says v1.0, 2 commits later" in found.note
+    assert "`git submodule status` reports v1.0, 2 commits later" in found.note
 
 
 def test_exact_tags_of_both_kinds(tree: Tree) -> None:
@@ -149,7 +149,7 @@ def test_a_shallow_clone_and_one_without_tags(tree: Tree) -> None:
     git(tree.root, "clone", "-q", tree.main.url, str(clone))
     git(clone, "submodule", "--quiet", "update", "--init", "--depth", "1", "third_party/fmt")
     facts = tree.read(clone)
-    assert vendored(facts, "fmt").note == "its clone has no tags, it is shallow"
+    assert vendored(facts, "fmt").note == "its clone has no tags, because it is shallow"
     assert vendored(facts, "fmt").range is None
     missing = vendored(facts, "sleef")
     assert missing.note == "not checked out; only its commit is known"
@@ -169,7 +169,7 @@ def test_another_commit_is_checked_out(tree: Tree) -> None:
     assert git(tree.main.folder, "submodule", "status").startswith("+")
     found = vendored(tree.read(), "fmt")
     assert found.spec == "1.0"  # what the commit names is what upstream vendors
-    assert "another commit is checked out" in found.note
+    assert "a different commit is checked out" in found.note
 
 
 def test_submodules_of_submodules_and_macros_beside_tags(tree: Tree) -> None:
@@ -391,7 +391,7 @@ def test_upstream_that_contradicts_itself(project: Tree) -> None:
     arguments = (project.root / "engine.toml", "--source", project.main.folder, "--wheel", whl)
     code, output = run(*arguments)
     assert code == 0
-    assert "upstream gives two versions of nccl" in output
+    assert "upstream specifies two versions of nccl" in output
     assert run(*arguments, "--fail-on", "contradiction")[0] == 1
 
 
@@ -479,7 +479,7 @@ def test_the_official_cpu_wheel_against_the_feedstock(tmp_path: Path) -> None:
     }
     assert {name: verdicts[name] for name in expected} == expected
     why = next(row for row in found.dependencies if row.dependency == "setuptools").judgements[0].why
-    assert "allows <77.0.3 too" in why
+    assert "the recipe also allows <77.0.3" in why
     optional = {row.dependency for row in found.dependencies if row.judgements and row.judgements[0].optional}
     assert {"opt-einsum", "pyyaml"} <= optional
 

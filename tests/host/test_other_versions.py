@@ -64,8 +64,8 @@ def test_a_lock_of_a_newer_version_names_the_command_that_makes_one(recipe: Path
     with pytest.raises(RecipeError) as raised:
         plan(recipe)
     (problem,) = raised.value.problems
-    assert problem.message == "has format 2.0, from a newer version of Axletree; this one knows 1.0"
-    assert (problem.hint or "").startswith("update Axletree; or ")
+    assert problem.message == "has format 2.0, from a newer version of Axletree; this version supports 1.0"
+    assert (problem.hint or "").startswith("update Axletree, or ")
     assert f"axletree lock {recipe}" in (problem.hint or "")
 
 

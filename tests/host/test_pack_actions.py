@@ -250,7 +250,7 @@ def test_extensions_tell_their_python_where_no_axis_does(store: Store, tmp_path:
     assert f"python_abi {PYTHON}.* *_{TAG}" in facts.index.depends
     stable = tree(store, tmp_path, {"small/x.abi3.so": extension, "small/__init__.py": b""})
     message = conda(store, stable, form=wanted(layout="python"))
-    assert "does not say which version it was built for" in str(message)
+    assert "does not record which version it was built for" in str(message)
 
 
 def test_a_whole_environment_of_a_python(store: Store, tmp_path: Path) -> None:

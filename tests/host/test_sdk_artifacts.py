@@ -162,7 +162,7 @@ def test_the_same_content_twice_is_noted(tree: Path, tmp_path: Path) -> None:
     entries = read_artifacts(tree, cache=tmp_path, note=notes.append)
     assert next(entry for entry in entries if entry.path == "lib/libx.so.1.2").artifact == "base"
     assert notes == [
-        "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2, with the same content: used once"
+        "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2, with the same content; it is used once"
     ]
 
 
@@ -204,9 +204,9 @@ GOOD = ("artifact_manifest.txt", f"{BASE}\n".encode())
         ([GOOD, ("/etc/passwd", b"x")], "is not in any folder"),
         ([("artifact_manifest.txt", b"../x\n"), ("../x/a", b"x")], "not a folder of the artifact: '../x'"),
         ([("artifact_manifest.txt", b"/etc\n"), ("/etc/a", b"x")], "not a folder of the artifact: '/etc'"),
-        ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "/etc/passwd")], "leads out of the tree"),
+        ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "/etc/passwd")], "points outside the tree"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../" * 9)], "leads out of the archive"),
-        ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../x")], "leads out of the tree"),
+        ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../x")], "points outside the tree"),
         (
             [GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "m"), (f"{BASE}/l/x", b"")],
             "not a folder, but contains other entries",

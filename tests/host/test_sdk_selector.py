@@ -389,7 +389,7 @@ def test_a_root_has_one_flavour(
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     capsys.readouterr()
     assert build(tree, out, "--selector", flavours[1]) == 2
-    assert "an index cannot have both" in capsys.readouterr().err
+    assert "an index cannot contain both" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert build(tree, out, "--selector", flavours[1], "--version", "2.6") == 0  # another version may be
 

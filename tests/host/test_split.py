@@ -271,7 +271,7 @@ def test_rules_are_found_by_the_project_or_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no rules file"):
         load_split_rules(str(tmp_path / "x.toml"), wheel=Path("x.whl"))
     (tmp_path / "x.toml").write_text("name = 3\n")
-    with pytest.raises(RecipeError, match=r"x\.toml:1: name: expected a text, found the number 3"):
+    with pytest.raises(RecipeError, match=r"x\.toml:1: name: expected a string, found the number 3"):
         load_split_rules(str(tmp_path / "x.toml"), wheel=Path("x.whl"))
 
 

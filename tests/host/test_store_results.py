@@ -75,7 +75,7 @@ def test_a_record_whose_tree_lacks_something_is_none_and_gives_way(store: Store,
 def test_a_record_needs_its_tree(store: Store, tmp_path: Path) -> None:
     tree = a_tree(store, tmp_path, "alpha")
     store.blob_path(digest_of(b"alpha")).unlink()
-    with pytest.raises(StoreError, match=r"result of build\[py311-cpu\] is not complete"):
+    with pytest.raises(StoreError, match=r"result of build\[py311-cpu\] is incomplete"):
         store.put_record(record_of(tree))
 
 

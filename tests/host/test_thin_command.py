@@ -140,7 +140,7 @@ def test_what_would_be_empty_is_refused_by_name(tmp_path: Path, wheel: Path) -> 
     with pytest.raises(IntegrityError) as error:
         run(wheel, "--arch", "75", "--out", out)
     assert f"{wheel.name}: {LIBRARY}" in str(error.value)
-    assert "none of sm_80, sm_90, compute_90 runs on 75" in str(error.value)
+    assert "code for sm_80, sm_90, compute_90 does not run on 75" in str(error.value)
     assert not out.exists()
     text = run(wheel, "--arch", "75", "--allow-missing", "--cuda", "12.8", "--out", out)
     assert "already lacked code for that GPU" in text
@@ -200,7 +200,7 @@ def test_a_wheel_for_amd_is_smaller_once_installed(tmp_path: Path, hip: Path) ->
     path.write_bytes(wheel_bytes(files, tag=TAG))
     text = run(path, "--arch", "gfx90a", "--out", tmp_path / "out")
     kept, whole = 4 * 2 * 3 * 4096, 4 * 4 * 3 * 4096
-    assert "something other than the wrapper of a bundle points into .hip_fatbin" in text
+    assert "something other than a bundle's wrapper points into .hip_fatbin" in text
     assert "Dropped code becomes zeros unless noted otherwise: the download shrinks" in text
     site = tmp_path / "site"
     (out,) = (tmp_path / "out").glob("*.whl")

@@ -251,7 +251,7 @@ def test_folders_that_are_no_wheels(tmp_path: Path) -> None:
     write_files(folder, {f"{INFO}/METADATA": b"what\n"})
     with pytest.raises(IntegrityError) as error:
         pack(folder, out=tmp_path)
-    assert "METADATA:1: not a header field" in str(error.value)
+    assert "METADATA:1: not a valid header field" in str(error.value)
     assert "WHEEL: is missing" in str(error.value)
     write_files(folder, {"other-1.dist-info/METADATA": b""})
     with pytest.raises(IntegrityError, match="has 2 metadata folders"):

@@ -128,14 +128,14 @@ def test_an_absolute_prefix_is_computed_from_then_on() -> None:
 
 def test_absolute_paths_of_the_build_machine_are_errors() -> None:
     assert problems(FILES, tree(private=(), inside=("protobuf", "fmt", "cpuinfo"))) == [
-        f"{TARGETS}:16 torch_cpu: INTERFACE_INCLUDE_DIRECTORIES names /usr/include/eigen3 on the build machine",
-        f"{TARGETS}:17 torch_cpu: INTERFACE_LINK_LIBRARIES names /usr/lib/libonnx.so on the build machine",
+        f"{TARGETS}:16 torch_cpu: INTERFACE_INCLUDE_DIRECTORIES refers to /usr/include/eigen3 on the build machine",
+        f"{TARGETS}:17 torch_cpu: INTERFACE_LINK_LIBRARIES refers to /usr/lib/libonnx.so on the build machine",
     ]
 
 
 def test_targets_that_nobody_defines_are_errors_unless_they_are_looked_for() -> None:
     lost = tree(inside=("fmt", "sleef", "onnx", "cpuinfo", "m"))
-    message = "torch_cpu links to protobuf::libprotobuf, which no CMake file of the tree defines or looks for"
+    message = "torch_cpu links to protobuf::libprotobuf, which no CMake file in the tree defines or looks for"
     assert problems(FILES, lost) == [f"{TARGETS}:17 {message}"]
     for config in ("find_package(Protobuf REQUIRED)", "include(CMakeFindDependencyMacro)\nfind_dependency(protobuf)"):
         assert "protobuf::libprotobuf;c10" in adapt_exports(FILES | {CONFIG: config}, lost).texts[TARGETS]
@@ -147,10 +147,10 @@ def test_targets_that_nobody_defines_are_errors_unless_they_are_looked_for() -> 
 def test_files_that_are_gone_are_errors() -> None:
     where = tree()
     moved = {path: new for path, new in where.moved.items() if "libc10" not in path}
-    missing = "names torch/lib/libc10.so.2.6.0, which is not in the tree"
+    missing = "refers to torch/lib/libc10.so.2.6.0, which is not in the tree"
     assert problems(FILES, replace(where, moved=moved)) == [f"{RELEASE}:4 {missing}", f"{RELEASE}:7 {missing}"]
     dropped = problems(FILES, replace(where, moved=moved, dropped=("torch/lib/libc10.so.2.6.0",)))
-    assert dropped[0] == f"{RELEASE}:4 names torch/lib/libc10.so.2.6.0, which `drop` removes"
+    assert dropped[0] == f"{RELEASE}:4 refers to torch/lib/libc10.so.2.6.0, which `drop` removes"
 
 
 def test_static_libraries_keep_what_they_link_to() -> None:

@@ -72,8 +72,11 @@ def test_what_is_no_lock_is_said_with_what_to_do(text: str) -> None:
     with pytest.raises(RecipeError) as error:
         parse_conda_lock(text, file="conda-lock.test.toml")
     (problem,) = error.value.problems
-    assert (problem.file, problem.hint) == ("conda-lock.test.toml", "remove it and run `axletree env create` again")
-    assert problem.message.startswith("is not a lock of a conda environment: ")
+    assert (problem.file, problem.hint) == (
+        "conda-lock.test.toml",
+        "remove the file and run `axletree env create` again",
+    )
+    assert problem.message.startswith("is not a valid lock of a conda environment: ")
 
 
 def test_digests_that_a_channel_does_not_tell_are_left_out() -> None:

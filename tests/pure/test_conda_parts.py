@@ -148,7 +148,7 @@ def test_parts_that_require_each_other_get_what_can_be_pinned() -> None:
 
 
 def test_a_part_for_another_machine_is_refused() -> None:
-    with pytest.raises(IntegrityError, match="cannot become a package of linux-aarch64"):
+    with pytest.raises(IntegrityError, match="cannot become a package for linux-aarch64"):
         planned(LIB, platform="manylinux_2_28_aarch64")
     with pytest.raises(IntegrityError, match="is not a conda platform"):
         planned(LIB, platform="plan9_x86_64")
@@ -226,7 +226,7 @@ def test_a_tree_for_one_python_and_one_for_any_machine() -> None:
 
 
 def test_a_tree_that_can_not_be_a_package_is_refused() -> None:
-    with pytest.raises(IntegrityError, match="cannot become a package of linux-aarch64"):
+    with pytest.raises(IntegrityError, match="cannot become a package for linux-aarch64"):
         from_tree(subdir="linux-aarch64")
     with pytest.raises(IntegrityError, match="it is a URL requirement"):
         from_tree(create_metadata(name="x", version="1", requires=["y @ https://example.org/y.whl"]))

@@ -158,7 +158,7 @@ def test_a_prefix_in_a_binary_is_an_error_unless_somebody_looked() -> None:
 
 def test_a_short_prefix_in_a_binary_is_an_error() -> None:
     package = demo(placeholder="/short/prefix", binary_prefix=("**",))
-    with pytest.raises(IntegrityError, match="a prefix of 13 bytes; in a binary it needs 255"):
+    with pytest.raises(IntegrityError, match="a prefix of 13 bytes; a binary file needs 255"):
         conda_bytes(package, [text("lib/a.so", b"\0/short/prefix\0")])
     assert fnmatch.fnmatchcase("lib/a.so", "*")
     conda_bytes(package, [text("etc/a", b"/short/prefix\n")])
@@ -202,7 +202,7 @@ def test_a_file_that_is_not_as_long_as_it_said_stops_all() -> None:
 
 
 def test_what_the_writer_makes_can_not_be_given() -> None:
-    with pytest.raises(IntegrityError, match="created by the writer"):
+    with pytest.raises(IntegrityError, match="which Axletree creates itself"):
         conda_bytes(demo(info=(text("index.json", b"{}"),)), [])
 
 

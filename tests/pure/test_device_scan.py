@@ -98,14 +98,14 @@ def test_a_stray_container_that_reaches_into_the_section_is_seen_through_with_ra
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (fat_container(fat_entry("sm_80"), b"\xff" * 64), "not an entry of a fat binary"),
+        (fat_container(fat_entry("sm_80"), b"\xff" * 64), "no valid fat binary entry"),
         (fat_container(fat_entry("sm_80"), fat_entry("sm_90"))[:-8], "past its section"),
         (fat_container(fat_entry("sm_80"), fat_entry("sm_90"))[:-80], "past its section"),
         (fat_container(fat_entry("sm_80")) + b"\xff" * 8192, "are not in any container"),
         (b"\xff" * 8192, "are not in any container"),
         (bundle({GFX: b"x" * 5000})[:-100], "past its section"),
-        (b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<QQQQ", 3, 0, 0, 1 << 60), "offload bundle's table"),
-        (packed_bundle(b"no bundle at all" * 9) + bytes(64), "does not unpack"),
+        (b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<QQQQ", 3, 0, 0, 1 << 60), "offload bundle table entry"),
+        (packed_bundle(b"no bundle at all" * 9) + bytes(64), "does not decompress"),
     ],
 )
 def test_damage_is_a_fact(body: bytes, says: str) -> None:

@@ -88,4 +88,6 @@ def test_without_extras_nothing_changes() -> None:
 def test_a_wheel_of_another_version_is_refused() -> None:
     with pytest.raises(UsageError) as error:
         fanned(of_wheel(WHOLE), version="13.1.0")
-    assert str(error.value).splitlines()[0] == f"{FILE}: torch-2.9.whl requires cuda-toolkit==13.0.3, this is 13.1.0"
+    assert (
+        str(error.value).splitlines()[0] == f"{FILE}: torch-2.9.whl requires cuda-toolkit==13.0.3, but this is 13.1.0"
+    )

@@ -99,9 +99,12 @@ def test_a_writable_first_segment() -> None:
     ("changes", "message"),
     [
         ({"align": 0x1800}, r"LOAD segment 0: its alignment 0x1800 is not a power of two"),
-        ({"vaddr": 0x1010}, r"LOAD segment 0: offset 0x0 and address 0x1010 differ modulo its alignment 0x1000"),
-        ({"align": 8}, r"LOAD segment 0: its alignment 0x8 is less than a page"),
-        ({"memsz": 1}, r"LOAD segment 0: it has more bytes in the file"),
+        (
+            {"vaddr": 0x1010},
+            r"LOAD segment 0: offset 0x0 and address 0x1010 are not congruent modulo the segment's alignment 0x1000",
+        ),
+        ({"align": 8}, r"LOAD segment 0: its alignment 0x8 is smaller than a page"),
+        ({"memsz": 1}, r"LOAD segment 0: it is larger in the file"),
         ({"filesz": 1 << 20, "memsz": 1 << 20}, r"LOAD segment 0: it ends at 0x100000, past the end of the file"),
     ],
 )
@@ -115,11 +118,11 @@ def test_a_segment_that_loaders_refuse(changes: dict[str, int], message: str) ->
 def test_two_segments_that_overlap() -> None:
     data = with_segment(make_elf(count_by="gnu_hash"), 1, type=0)
     second = with_segment(data, 2, type=1, flags=6, offset=0, vaddr=0x10000, filesz=16, memsz=16, align=0x1000)
-    assert read_elf(second).misaligned == ("LOAD segment 0: it shares bytes of the file with segment 2",)
+    assert read_elf(second).misaligned == ("LOAD segment 0: it overlaps segment 2 in the file",)
     same = with_segment(second, 2, vaddr=0, filesz=0)
     assert read_elf(same).misaligned == ("LOAD segment 2: it overlaps segment 0 in memory",)
     before = with_segment(with_segment(second, 2, vaddr=0, filesz=0), 0, vaddr=0x10000)
-    assert "its address 0x0 is below that of segment 0" in read_elf(before).misaligned[0]
+    assert "its address 0x0 is lower than that of segment 0" in read_elf(before).misaligned[0]
 
 
 def test_program_headers_must_be_mapped_where_they_say() -> None:

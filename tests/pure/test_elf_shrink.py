@@ -115,8 +115,8 @@ SECTION = SPLIT.header(".hip_fatbin")
 OBSTACLES = {
     "the section is not loaded": ((LOAD, struct.pack("<I", 0)),),
     "its segment is writable": ((LOAD + 4, struct.pack("<I", 6)),),
-    "the section and its segment contradict each other": ((SECTION + 16, word(FATBIN_ADDR + 16)),),
-    "the section contains something else": ((SPLIT.header(".rodata") + 24, word(FATBIN + 100)),),
+    "the section does not match its segment": ((SECTION + 16, word(FATBIN_ADDR + 16)),),
+    "the section also contains other tables or sections": ((SPLIT.header(".rodata") + 24, word(FATBIN + 100)),),
     "it has no room for another program header": ((SPLIT.header(".note.gnu.build-id") + 4, b"\1"),),
 }
 
@@ -130,14 +130,14 @@ def test_more_obstacles() -> None:
     longer = SPLIT.spoilt((LOAD + 40, word(OLD + PAGE)))
     assert plan_shrink(image_of(longer), NUMBER, PAGE) == "its segment is writable"
     far = SPLIT.spoilt((SECTION + 32, word(OLD + 2 * PAGE)))
-    assert plan_shrink(image_of(far), NUMBER, PAGE) == "the section and its segment contradict each other"
-    assert plan_shrink(image_of(SPLIT), NUMBER, OLD - 100) == "it would save less than a page of 4096 bytes"
+    assert plan_shrink(image_of(far), NUMBER, PAGE) == "the section does not match its segment"
+    assert plan_shrink(image_of(SPLIT), NUMBER, OLD - 100) == "it would save less than one page (4096 bytes)"
     order = image_of(SPLIT)._replace(wide=False)
     assert plan_shrink(order, NUMBER, PAGE) == "it is not a 64-bit little-endian file"
     unknown = make_hip_elf(CONTENT, filling=b"\7" * 8)
     assert plan_shrink(image_of(unknown), NUMBER, PAGE) == "it has no room for another program header"
     noted = SPLIT.spoilt((64 + 4 * 56 + 8, word(FATBIN + PAGE)))
-    assert plan_shrink(image_of(noted), NUMBER, PAGE) == "the section contains something else"
+    assert plan_shrink(image_of(noted), NUMBER, PAGE) == "the section also contains other tables or sections"
 
 
 def test_larger_pages_save_whole_pages_only() -> None:

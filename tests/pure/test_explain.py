@@ -58,12 +58,12 @@ PATCHES = LAST["parameters"]["patches"]
 @pytest.mark.parametrize(
     ("path", "value", "text"),
     [
-        ("action/revision", 3, "the code of the action 'build' is newer: revision 2 -> 3"),
-        ("action/revision", 1, "the code of the action 'build' is older: revision 2 -> 1"),
+        ("action/revision", 3, "the code of action 'build' is newer: revision 2 -> 3"),
+        ("action/revision", 1, "the code of action 'build' is older: revision 2 -> 1"),
         (
             "action/distribution",
             "demo 1.1",
-            "another distribution provides the action 'build': (none) -> demo 1.1",
+            "a different distribution provides the action 'build': (none) -> demo 1.1",
         ),
         ("action/name", "run", "the action name: build -> run"),
         ("axes/python", "3.12", "axis python: 3.11 -> 3.12"),

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 REMAKE = "make it"
-NEWER = f"update Axletree; or {REMAKE}"
+NEWER = f"update Axletree, or {REMAKE}"
 
 
 @pytest.mark.parametrize(
     ("found", "known", "message", "hint"),
     [
-        (2, 1, "has format 2, from a newer version of Axletree; this one knows 1", NEWER),
-        (0, 1, "has format 0, from an older version of Axletree; this one knows 1", REMAKE),
+        (2, 1, "has format 2, from a newer version of Axletree; this version supports 1", NEWER),
+        (0, 1, "has format 0, from an older version of Axletree; this version supports 1", REMAKE),
         (
             "1.10",
             "1.9",
-            "has format 1.10, from a newer version of Axletree; this one knows 1.9",
+            "has format 1.10, from a newer version of Axletree; this version supports 1.9",
             NEWER,
         ),
-        ("x", "1", "has no format that Axletree knows: 'x'", REMAKE),
-        (True, 1, "has no format that Axletree knows: True", REMAKE),
-        (None, 1, "has no format that Axletree knows: None", REMAKE),
-        ("9" * 99, "1", f"has no format that Axletree knows: '{'9' * 39}", REMAKE),
+        ("x", "1", "has a format that Axletree does not recognize: 'x'", REMAKE),
+        (True, 1, "has a format that Axletree does not recognize: True", REMAKE),
+        (None, 1, "has a format that Axletree does not recognize: None", REMAKE),
+        ("9" * 99, "1", f"has a format that Axletree does not recognize: '{'9' * 39}", REMAKE),
     ],
 )
 def test_which_version_wrote_it_and_what_to_do(found: object, known: int | str, message: str, hint: str) -> None:
@@ -73,9 +73,9 @@ def test_a_file_of_a_newer_version_is_one_problem(read: Callable[[str], object],
     with pytest.raises(AxletreeError) as raised:
         read(text)
     (problem,) = raised.value.problems
-    assert "from a newer version of Axletree; this one knows " in problem.message
+    assert "from a newer version of Axletree; this version supports " in problem.message
     assert problem.file
-    assert (problem.hint or "").startswith("update Axletree; or ")
+    assert (problem.hint or "").startswith("update Axletree, or ")
     assert hint in (problem.hint or "")
 
 
@@ -85,7 +85,7 @@ def test_a_file_of_an_older_version_is_one_problem(read: Callable[[str], object]
     with pytest.raises(AxletreeError) as raised:
         read(old)
     (problem,) = raised.value.problems
-    assert "from an older version of Axletree; this one knows " in problem.message
+    assert "from an older version of Axletree; this version supports " in problem.message
     assert hint in (problem.hint or "")
 
 

@@ -122,7 +122,7 @@ def test_any_bundles_come_out_as_they_went_in(
     }
     compaction = plan_compaction(source, code, kept)
     if isinstance(compaction, str):
-        assert compaction == "it would save less than a page of 4096 bytes"
+        assert compaction == "it would save less than one page (4096 bytes)"
         return
     result = compaction.source(source)
     verify_compaction(source, result, code, kept, compaction)
@@ -175,7 +175,7 @@ def test_bundles_that_can_not_be_packed_as_well_stay_as_they_are(monkeypatch: py
     assert isinstance(code, Registered)
     monkeypatch.setattr("axletree.binary.gpu.compact.repack_bundle", lambda *_: tight + bytes(PAGE))
     reason = plan_compaction(BufferSource(elf.data), code, {FATBIN: (1,)})
-    assert reason == "its bundles cannot be compressed as well as they are now"
+    assert reason == "its bundles would be larger after recompression"
 
 
 def test_code_that_overlaps_or_does_not_unpack_stays_where_it_is() -> None:
@@ -183,7 +183,7 @@ def test_code_that_overlaps_or_does_not_unpack_stays_where_it_is() -> None:
     row = elf.data.index((PREFIX + TARGETS[1]).encode()) - 24
     code = registered(elf.spoilt((row, struct.pack("<Q", PAGE + 100))))
     assert isinstance(code, Registered)
-    assert plan_compaction(BufferSource(elf.data), code, {}) == f"code of the bundle at offset {FATBIN} overlaps"
+    assert plan_compaction(BufferSource(elf.data), code, {}) == f"code objects in the bundle at offset {FATBIN} overlap"
     packed = bytearray(packed_bundle(PLAIN[0], version=2))
     packed[12] ^= 1  # of the unpacked size
     damaged = make_hip_elf([bytes(packed)])
@@ -191,27 +191,29 @@ def test_code_that_overlaps_or_does_not_unpack_stays_where_it_is() -> None:
     assert isinstance(code, Registered)
     reason = plan_compaction(BufferSource(damaged.data), code, {FATBIN: (1,)})
     assert isinstance(reason, str)
-    assert reason.startswith(f"the compressed offload bundle at offset {FATBIN} unpacks to")
+    assert reason.startswith(f"the compressed offload bundle at offset {FATBIN} decompresses to")
 
 
 ELF = make_hip_elf(PLAIN, words=[FATBIN_ADDR, 0])
 REFUSED = {
-    "it is linked to a fixed address, so its pointers look like any other number": ELF.spoilt((16, b"\2")),
+    "it is linked at a fixed address, so its pointers cannot be distinguished from other numbers": ELF.spoilt(
+        (16, b"\2")
+    ),
     "its entry point is in .hip_fatbin": ELF.spoilt((24, struct.pack("<Q", FATBIN_ADDR + 9))),
-    "the loader writes into .hip_fatbin": ELF.spoilt((ELF.parts[".rela.dyn"].offset, struct.pack("<Q", FATBIN_ADDR))),
-    "it has 2 sections where .hip_fatbin is loaded": ELF.spoilt(
+    "the loader writes to .hip_fatbin": ELF.spoilt((ELF.parts[".rela.dyn"].offset, struct.pack("<Q", FATBIN_ADDR))),
+    "it has 2 sections at the location of .hip_fatbin": ELF.spoilt(
         (ELF.header(".rodata") + 24, struct.pack("<QQ", FATBIN, ELF.parts[".hip_fatbin"].size))
     ),
-    "something other than the wrapper of a bundle points into .hip_fatbin": make_hip_elf(
+    "something other than a bundle's wrapper points into .hip_fatbin": make_hip_elf(
         PLAIN, words=[0, 0], extra=[(1, RELATIVE, FATBIN_ADDR)]
     ).data,
-    "a wrapper points into .hip_fatbin, but to no bundle": ELF.spoilt(
+    "a wrapper points into .hip_fatbin, but not to the start of a bundle": ELF.spoilt(
         (ELF.parts[".rela.dyn"].offset + 16, struct.pack("<Q", FATBIN_ADDR + 8))
     ),
-    "no relocation points to some bundles of .hip_fatbin": ELF.spoilt(
+    "some bundles in .hip_fatbin have no relocation that points to them": ELF.spoilt(
         (ELF.parts[".rela.dyn"].offset + 16, struct.pack("<Q", FATBIN_ADDR + STEP))
     ),
-    "a symbol points inside a bundle of .hip_fatbin": make_hip_elf(PLAIN, seen=[FATBIN_ADDR + 1]).data,
+    "a symbol points inside a bundle in .hip_fatbin": make_hip_elf(PLAIN, seen=[FATBIN_ADDR + 1]).data,
 }
 
 
@@ -225,14 +227,14 @@ def test_a_symbol_with_an_addend_is_no_wrappers_pointer() -> None:
     elf = make_hip_elf(PLAIN, form="symbol")
     table = elf.parts[".rela.dyn"].offset
     other = elf.spoilt((table + 8, struct.pack("<QQ", 3 << 32 | ABSOLUTE, (1 << 64) - STEP)))
-    assert registered(other) == "something other than the wrapper of a bundle points into .hip_fatbin"
+    assert registered(other) == "something other than a bundle's wrapper points into .hip_fatbin"
 
 
 def test_what_is_no_library_of_hip_is_said() -> None:
     source = BufferSource(ELF.data)
     place = GpuSection(".hip_fatbin", FATBIN, ELF.parts[".hip_fatbin"].size)
     code = read_containers(source, place)
-    nowhere = "its GPU code is not all in one section .hip_fatbin"
+    nowhere = "its GPU code is not all in one .hip_fatbin section"
     assert read_registered(source, []) == nowhere
     assert read_registered(source, [code, code]) == nowhere
     nvidia = read_containers(BufferSource(fat_container(fat_entry("sm_90"))), GpuSection(".nv_fatbin", 0, 200))
@@ -295,11 +297,13 @@ FAULTS: dict[str, Callable[[Result], list[tuple[int, bytes]]]] = {
     "the size of the segment at address 0x0 changed": lambda r: [
         (SEGMENT + 32, word(r.image.programs[0].filesz + 8) * 2)
     ],
-    "the part after the GPU code is loaded differently": lambda r: [(SEGMENT + 2 * 56 + 4, struct.pack("<I", 5))],
+    "the part after the GPU code is mapped differently": lambda r: [(SEGMENT + 2 * 56 + 4, struct.pack("<I", 5))],
     "not all of the GPU code is loaded": lambda r: [(SEGMENT + 56 + 32, word(PAGE) * 2)],
     "the part after the GPU code is not fully loaded": lambda r: [(SEGMENT + 2 * 56 + 32, word(32) * 2)],
     "its segments changed": lambda r: [(SEGMENT + 6 * 56 + 4, struct.pack("<I", 7))],
-    "offset and address differ modulo its alignment": lambda r: [(SEGMENT + 3 * 56 + 48, word(1 << 20))],
+    "offset and address are not congruent modulo the segment's alignment": lambda r: [
+        (SEGMENT + 3 * 56 + 48, word(1 << 20))
+    ],
     "its alignment 0x3000 is not a power of two": lambda r: [(SEGMENT + 56 + 48, word(0x3000))],
     "it has 14 sections instead of 15": lambda r: [(60, struct.pack("<H", 14))],
     ".hip_fatbin is a different section": lambda r: [(r.header(".hip_fatbin"), struct.pack("<I", 1))],
@@ -311,7 +315,9 @@ FAULTS: dict[str, Callable[[Result], list[tuple[int, bytes]]]] = {
     "the content of section 5 changed": lambda r: [(r.at(".rela.dyn") + 3 * 24 + 16, b"\x41")],
     "the content of section 1 changed": lambda r: [(r.at(".note.gnu.build-id") + 20, b"\xff")],
     "its dynamic section changed": lambda r: [(r.at(".dynamic") + 8, word(9))],
-    "a wrapper points into .hip_fatbin, but to no bundle": lambda r: [(r.at(".rela.dyn") + 16, word(FATBIN_ADDR + 64))],
+    "a wrapper points into .hip_fatbin, but not to the start of a bundle": lambda r: [
+        (r.at(".rela.dyn") + 16, word(FATBIN_ADDR + 64))
+    ],
     "the pointers to its bundles changed": lambda r: [
         (r.at(".rela.dyn") + 16, word(FATBIN_ADDR + 2 * PAGE)),
         (r.at(".rela.dyn") + 40, word(FATBIN_ADDR)),
@@ -320,7 +326,7 @@ FAULTS: dict[str, Callable[[Result], list[tuple[int, bytes]]]] = {
     f"the bundle that was at offset {FATBIN} contains the wrong code": lambda r: [
         (r.data.index(b"gfx90a", FATBIN), b"gfx90b")
     ],
-    f"code of the bundle that was at offset {FATBIN + STEP} changed": lambda r: [
+    f"code in the bundle that was at offset {FATBIN + STEP} changed": lambda r: [
         (r.code.containers[0].offset + 3 * PAGE + 2999, b"\xff")
     ],
 }
@@ -329,8 +335,10 @@ FAULTS: dict[str, Callable[[Result], list[tuple[int, bytes]]]] = {
 @pytest.mark.parametrize("message", FAULTS)
 def test_each_planted_fault_is_refused(result: Result, message: str) -> None:
     said = result.refused(*FAULTS[message](result))
-    assert f"moving its GPU code broke it: {message}" in said or message in said
-    assert all(line.startswith("ELF file: moving its GPU code broke it: ") for line in said.splitlines() if line)
+    assert f"moving its GPU code damaged the file: {message}" in said or message in said
+    assert all(
+        line.startswith("ELF file: moving its GPU code damaged the file: ") for line in said.splitlines() if line
+    )
 
 
 def test_a_result_that_is_cut_off_is_refused(result: Result) -> None:
@@ -347,12 +355,12 @@ def test_every_byte_of_the_host_part_counts(result: Result) -> None:
     for name in (".hash", ".dynsym", ".dynstr", ".rela.dyn", ".rodata", ".data", ".symtab", ".shstrtab"):
         for place in (0, result.elf.parts[name].size - 1):
             at = result.at(name) + place
-            assert "broke it" in result.refused((at, bytes([result.data[at] ^ 0x41]))), name
+            assert "damaged the file" in result.refused((at, bytes([result.data[at] ^ 0x41]))), name
 
 
 def test_a_bundle_more_or_less_is_refused(result: Result) -> None:
     last = read_containers(BufferSource(result.data), result.compaction.section).containers[-1]
-    assert "broke it" in result.refused((last.offset, b"XX"))
+    assert "damaged the file" in result.refused((last.offset, b"XX"))
     fewer = result.code._replace(
         containers=result.code.containers[:2], pointers=result.code.pointers[:2], symbols=result.code.symbols[:2]
     )
@@ -372,7 +380,7 @@ def test_code_of_packed_bundles_is_compared_once_unpacked() -> None:
     other = packed_bundle(bundle({PREFIX + TARGETS[1]: code_object(7, TARGETS[1])}), version=2)
     size = found[2].offset - found[1].offset
     replaced = good.refused((found[1].offset, other + bytes(size - len(other))))
-    assert f"code of the bundle that was at offset {second} changed" in replaced
-    assert f"code of the bundle that was at offset {third} changed" in good.refused((found[2].offset + 24, b"\1\2"))
+    assert f"code in the bundle that was at offset {second} changed" in replaced
+    assert f"code in the bundle that was at offset {third} changed" in good.refused((found[2].offset + 24, b"\1\2"))
     plain = EditedSource(BufferSource(good.data), ())
     verify_compaction(BufferSource(elf.data), plain, good.code, good.kept, good.compaction, name="libdemo.so")

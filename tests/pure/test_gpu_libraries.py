@@ -31,7 +31,7 @@ PLAIN = [bundle({PREFIX + target: f"{n} {target} ".encode() * 900 for target in 
 MOVABLE = make_hip_elf(PLAIN).data
 FIXED = make_hip_elf(PLAIN, words=[0, 0], extra=[(1, RELATIVE, FATBIN_ADDR)]).data
 """Something else than a wrapper points to its code."""
-REASON = "something other than the wrapper of a bundle points into .hip_fatbin"
+REASON = "something other than a bundle's wrapper points into .hip_fatbin"
 
 
 def archs(data: bytes) -> list[list[str]]:
@@ -73,7 +73,7 @@ def test_moved_code_makes_the_file_smaller_and_zeroed_code_does_not() -> None:
     ]
     zeroed = thin_library(BufferSource(FIXED), name="libdemo.so", gpus=["gfx1030"])
     assert (zeroed.compacted, zeroed.saved, zeroed.size) == (False, 0, len(FIXED))
-    assert zeroed.notes == (f"dropped code becomes zeros, the size stays: {REASON}",)
+    assert zeroed.notes == (f"dropped code is replaced with zeros and the size does not change: {REASON}",)
     assert zeroed.thinning.changed
 
 
@@ -86,7 +86,7 @@ def test_nothing_to_drop_changes_nothing() -> None:
 
 def test_what_a_gpu_needs_and_is_not_there() -> None:
     source, code = BufferSource(MOVABLE), read_library(BufferSource(MOVABLE), name="libdemo.so")
-    with pytest.raises(IntegrityError, match=r"none of gfx90a:xnack.*, gfx803, gfx1030 runs on gfx942"):
+    with pytest.raises(IntegrityError, match=r"code for gfx90a:xnack.*, gfx803, gfx1030 does not run on gfx942"):
         thin_library(source, name="libdemo.so", gpus=["gfx942"], code=code)
     with pytest.raises(UsageError, match="is not a GPU"):
         thin_library(source, name="libdemo.so", gpus=["hopper"], code=code)
@@ -106,8 +106,8 @@ def test_compressed_bundles_are_packed_again_or_named() -> None:
     fixed = make_hip_elf([*packed, PLAIN[0]], words=[0, 0], extra=[(1, RELATIVE, FATBIN_ADDR)]).data
     whole = thin_library(BufferSource(fixed), name="libdemo.so", gpus=["gfx803"])
     assert whole.notes == (
-        "3 compressed offload bundles of .hip_fatbin stay whole: each is compressed as one block",
-        f"dropped code becomes zeros, the size stays: {REASON}",
+        "3 compressed offload bundles in .hip_fatbin remain unchanged: each is compressed as a single block",
+        f"dropped code is replaced with zeros and the size does not change: {REASON}",
     )
 
 
@@ -124,7 +124,7 @@ def test_names_are_changed_after_that() -> None:
 
 def test_a_result_that_is_not_what_was_planned_is_refused() -> None:
     rules = ThinRules(gpus=(parse_gpu("gfx1030"),))
-    for data, message in ((MOVABLE, "moving its GPU code broke it"), (FIXED, "still contains code for gfx803")):
+    for data, message in ((MOVABLE, "moving its GPU code damaged the file"), (FIXED, "still contains code for gfx803")):
         source = BufferSource(data)
         code = read_library(source, name="libdemo.so")
         thinning = plan_thinning(code, rules, name="libdemo.so")

@@ -109,7 +109,7 @@ def test_what_was_written_is_read_back() -> None:
     [b"", b"{}", b'{"meta": {}, "name": "a", "versions": [], "files": [{"filename": "x"}]}', b"\xff"],
 )
 def test_what_is_no_page(data: bytes) -> None:
-    with pytest.raises(IntegrityError, match=r"^index\.json: not a project page"):
+    with pytest.raises(IntegrityError, match=r"^index\.json: not a valid project page"):
         read_index(data)
 
 

@@ -147,14 +147,14 @@ def test_each_change_of_the_recipe_is_named() -> None:
 def test_a_wheel_that_somebody_exchanged_by_hand_is_found() -> None:
     edited = make_lock(["torch==2.13.0+cpu"], python="3.11", platform="linux-x86_64", wheels=[wheel(version="2.13.0")])
     (problem,) = check_lock(edited, environment("torch==2.13.0+cpu"), file=FILE)
-    assert "torch==2.13.0+cpu is not met: the lock has 2.13.0" in problem.message
+    assert "torch==2.13.0+cpu is not met: the lock contains 2.13.0" in problem.message
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('lock-version = "1.0"', "lock-version =", "not a TOML file"),
-        ('created-by = "axletree"', 'created-by = "uv"', "not a lock made by `axletree lock`"),
+        ('created-by = "axletree"', 'created-by = "uv"', "not a lock created by `axletree lock`"),
         ('version = "80.9.0"', "", "missing required field `version`"),
         ("size = 10", "size = -1", "Expected `int` >= 0"),
         ("ab" * 32, "../../x", "Expected `str` matching regex"),

@@ -105,7 +105,7 @@ def test_requirements_of_a_former_age_are_kept() -> None:
         (b"Name: a\nVersion: 1\n", "Metadata-Version: field is missing"),
         (b"Metadata-Version: 2.1\n", "Name: field is missing"),
         (b"Metadata-Version: 2.1\nName: a\nVersion: one\n", "'one' is not a valid version"),
-        (b"Metadata-Version: 2.1\nno field\nName: a\nVersion: 1\n", "METADATA:2: not a header field"),
+        (b"Metadata-Version: 2.1\nno field\nName: a\nVersion: 1\n", "METADATA:2: not a valid header field"),
         (b"Name: \xff\n", "not UTF-8"),
         (b"", "Version: field is missing"),
     ],

@@ -98,8 +98,8 @@ def test_the_two_archives_of_a_package(control: bytes, data: bytes, more: bytes)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is not an ar archive, as Debian packages are"),
-        (b"PK" + DEB, "is not an ar archive, as Debian packages are"),
+        (b"", "is not a Debian package: those are ar archives"),
+        (b"PK" + DEB, "is not a Debian package: those are ar archives"),
         (b"!<arch>\n", "is not a Debian package of format 2"),
         (b"!<arch>\n" + CONTROL + VERSION + DATA, "is not a Debian package of format 2"),
         (b"!<arch>\n" + member("debian-binary", b"3.0\n") + CONTROL + DATA, "is not a Debian package of format 2"),

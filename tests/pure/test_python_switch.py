@@ -102,7 +102,7 @@ def test_leftovers_are_refused_with_their_lines(line: str, old: PythonFacts, new
     with pytest.raises(IntegrityError) as caught:
         switch_python(cache, old, new, file="C")
     assert [(each.file, each.line) for each in caught.value.problems] == [("C", 3), ("C", 4)]
-    assert "still names Python 3.12.4" in str(caught.value)
+    assert "still refers to Python 3.12.4" in str(caught.value)
 
 
 def test_one_prefix_for_all_pythons_as_conda_has_it() -> None:
@@ -134,7 +134,7 @@ def test_a_patch_release_and_a_build_without_gil() -> None:
 
 def test_what_the_new_one_has_not() -> None:
     new = msgspec.structs.replace(NEW, numpy_include=None)
-    with pytest.raises(IntegrityError, match=r"NUMPY_INCLUDE_DIR: is /x, which Python 3\.13\.1 lacks"):
+    with pytest.raises(IntegrityError, match=r"NUMPY_INCLUDE_DIR: is /x, which has no counterpart for Python 3\.13\.1"):
         switched("NUMPY_INCLUDE_DIR:PATH=/x", OLD, new)
 
 

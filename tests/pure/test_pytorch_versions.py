@@ -106,7 +106,7 @@ def test_versions(base: str, text: str, version: str) -> None:
         ("git=1a2b", "is not a commit"),
         ("tag=2.13.0", "is not a release tag"),
         ("tag=v2.13", "is not a release tag"),
-        ("weekly=1", "unknown kind of release 'weekly': nightly=, rc=, post=, git=, tag= or a version"),
+        ("weekly=1", r"unknown kind of release 'weekly' \(expected nightly=, rc=, post=, git=, tag= or a version\)"),
         ("nightly", "is neither a version"),
         ("", "is neither a version"),
     ],

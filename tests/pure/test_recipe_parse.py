@@ -48,8 +48,8 @@ def test_faults_are_in_the_order_of_the_file() -> None:
         # A misspelt key is read as the one that was meant.
         ('axes = ["gpu"]', 'axis = ["gpu"]', ["stages.lib.axis: unknown key"]),
         # What a wrong value would lead to elsewhere is not told.
-        ('axes = ["gpu"]', "axes = 3", ["stages.lib.axes: expected a list of texts, found the number 3"]),
-        ('gpu = ["cpu", "cu130"]', 'gpu = "cpu"', ["axes.gpu: expected a list of texts, found the text 'cpu'"]),
+        ('axes = ["gpu"]', "axes = 3", ["stages.lib.axes: expected a list of strings, found the number 3"]),
+        ('gpu = ["cpu", "cu130"]', 'gpu = "cpu"', ["axes.gpu: expected a list of strings, found the string 'cpu'"]),
         ('action = "run"', 'action = "ran"', ["stages.lib.action: unexpected value 'ran'"]),
         ('version = "1.0"\n', "", ["version: missing required key"]),
         # A name that is no name is still not unknown.
@@ -124,7 +124,7 @@ def test_sources(line: str) -> None:
 def test_addresses_that_git_is_not_called_with(git: str) -> None:
     """Neither by ``check`` nor by ``lock``: what passes the one must not fail in the other."""
     assert messages(BARE.replace('path = "src"', f'git = "{git}", ref = "main"')) == [
-        "source.git: not a supported git address: it must begin with https:// or file://"
+        "source.git: not a supported git URL: it must begin with https:// or file://"
     ]
 
 

@@ -172,7 +172,7 @@ def test_presets_of_data_files_have_their_own_file() -> None:
     (fault,) = problems("", MEGABUILD.replace("maxos", "").replace('axes = ["platform", "gpu"]\n', 'axes = ["gp"]\n'))
     assert (fault.file, fault.key) == ("d/p.toml", "presets.mega.packages[0].axes[0]")
     (double,) = problems(MEGABUILD, MEGABUILD)
-    assert (double.file, double.message) == ("d/p.toml", "there are two presets called 'mega'")
+    assert (double.file, double.message) == ("d/p.toml", "two presets are called 'mega'")
 
 
 VALUES = st.lists(st.sampled_from("12345"), min_size=1, max_size=3, unique=True)

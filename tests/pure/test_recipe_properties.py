@@ -103,7 +103,7 @@ def test_two_files_that_disagree() -> None:
         (
             "/r/data/more.toml",
             3,
-            "gpu 'cu130' has a different arch-list in properties.gpu.cu130.arch-list of data/gpu.toml",
+            "gpu 'cu130' has a different value of arch-list in properties.gpu.cu130.arch-list of data/gpu.toml",
         )
     ]
     own = '\n[properties.gpu.cu130]\narch-list = "mine"\n'
@@ -142,7 +142,7 @@ def test_a_property_is_asked_for_only_where_the_text_is() -> None:
         ('a = "b\n', 1, "not valid TOML: Illegal character"),
         (GPU.replace("cudnn", "minor"), 7, "no property can be called 'minor': {gpu.minor} is a part of the value"),
         (GPU.replace("cudnn", "cuDNN"), 7, "'cuDNN' is not a property name: lowercase letters"),
-        (GPU.replace('"9.17"', "9.17"), 7, "expected a text, found the number"),
+        (GPU.replace('"9.17"', "9.17"), 7, "expected a string, found the number"),
         (GPU.replace("[properties.gpu.cu999]", "[properties.gpu.rocm7.1]"), 9, "quote an axis value"),
         (GPU.replace("[properties.gpu.cu999]", "[propertys.gpu.cu999]"), 9, "unknown key"),
         (GPU.replace('"9.17"', '"{gpu}"'), 7, "placeholders do not work in properties: {gpu} would not be filled in"),
@@ -164,7 +164,7 @@ def test_all_faults_of_a_recipe_and_its_data_at_once() -> None:
         ("/r/data/gpu.toml", 7),
     ]
     assert found[0][2] == "cannot read data/more.toml: No such file"
-    assert found[1][2] == "{name.x} uses an unknown part 'x'; parts are major, minor, nodot"
+    assert found[1][2] == "{name.x} uses an unknown part 'x'; valid parts are major, minor, nodot"
     assert "bond" in found[2][2]
 
 
@@ -191,9 +191,9 @@ DATA = 'data = ["data/gpu.toml", "data/more.toml"]'
 @pytest.mark.parametrize(
     ("data", "own", "place", "message"),
     [
-        ('data = "data/gpu.toml"', "", ("data", 5), "expected a list of texts"),
+        ('data = "data/gpu.toml"', "", ("data", 5), "expected a list of strings"),
         ('data = ["../gpu.toml"]', "", ("data[0]", 5), "must be a path inside the folder"),
-        ("", "cu130]\narch-list = 9.0", ("properties.gpu.cu130.arch-list", 43), "expected a text, found the number"),
+        ("", "cu130]\narch-list = 9.0", ("properties.gpu.cu130.arch-list", 43), "expected a string, found the number"),
         ("", 'cu130]\nArch-list = "9.0"', ("properties.gpu.cu130.Arch-list", 43), "is not a property name"),
         ("", 'cu131]\narch-list = "9.0"', ("properties.gpu.cu131", 42), "axis 'gpu' has no value 'cu131'"),
     ],
@@ -237,8 +237,8 @@ def test_undeclared_axes_stay_undeclared() -> None:
         ('["../a.toml"]', (), "must be a path inside the folder"),
         ('["/etc/passwd"]', (), "must be a path inside the folder"),
         ('["a.toml", "a.toml"]', ("a.toml",), "is listed twice"),
-        ('"a.toml"', (), "expected a list of texts"),
-        ("[1]", (), "expected a text"),
+        ('"a.toml"', (), "expected a list of strings"),
+        ("[1]", (), "expected a string"),
     ],
 )
 def test_names_of_data_files(names: str, read_names: tuple[str, ...], message: str | None) -> None:

@@ -112,7 +112,7 @@ def test_one_name_with_several_contents_is_an_error() -> None:
         lay_out(tree, Relocate(single=("lib/*", "gone/*"), place={"no": "where"}), facts_of(tree, {"y": elf()}))
     assert messages(caught) == [
         " single[1]: matches nothing: the tree has no path like gone/*",
-        "lib/libx.so : the names of one library have different contents: lib/libx.so (5 B), lib/libx.so.1 (1 B)",
+        "lib/libx.so : files of the same library have different contents: lib/libx.so (5 B), lib/libx.so.1 (1 B)",
         " place.no: matches nothing: the tree has no such folder, or everything in it is dropped",
     ]
 
@@ -176,7 +176,7 @@ def test_what_a_sibling_has_in_the_same_place_is_the_siblings() -> None:
     assert layout.shared == ("torch/include/a.h",)
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(place={"torch/include": "inc"}), {}, beside={"inc/a.h": file("inc/a.h", "other")})
-    message = "would overwrite a file of a sibling tree with different content"
+    message = "would overwrite a file in a sibling tree with different content"
     assert messages(caught) == [f"torch/include/a.h inc/a.h: {message}"]
 
 
@@ -350,7 +350,7 @@ def test_all_that_would_have_to_be_taken_in_is_said_at_once() -> None:
         "libtorch/lib/libtorch_cpu.so libgomp.so.1: needs a library found only on this machine: /usr/lib/libgomp.so.1",
         "libonnx.so.1 libprotobuf.so.32: needs a library found only on this machine: /usr/lib/libprotobuf.so.32",
     ]
-    hint = 'to copy them in: graft = ["libfmt*", "libgomp.so*", "libonnx.so*", "libprotobuf.so*"]'
+    hint = 'to copy such libraries into the tree: graft = ["libfmt*", "libgomp.so*", "libonnx.so*", "libprotobuf.so*"]'
     assert caught.value.problems[-1].hint == hint
 
 
@@ -361,7 +361,10 @@ def test_what_is_nowhere_is_named_with_the_places() -> None:
     assert messages(caught) == [
         "a/x.so libnowhere.so.1: needs a library that is neither in the tree nor on this machine"
     ]
-    assert caught.value.problems[0].hint == "searched $ORIGIN/lib, /build/lib, /lib; add its folder to graft-from"
+    assert (
+        caught.value.problems[0].hint
+        == "searched $ORIGIN/lib, /build/lib, /lib; add the library's folder to graft-from"
+    )
 
 
 def test_a_library_that_is_needed_by_a_path_is_needed_by_its_name() -> None:
@@ -373,7 +376,7 @@ def test_a_library_that_is_needed_by_a_path_is_needed_by_its_name() -> None:
 
 def test_a_name_that_code_opens_must_stay() -> None:
     files = {"lib/liba.so": elf(soname="liba.so"), "lib/libb.so.2": elf(soname="libb.so.2")}
-    with pytest.raises(IntegrityError, match=r"opens libb.so.2 by that name, but only libb.so is kept"):
+    with pytest.raises(IntegrityError, match=r"opens libb.so.2 by name, but only libb.so is kept"):
         plan(files, Relocate(single=("lib/*",), opens={"liba.so": ("libb.so.2",)}))
 
 
@@ -396,9 +399,9 @@ def test_the_proof_finds_what_a_plan_would_have_to_prevent() -> None:
         "torch/lib/libtorch.so libc10.so: does not find it in /build/lib, lib",
         "torch/lib/libtorch.so libfmt.so.9: does not find it in /build/lib, lib",
         "torch/_C.so libc10.so: opens it at run time, but does not find it in torch/lib",
-        "torch/lib/libtorch.so : has '/build/lib' in its search path, which is outside the package",
-        "torch/lib/libtorch.so : has 'lib' in its search path, which is outside the package",
-        "torch/bad.so : has '$ORIGIN/../../elsewhere' in its search path, which is outside the package",
+        "torch/lib/libtorch.so : has a search path entry outside the package: '/build/lib'",
+        "torch/lib/libtorch.so : has a search path entry outside the package: 'lib'",
+        "torch/bad.so : has a search path entry outside the package: '$ORIGIN/../../elsewhere'",
     ]
     whole = relocated_facts()
     outside = {*SYSTEM, "libcublas.so.12", "libcuda.so.1"}
@@ -425,9 +428,9 @@ def test_edits_fit_exactly_or_fail() -> None:
     with pytest.raises(IntegrityError) as caught:
         edit_texts(texts, [*wrong, TextEdit(file="b.py", find="x", replace="y")])
     assert messages(caught) == [
-        "a.py edits[0]: its text occurs 2 times, not 1",
+        "a.py edits[0]: the text to replace occurs 2 times, not 1",
         "c.py edits[1]: the file to edit does not exist",
-        "b.py edits[2]: its text occurs 0 times, not 1",
+        "b.py edits[2]: the text to replace occurs 0 times, not 1",
     ]
 
 

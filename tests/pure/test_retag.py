@@ -48,7 +48,7 @@ def test_all_impossible_wishes_are_named() -> None:
         "--build",
         "--local",
     ]
-    assert "cannot remove none: it has abi3" in str(error.value)
+    assert "cannot remove none: the existing tags are abi3" in str(error.value)
     assert "leaves no tag" in str(error.value)
 
 

@@ -92,7 +92,7 @@ def test_a_name_is_read_for_the_project_that_is_asked_for() -> None:
 def test_a_project_that_does_not_exist_is_told_as_that() -> None:
     said = absence("nothing", "1.0")
     assert said.path == ("source", "pypi")
-    assert said.message == "the package index has no project 'nothing'"
+    assert said.message == "the package index does not contain a project 'nothing'"
 
 
 def test_a_version_that_does_not_exist_is_told_with_those_next_to_it() -> None:
@@ -108,7 +108,7 @@ def test_a_version_with_wheels_alone_is_told_with_what_to_take_instead() -> None
     wheels = [f"torch-2.5.0-cp3{minor}-cp3{minor}-manylinux1_x86_64.whl" for minor in (11, 12)]
     said = absence("torch", "2.5.0", *wheels)
     assert said.path == ("source", "pypi")
-    assert said.message == "torch 2.5.0 has no sdist on the package index, only 2 wheels; no version has one"
+    assert said.message == "torch 2.5.0 has no sdist on the package index, only 2 wheels; no version has an sdist"
     assert "git = " in said.hint
     assert "wheel = " in said.hint
     other = absence("torch", "2.5.0", *wheels, "torch-2.4.0.tar.gz", "torch-2.6.0.zip")

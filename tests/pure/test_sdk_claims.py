@@ -100,7 +100,7 @@ def test_what_has_no_place_is_reported_with_what_to_do() -> None:
     with pytest.raises(IntegrityError) as caught:
         require_owned(found)
     tests, docs = caught.value.problems
-    assert tests.message == "no package claims a file of math (test): bin/t"
+    assert tests.message == "no package claims a file from math (test): bin/t"
     assert 'kind "tests"' in (tests.hint or "")
     assert "[[drop]]" in (docs.hint or "")
 

@@ -165,11 +165,11 @@ unmatched_include = 3
         (7, "unknown key"),
         (8, "unknown platform 'beos'"),
         (9, "'a/**b' has '**' in '**b': '**' matches whole folders; put a '/' before and after it"),
-        (9, "expected a text"),
+        (9, "expected a string"),
         (10, "unknown component"),
         (11, "is not a folder below the build root: it cannot start with '/' or contain '..'"),
-        (13, "expected the table of a stage folder"),
-        (15, "expected a text or a list of texts"),
+        (13, "expected a table for a stage folder"),
+        (15, "expected a string or a list of strings"),
     ]
 
 
@@ -181,9 +181,9 @@ unmatched_include = 3
         ("options = 3\n" + ALL, "expected a table"),
         ("[components]\nlib = 3", "expected a table of stage folders"),
         ('[components.lib]\nextends = "base"', "extends 'base', which is not a component"),
-        ("[components.lib]\nextends = 3", "expected names of components"),
+        ("[components.lib]\nextends = 3", "expected component names"),
         ('[components.lib]\nextends = "lib"', "in a cycle: lib -> lib"),
-        ('[components.lib."a"]\noptional = 3', "expected true, false or names of platforms"),
+        ('[components.lib."a"]\noptional = 3', "expected true, false or platform names"),
         ('[components.lib."a"]\ndefault_patterns = "no"', "expected true or false"),
         ('[components.lib."/a"]', "is not a folder below the build root"),
         ("x = ", "not valid TOML"),

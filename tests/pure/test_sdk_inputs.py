@@ -94,7 +94,7 @@ def test_merged_by_path_each_once_and_said_so() -> None:
     merged = merge_entries(given, same=same, note=notes.append)
     assert [(found.path, found.artifact) for found in merged] == [("a", "base"), ("b", "base"), ("c/d", "base")]
     assert asked == [("base/b", "sysdeps/b")]
-    assert notes == ["base_lib_generic and sysdeps_lib_generic both contain b, with the same content: used once"]
+    assert notes == ["base_lib_generic and sysdeps_lib_generic both contain b, with the same content; it is used once"]
 
 
 def test_conflicts_name_both_and_are_told_together() -> None:
@@ -135,7 +135,7 @@ def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -
         *((path, target) for path in ("own", "own2") for target in sorted(targets)),
     ]
     told = {note.partition(" both contain ")[2] for note in notes}
-    assert told == {f"{what}, with the same content: used once" for what in ("licence", "link, link2")}
+    assert told == {f"{what}, with the same content; it is used once" for what in ("licence", "link, link2")}
 
 
 @pytest.mark.parametrize("target", ["generic", "gfx900", "gfx900:xnack+"])

@@ -194,8 +194,8 @@ artifacts = { "lib*" = "core_hip", "libfoo" = "core" }
             "package[0].dist",
             "its module 'demo_sdk' is also the module of the selector",
         ),
-        ('dist = "demo-core"', 'dist = "json"', "package[0].dist", "'json' cannot be a separate module"),
-        ('dist = "demo-core"', 'dist = "7zip"', "package[0].dist", "'7zip' cannot be a separate module"),
+        ('dist = "demo-core"', 'dist = "json"', "package[0].dist", "'json' cannot be used as a module name"),
+        ('dist = "demo-core"', 'dist = "7zip"', "package[0].dist", "'7zip' cannot be used as a module name"),
         ('dist = "demo-core"', 'dist = "demo--core"', "package[0].dist", "'demo--core' is not normalized"),
         (
             'dist = "demo-core"',
@@ -256,7 +256,7 @@ device = "{}"
 [[package.claim]]
 """
     more = package.replace("{}", "demo-{family}", 1).replace("{}", "demo-{target}", 1)
-    assert fault(more) == ("package[1].device", "'demo-{target}' is used already")
+    assert fault(more) == ("package[1].device", "'demo-{target}' is already in use")
     more = package.replace("{}", "demo-{family}-{family}", 1).replace("{}", "d-{target}", 1)
     assert fault(more)[0] == "package[1].family"
     parse_manifest(SMALL + package.replace("{}", "l-{family}", 1).replace("{}", "d-{target}", 1), filename="demo.toml")
@@ -303,13 +303,21 @@ def test_every_key_has_a_description() -> None:
 @pytest.mark.parametrize(
     ("lines", "key", "message"),
     [
-        ('cmake-targets = ["a::b"]', "sdk.cmake-targets", "describes how to test a CMake package, but none is set"),
+        (
+            'cmake-targets = ["a::b"]',
+            "sdk.cmake-targets",
+            "describes how to test a CMake package, but no CMake package is set",
+        ),
         (
             'cmake-program = "int main() {}"',
             "sdk.cmake-program",
-            "describes how to test a CMake package, but none is set",
+            "describes how to test a CMake package, but no CMake package is set",
         ),
-        ('cmake-compiler = "bin/cc"', "sdk.cmake-compiler", "describes how to test a CMake package, but none is set"),
+        (
+            'cmake-compiler = "bin/cc"',
+            "sdk.cmake-compiler",
+            "describes how to test a CMake package, but no CMake package is set",
+        ),
         ('cmake-package = "a)"', "sdk.cmake-package", "'a)' is not a valid CMake package name"),
         (
             'cmake-package = "a"\ncmake-targets = ["a::b", "$<c>"]',

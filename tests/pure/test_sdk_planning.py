@@ -334,7 +334,7 @@ def test_a_library_of_a_package_that_is_not_required_is_an_error(sdk: Sdk) -> No
     with pytest.raises(IntegrityError) as caught:
         sdk.plan()
     assert "needs libfront.so.0, which only package libraries provides" in str(caught.value)
-    assert 'add "libraries" to requires of [[package]] "core"' in str(caught.value)
+    assert 'add "libraries" to `requires` of [[package]] "core"' in str(caught.value)
 
 
 def test_what_hosts_bring_is_written_down(sdk: Sdk) -> None:
@@ -418,7 +418,7 @@ def test_what_is_named_for_a_gpu_is_somewhere(sdk: Sdk, path: str, dists: set[st
     plan = sdk.plan()
     found = {each.shipped.dist for each in plan.packages if path in {item.path for item in each.items}}
     assert found == dists
-    noted = [f"{path}: for GPUs without a package of their own, so it is in gizmo-libraries"]
+    noted = [f"{path}: code for GPUs that have no package of their own, so it goes into gizmo-libraries"]
     assert list(plan.notes) == (noted if dists == {"gizmo-libraries"} else [])
 
 

@@ -99,7 +99,7 @@ def test_flavours_do_not_mix(flavour: Flavour, there: str, *, clash: bool) -> No
     if not clash:
         check_flavour("rocm", "7.1.0", flavour, [there], root="dist")
         return
-    with pytest.raises(PublishError, match=r"dist has the selector of 7\.1\.0 as a"):
+    with pytest.raises(PublishError, match=r"dist already contains the selector for 7\.1\.0 as a"):
         check_flavour("rocm", "7.1.0", flavour, [there], root="dist")
 
 

@@ -205,7 +205,7 @@ def test_a_damaged_table_is_told() -> None:
     row = '[[target]]\nname = "gfx90a"\nnumber = [9, 0, {}]\nkind = "discrete"\n'
     with pytest.raises(IntegrityError, match="occurs twice"):
         decode_targets((row.format(10) * 2).encode(), file="x")
-    with pytest.raises(IntegrityError, match="does not have the number"):
+    with pytest.raises(IntegrityError, match="has the wrong number"):
         decode_targets(row.format(9).encode(), file="x")
-    with pytest.raises(IntegrityError, match="is not a table of targets"):
+    with pytest.raises(IntegrityError, match="is not a valid table of targets"):
         decode_targets(b"target = 1", file="x")

@@ -102,8 +102,8 @@ def test_everything_wrong_in_a_file_is_told_with_its_line() -> None:
     assert told == [
         (1, "ofline", "unknown key", "did you mean 'offline'?"),
         (3, "jobs", "expected a whole number of at least 1, found the number 0", None),
-        (4, "find-links", "expected a list of texts, found the text 'x'", 'write ["x"]'),
-        (5, "out", "expected a text, found the number 3", 'write "3" with quotes'),
+        (4, "find-links", "expected a list of strings, found the string 'x'", 'write ["x"]'),
+        (5, "out", "expected a string, found the number 3", 'write "3" with quotes'),
     ]
 
 
@@ -126,7 +126,7 @@ def test_a_project_may_not_say_where_things_come_from(key: str) -> None:
         from_file(text, filename="axletree.toml", project=True)
     (problem,) = caught.value.problems
     assert (problem.file, problem.line, problem.key) == ("axletree.toml", 2, key)
-    assert problem.message.startswith("a project's settings file may not set this")
+    assert problem.message.startswith("a project's settings file cannot set this")
     assert variable_of(key) in (problem.hint or "")
 
 

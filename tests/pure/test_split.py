@@ -347,24 +347,24 @@ def test_every_edit_that_does_not_fit_is_told() -> None:
     with pytest.raises(IntegrityError) as caught:
         split(files, text)
     assert [(problem.file, problem.key, problem.message) for problem in caught.value.problems] == [
-        ("demo/paths.py", "edit[0]", "its text occurs once, not 2"),
+        ("demo/paths.py", "edit[0]", "the text to replace occurs once, not 2"),
         ("demo/gone.py", "edit[1]", "the file to edit does not exist"),
     ]
 
 
 def test_what_can_not_be_split() -> None:
-    with pytest.raises(IntegrityError, match="these rules split other"):
+    with pytest.raises(IntegrityError, match="these rules are for other"):
         split(text=RULES.replace('name = "demo"', 'name = "other"').replace('to = "demo"', 'to = "other"'))
     with pytest.raises(IntegrityError, match="not matched by any rule: new"):
         split(FILES | {"new": b""})
     without = {path: data for path, data in FILES.items() if path != "demo/__init__.py"}
-    with pytest.raises(IntegrityError, match="where the import check goes"):
+    with pytest.raises(IntegrityError, match="must contain the import check"):
         split(without)
     with pytest.raises(IntegrityError, match="not UTF-8 text"):
         split(FILES | {"demo/paths.py": b"\xff"})
     with pytest.raises(IntegrityError, match="METADATA: is missing"):
         read_split_source(zip_bytes({"a": b""}), filename="other-1.0-py3-none-any.whl")
-    with pytest.raises(IntegrityError, match=r"has metadata of demo 1\.0, which does not match its file name"):
+    with pytest.raises(IntegrityError, match=r"has metadata for demo 1\.0, which does not match its file name"):
         read_split_source(wheel_bytes({}), filename="demo-1.1-py3-none-any.whl")
 
 
@@ -393,11 +393,11 @@ def test_a_file_that_loses_its_library_is_an_error() -> None:
 def test_what_the_original_did_not_find_either_is_a_note() -> None:
     files = FILES | {"demo/_C.so": make_elf(needed=("libcore.so",), rpath="$ORIGIN/nowhere")}
     notes = prove(split(files, RULES.replace("relocate = true", ""))[1])
-    assert notes == ("demo/_C.so: does not find libcore.so by its own search path, as in the original",)
+    assert notes == ("demo/_C.so: does not find libcore.so through its own search path, just as in the original",)
 
 
 def test_who_needs_a_part_must_require_it() -> None:
-    with pytest.raises(IntegrityError, match=r"libgpu\.so: needs libcore\.so of libdemo, which libdemo-gpu does not"):
+    with pytest.raises(IntegrityError, match=r"libgpu\.so: needs libcore\.so from libdemo, which libdemo-gpu does not"):
         prove(split(text=RULES.replace('requires = ["libdemo"]\n', ""))[1])
 
 
@@ -408,7 +408,7 @@ def test_who_needs_a_provider_must_require_it() -> None:
     assert prove(split()[1], providers=(cuda,)) == ()  # libdemo-gpu has it from libdemo
     plan = split(text=RULES.replace('takes = ["nvidia-*"]\n', ""))[1]
     with pytest.raises(
-        IntegrityError, match=r"needs libcudart\.so\.13 of cudart, which libdemo-gpu no longer requires"
+        IntegrityError, match=r"needs libcudart\.so\.13 from cudart, which libdemo-gpu no longer requires"
     ):
         prove(plan, providers=(cuda,))
 

@@ -87,7 +87,7 @@ FAULTS = [
     ),
     ('to = "demo"', "", "needs either `to` or `drop`"),
     ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either `to` or `drop`"),
-    ('files = ["**"]', "", "takes nothing"),
+    ('files = ["**"]', "", "does not specify which files to take"),
     ('files = ["**"]', 'files = ["demo**"]', "'demo**' has '**' in 'demo**'"),
     ('files = ["**"]', 'files = ["**"]\nexclude = ["/x"]', "'/x' starts with '/'"),
     ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has an unclosed '['"),
@@ -192,7 +192,7 @@ def test_every_gap_and_clash_is_told() -> None:
         (None, "2 files are not matched by any rule: left.py, over.py"),
         ("rule[2]", "is required, but matches no file: nowhere"),
         ("c/x", "is the destination of more than one file"),
-        ("c", "is both a file and a folder of the parts"),
+        ("c", "is both a file and a folder in the parts"),
     ]
 
 

@@ -178,7 +178,7 @@ def test_another_machine_is_said_not_compared() -> None:
 
 
 def test_no_torch_is_an_error() -> None:
-    with pytest.raises(IntegrityError, match="no torch to compare with"):
+    with pytest.raises(IntegrityError, match="no torch libraries to compare with"):
         wheel_exports(wheel_bytes({"demo/__init__.py": b""}), filename="demo.whl")
     with pytest.raises(IntegrityError):
         collect_exports([("libc10.so", BufferSource(b"MZ no ELF file"))], origin="env", version="")

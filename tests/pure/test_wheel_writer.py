@@ -138,13 +138,13 @@ def test_memory_stays_bounded() -> None:
         ([Member(path="/abs", data=b"")], "/abs: not a valid path in a wheel"),
         ([Member(path="a", data=b""), Member(path="a", data=b"")], "a: occurs twice in the wheel"),
         ([Member(path="a", data=b""), Member(path="a/b", data=b"")], "a: is both a file and a folder"),
-        ([Member(path="demo-1.0.dist-info/RECORD", data=b"")], "RECORD: only the writer creates"),
+        ([Member(path="demo-1.0.dist-info/RECORD", data=b"")], "RECORD: the writer creates RECORD itself"),
         ([Member(path="demo-1.0.dist-info/METADATA", data=b"")], "METADATA: occurs twice in the wheel"),
         (
             [Member(path="demo-0.9.dist-info/x", data=b"")],
             "demo-0.9.dist-info: is a second metadata folder in addition to demo-1.0",
         ),
-        ([Member(path="a", data=lambda: [b""])], "a: is given in chunks, so it needs a size"),
+        ([Member(path="a", data=lambda: [b""])], "a: is given in chunks, so its size must be specified"),
         ([Member(path="a", data=lambda: [b"12"], size=3)], "a: was declared with 3 bytes, but has 2"),
     ],
 )

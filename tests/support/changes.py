@@ -392,6 +392,6 @@ CHANGES = [
         change=newer_code,
         planned="pack:libtiny pack:tiny[*]",
         ran="pack:libtiny pack:tiny[*]",
-        says="the code of the action 'pack' is newer: revision",
+        says="the code of action 'pack' is newer: revision",
     ),
 ]

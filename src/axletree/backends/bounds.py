@@ -60,7 +60,7 @@ def decode_bounds(data: bytes, *, file: str) -> Bounds:
     try:
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), Bounds)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a table of bounds: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a valid table of version bounds: {error}")) from error
 
 
 TOOLCHAIN_BOUNDS = shipped_file("toolchain-bounds.toml", decode_bounds)

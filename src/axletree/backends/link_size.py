@@ -100,7 +100,7 @@ def decode_link_sizes(data: bytes, *, file: str) -> LinkSizes:
     try:
         return msgspec.convert(tomllib.loads(data.decode("utf-8")), LinkSizes, strict=False)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a table of sizes: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a valid table of sizes: {error}")) from error
 
 
 LINK_SIZES = shipped_file("link-size.toml", decode_link_sizes)

@@ -92,10 +92,10 @@ class EditedSource:
         reach = max([0, *(edit.end for edit in self._edits)])
         self._size = max(source.size, reach) if size is None else size
         if reach > self._size:
-            raise IntegrityError(f"an edit ends at offset {reach}, past the end at {self._size}")
+            raise IntegrityError(f"an edit ends at offset {reach}, past the end of the file ({self._size})")
         for edit in self._edits:
             if isinstance(edit, Move) and edit.source + edit.size > source.size:
-                raise IntegrityError(f"an edit moves bytes from past the end ({edit.source + edit.size})")
+                raise IntegrityError(f"an edit moves bytes from past the end of the file ({edit.source + edit.size})")
 
     @property
     def size(self) -> int:

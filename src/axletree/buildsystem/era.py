@@ -69,7 +69,7 @@ def _driver(system: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Driver
     if backend.startswith("scikit_build_core.build"):
         return "scikit-build-core", (said,)
     if "backend-path" in system and "scikit-build-core" in str(system.get("requires", "")):
-        return "scikit-build-core", (said, "it is in the tree and requires scikit-build-core")
+        return "scikit-build-core", (said, "the backend is in the tree and requires scikit-build-core")
     setup = texts.get("setup.py", "")
     if setup and "CMakeLists.txt" in texts and _RUNS_CMAKE.search(setup):
         if _ONLY_CONFIGURES.search(setup):
@@ -78,7 +78,7 @@ def _driver(system: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Driver
     if backend:
         return "pep517", (said,)
     if setup:
-        return "pep517", ("setup.py: setuptools, which doesn't run CMake",)
+        return "pep517", ("setup.py uses setuptools, which does not run CMake",)
     if "CMakeLists.txt" in texts:
-        return "cmake", ("CMakeLists.txt without a Python project",)
+        return "cmake", ("CMakeLists.txt exists without a Python project",)
     return "pep517", ("no known build system was found",)

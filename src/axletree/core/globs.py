@@ -34,16 +34,16 @@ class Example(NamedTuple):
 
 EXAMPLES = (
     Example("README.md", "one file, at the root", ("README.md",), ("docs/README.md",)),
-    Example("*.so", "`*`: any characters of a name", ("a.so", ".so"), ("lib/a.so", "a.so.1")),
-    Example("**/*.so", "`**/`: in any folder, the root too", ("a.so", "lib/a.so", "x/y/a.so"), ("a.so/x",)),
-    Example("lib/*", "what is in `lib`, not in its folders", ("lib/a", "lib/.a"), ("lib/x/a", "lib", "x/lib/a")),
-    Example("lib/**", "`/**`: all below `lib`, and `lib` itself", ("lib", "lib/a", "lib/x/y"), ("lib64/a", "x/lib/a")),
-    Example("**/cmake/**", "the same of a folder anywhere", ("cmake", "lib/cmake/hip/a"), ("cmakes/a", "xcmake/a")),
-    Example("lib/**/a", "any number of folders between, none too", ("lib/a", "lib/x/y/a"), ("lib/xa", "lib/a/b")),
+    Example("*.so", "`*`: any characters in a name", ("a.so", ".so"), ("lib/a.so", "a.so.1")),
+    Example("**/*.so", "`**/`: in any folder, or at the root", ("a.so", "lib/a.so", "x/y/a.so"), ("a.so/x",)),
+    Example("lib/*", "files in `lib`, but not in its subfolders", ("lib/a", "lib/.a"), ("lib/x/a", "lib", "x/lib/a")),
+    Example("lib/**", "`/**`: `lib` and everything below it", ("lib", "lib/a", "lib/x/y"), ("lib64/a", "x/lib/a")),
+    Example("**/cmake/**", "the same for folders anywhere", ("cmake", "lib/cmake/hip/a"), ("cmakes/a", "xcmake/a")),
+    Example("lib/**/a", "any number of folders between, or none", ("lib/a", "lib/x/y/a"), ("lib/xa", "lib/a/b")),
     Example("**", "everything", ("a", "x/y/a"), ()),
-    Example("lib?.so", "`?`: one character of a name", ("libz.so",), ("lib.so", "libxy.so", "lib/.so")),
-    Example("lib[a-cz].so", "`[...]`: one of these", ("libb.so", "libz.so"), ("libd.so", "lib-.so")),
-    Example("lib[!a-c].so", "`[!...]`: one other than these", ("libd.so",), ("libb.so", "lib.so", "lib/.so")),
+    Example("lib?.so", "`?`: one character in a name", ("libz.so",), ("lib.so", "libxy.so", "lib/.so")),
+    Example("lib[a-cz].so", "`[...]`: one of these characters", ("libb.so", "libz.so"), ("libd.so", "lib-.so")),
+    Example("lib[!a-c].so", "`[!...]`: one character other than these", ("libd.so",), ("libb.so", "lib.so", "lib/.so")),
     Example("a[[]1][*].c", "in brackets, `[`, `*` and `?` are literal", ("a[1]*.c",), ("a1*.c", "a[1]x.c")),
     Example("a.(x)+{y}", "all other characters are literal", ("a.(x)+{y}",), ("abxxy",)),
 )  # fmt: skip
@@ -67,7 +67,7 @@ def glob_fault(pattern: str) -> str | None:
         if (empty := next((each for sign in signs for each in _ranges(sign) if each[0] > each[-1]), None)) is not None:
             return f"has the empty range {empty!r} in {part!r}"
     if _ALTERNATIVES.search(pattern):
-        return "has alternatives in braces: write one pattern for each"
+        return "has alternatives in braces, which are not supported: write one pattern for each"
     return None
 
 

@@ -185,5 +185,5 @@ def decode_tree(data: bytes) -> Tree:
     try:
         tree = msgspec.json.decode(data, type=Tree)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(f"not a tree listing: {error}") from error
+        raise IntegrityError(f"not a valid tree listing: {error}") from error
     return make_tree(tree.entries)

@@ -63,7 +63,7 @@ def checked(activation: Activation) -> Activation:
     """
     problems = [problem for delta in activation.deltas if (problem := _problem(delta)) is not None]
     if "\0" in activation.folder:
-        problems.append("the folder's name contains a NUL")
+        problems.append("the folder's name contains a NUL character")
     if problems:
         raise IntegrityError(*(Problem(file=activation.folder, message=problem) for problem in problems))
     return activation
@@ -75,7 +75,7 @@ def _problem(delta: Delta) -> str | None:
     if RESERVED.fullmatch(delta.variable):
         return f"{delta.variable} is reserved for activation; choose another name"
     if "\0" in delta.value:
-        return f"the value of {delta.variable} contains a NUL"
+        return f"the value of {delta.variable} contains a NUL character"
     return None
 
 

@@ -73,7 +73,7 @@ def decode_description(data: bytes, folder: PurePath) -> Description:
     Raises:
         IntegrityError: it is none of this version, or of another folder.
     """
-    file, hint = str(folder / FILE), "make it again: axletree env create"
+    file, hint = str(folder / FILE), "create it again: axletree env create"
     try:
         problem = format_problem(msgspec.json.decode(data, type=_Envelope).schema, 1, file=file, remake=hint)
         if problem is not None:

@@ -69,7 +69,7 @@ def _posix(activation: Activation, shell: Shell) -> str:
         _posix_look(ENV, "", shell),
         *(_posix_look(name, list_mark(deltas), shell) for name, deltas in changes.items()),
         'if [ -n "$__axletree_s" ]; then',
-        "printf '%s\\n' \"axletree: not activated: read-only or not a plain string in this shell:$__axletree_s\" >&2",
+        "printf '%s\\n' \"axletree: not activated: these variables are read-only or not strings:$__axletree_s\" >&2",
         "\\unset -v __axletree_l __axletree_s __axletree_h __axletree_d",
         "false",
         "else",

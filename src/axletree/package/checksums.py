@@ -29,7 +29,7 @@ def read_checksums(data: bytes, *, file: str = CHECKSUMS) -> dict[str, str]:
     for line in data.decode("utf-8", "replace").splitlines():
         match = _LINE.fullmatch(line)
         if match is None:
-            raise IntegrityError(Problem(file=file, message=f"not a line of SHA256SUMS: {line[:80]!r}"))
+            raise IntegrityError(Problem(file=file, message=f"not a valid SHA256SUMS line: {line[:80]!r}"))
         found[match[2]] = match[1]
     return found
 

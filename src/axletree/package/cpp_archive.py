@@ -49,7 +49,7 @@ def lay_out(entries: Mapping[str, Entry], paths: Iterable[str], *, folder: str) 
         end = _end_of(path, entries)
         if end is None:
             target = entries[path].target
-            problems.append(Problem(key=path, message=f"is a link to {target!r}, which is not a file of the tree"))
+            problems.append(Problem(key=path, message=f"is a link to {target!r}, which is not a file in the tree"))
         else:
             places[f"{folder}/{path}"] = end
     if problems:

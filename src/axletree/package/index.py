@@ -154,7 +154,7 @@ def read_index(data: bytes, *, file: str = "index.json") -> tuple[IndexFile, ...
     try:
         page = msgspec.json.decode(data, type=_Project)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a project page of an index: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a valid project page of an index: {error}")) from error
     return tuple(
         IndexFile(
             filename=item.filename,

@@ -52,7 +52,8 @@ def partition(paths: Iterable[str], claims: Mapping[str, Claim]) -> dict[str, tu
         problems.append(f"no package claims {some_of(orphans)}")
     if problems:
         raise IntegrityError(
-            *problems, hint="change files and exclude of the packages so that each file belongs to one package"
+            *problems,
+            hint="change `files` and `exclude` of the packages so that each file belongs to exactly one package",
         )
     return {name: tuple(found) for name, found in parts.items()}
 

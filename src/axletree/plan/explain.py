@@ -66,10 +66,10 @@ def _code_reasons(now: dict[str, Any], last: dict[str, Any]) -> Iterator[str]:
     new, old = now["revision"], last["revision"]
     if new != old:
         order = "newer" if new > old else "older"
-        yield f"the code of the action {now['name']!r} is {order}: revision {old} -> {new}"
+        yield f"the code of action {now['name']!r} is {order}: revision {old} -> {new}"
     if now.get("distribution") != last.get("distribution"):
         change = f"{_short(last.get('distribution'))} -> {_short(now.get('distribution'))}"
-        yield f"another distribution provides the action {now['name']!r}: {change}"
+        yield f"a different distribution provides the action {now['name']!r}: {change}"
 
 
 def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") -> list[tuple[str, Any, Any]]:

@@ -74,7 +74,7 @@ def build_plan(targets: Iterable[Target], inputs: PlanInputs, *, label: Callable
     builder = _Builder(inputs, label)
     targets = tuple(targets)
     if not targets:
-        raise RecipeError("no variant is left to build", hint="`axletree matrix RECIPE` lists the variants")
+        raise RecipeError("no variant is left to build", hint="run `axletree matrix RECIPE` to list the variants")
     for target in targets:
         builder.add(target)
     return Plan(

@@ -34,7 +34,9 @@ PropertyName = Annotated[
         },
     ),
 ]
-Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256: 64 characters, 0-9 and a-f"})]
+Sha256 = Annotated[
+    str, Meta(pattern=r"^[0-9a-f]{64}$", extra={"expects": "a SHA-256 digest: 64 characters from 0-9 and a-f"})
+]
 CMakeVariable = Annotated[
     str,
     Meta(

@@ -23,19 +23,21 @@ class Checkout(Table, frozen=True, kw_only=True):
     The main checkout is the recipe's git source, or the first of these tables where the source is of another kind.
     """
 
-    git: Annotated[str, Meta(description="Address of the repository, https:// or file://.")]
+    git: Annotated[str, Meta(description="URL of the repository, https:// or file://.")]
     ref: Annotated[str | None, Meta(description="Tag, branch or commit. Either this or `pin`.")] = None
     pin: Annotated[
         str | None,
         Meta(
             description=(
                 "File in the main checkout that contains the commit or tag, such as "
-                "`.github/ci_commit_pins/vision.txt`; it is read from the commit that is checked out."
+                "`.github/ci_commit_pins/vision.txt`; the file is read from the commit that is checked out."
             )
         ),
     ] = None
-    folder: Annotated[str | None, Meta(description="Folder to clone it into; its name by default.")] = None
-    submodules: Annotated[bool, Meta(description="Whether to check out its submodules too, recursively.")] = True
+    folder: Annotated[
+        str | None, Meta(description="Folder to clone the repository into; by default, the name of the checkout.")
+    ] = None
+    submodules: Annotated[bool, Meta(description="Whether to also check out submodules, recursively.")] = True
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True):

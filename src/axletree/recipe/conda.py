@@ -31,16 +31,22 @@ _NO_TOKEN = frozenset({"python", "platform"})
 class CondaRunExports(Table, frozen=True, kw_only=True):
     """What packages that are built against this one get as dependencies."""
 
-    weak: Annotated[tuple[str, ...], Meta(description="For packages that list it in their host requirements.")] = ()
+    weak: Annotated[
+        tuple[str, ...],
+        Meta(description="Dependencies for packages that list this package in their host requirements."),
+    ] = ()
     strong: Annotated[
-        tuple[str, ...], Meta(description="Also for packages that list it in their build requirements.")
+        tuple[str, ...],
+        Meta(description="Dependencies also for packages that list this package in their build requirements."),
     ] = ()
 
 
 class CondaTable(Table, frozen=True, kw_only=True):
     """A package as a conda package. Its texts read ``{pin}`` too: ``>=2.6.0,<2.7.0a0`` for version 2.6.0."""
 
-    name: Annotated[str | None, Meta(description="Name; by default, the distribution's usual name on conda.")] = None
+    name: Annotated[
+        str | None, Meta(description="Package name; by default, the distribution's usual name on conda.")
+    ] = None
     build: Annotated[
         str | None,
         Meta(
@@ -56,20 +62,22 @@ class CondaTable(Table, frozen=True, kw_only=True):
     depends: Annotated[
         tuple[str, ...],
         Meta(
-            description="Dependencies in addition to those derived from `requires`, Python and the platform; one replaces all others on the same package."
+            description="Dependencies in addition to those derived from `requires`, Python and the platform; an entry here replaces all others for the same package."
         ),
     ] = ()
-    constrains: Annotated[tuple[str, ...], Meta(description="Constraints on packages that it does not depend on.")] = ()
+    constrains: Annotated[
+        tuple[str, ...], Meta(description="Version constraints on packages that are not dependencies.")
+    ] = ()
     run_exports: Annotated[
-        CondaRunExports, Meta(description="Dependencies added to packages that are built against it.")
+        CondaRunExports, Meta(description="Dependencies to add to packages that are built against this one.")
     ] = CondaRunExports()
     track_features: Annotated[
-        tuple[str, ...], Meta(description="Features to track; solvers prefer packages without any.")
+        tuple[str, ...], Meta(description="Features to track; solvers prefer packages that track none.")
     ] = ()
     layout: Annotated[
         Layout,
         Meta(
-            description="`python`: files go into the site-packages of their Python; `prefix`: to the root of the environment (lib, include, share). `auto`: `python` for trees with Python metadata and packages that use axis `python`."
+            description="`python`: files go into site-packages; `prefix`: files go into the root of the environment (lib, include, share). `auto`: `python` for trees with Python metadata and packages that use axis `python`."
         ),
     ] = "auto"
     prefix: Annotated[
@@ -175,7 +183,7 @@ def add_up(text: str) -> int:
         ValueError: it is none.
     """
     if _SUM.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is not a valid build number: use whole numbers, added with '+'")
+        raise ValueError(f"{text!r} is not a valid build number: use a whole number, or whole numbers joined with '+'")
     return sum(map(int, text.split("+")))
 
 

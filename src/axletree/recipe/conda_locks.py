@@ -54,7 +54,7 @@ def parse_conda_lock(text: str, *, file: str) -> CondaLock:
     Raises:
         RecipeError: it is none.
     """
-    hint = "remove it and run `axletree env create` again"
+    hint = "remove the file and run `axletree env create` again"
     try:
         data = tomllib.loads(text)
         problem = format_problem(data.get("lock-version", _VERSION), _VERSION, file=file, remake=hint)
@@ -63,7 +63,7 @@ def parse_conda_lock(text: str, *, file: str) -> CondaLock:
         return msgspec.convert(data, CondaLock)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise RecipeError(
-            Problem(file=file, message=f"is not a lock of a conda environment: {error}", hint=hint)
+            Problem(file=file, message=f"is not a valid lock of a conda environment: {error}", hint=hint)
         ) from error
 
 

@@ -273,7 +273,7 @@ def _load(text: str, *, file: str) -> dict[str, object]:
 
 
 def _not_a_lock(error: msgspec.ValidationError, file: str) -> RecipeError:
-    message = f"not a lock made by `axletree lock`: {error}"
+    message = f"not a lock created by `axletree lock`: {error}"
     return RecipeError(Problem(message=message, file=file, hint=REMAKE))
 
 
@@ -307,7 +307,7 @@ def _unsatisfied(lock: PyLock) -> list[str]:
             continue
         version = versions.get(canonicalize_name(requirement.name))
         if version is None or not requirement.specifier.contains(version, prereleases=True):
-            unmet.append(f"requirement {text} is not met: the lock has {version or 'no such package'}")
+            unmet.append(f"requirement {text} is not met: the lock contains {version or 'no such package'}")
     return unmet
 
 

@@ -25,33 +25,33 @@ class Source(Table, frozen=True, kw_only=True):
     pypi: Annotated[
         str | None,
         Meta(
-            description="Project on the package index. Its sdist of the recipe's `version` is used (the first found of .tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar); the lock pins its hash."
+            description="Project on the package index. The sdist of the recipe's `version` is used (the first one found, in the order .tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar); the lock pins its hash."
         ),
     ] = None
     url: Annotated[
-        str | None, Meta(description="Address of an archive (.tar.gz, .tar.xz, .tar.bz2, .zip); needs `sha256`.")
+        str | None, Meta(description="URL of an archive (.tar.gz, .tar.xz, .tar.bz2, .zip); requires `sha256`.")
     ] = None
     git: Annotated[
         str | None,
-        Meta(description="Address of a git repository, https:// or file://; needs `ref`. The lock pins the commit."),
+        Meta(description="URL of a git repository, https:// or file://; requires `ref`. The lock pins the commit."),
     ] = None
     path: Annotated[
         str | None,
-        Meta(description="Folder, relative to the recipe. Only its content counts: touching a file changes nothing."),
+        Meta(description="Folder, relative to the recipe. Only file contents count; timestamps are ignored."),
     ] = None
     wheel: Annotated[
         str | None,
         Meta(
-            description="A wheel instead of a source: a path relative to the recipe, or an address, which needs `sha256`."
+            description="A wheel instead of a source: a path relative to the recipe, or a URL, which requires `sha256`."
         ),
     ] = None
     sha256: Annotated[Sha256 | None, Meta(description="Digest of the archive or wheel.")] = None
     ref: Annotated[str | None, Meta(description="Tag, branch or commit, for `git`.")] = None
-    submodules: Annotated[bool, Meta(description="Whether to fetch git submodules too, recursively.")] = False
+    submodules: Annotated[bool, Meta(description="Whether to also fetch git submodules, recursively.")] = False
     exclude: Annotated[
         tuple[str, ...],
         Meta(
-            description="For `path`: file patterns of what to leave out of the source; a folder that matches is left out with everything in it. `*.o` matches at the root only, `**/*.o` in any folder."
+            description="For `path`: file patterns of files and folders to leave out of the source; a folder is left out with everything in it. `*.o` matches at the root only, `**/*.o` in any folder."
         ),
     ] = ()
 
@@ -60,7 +60,7 @@ class Patch(Table, frozen=True, kw_only=True):
     """A patch file that is applied to the source, in the order of the recipe."""
 
     file: Annotated[str, Meta(description="Patch file, relative to the recipe.")]
-    strip: Annotated[int, Meta(ge=0, description="Leading path parts to strip, as `patch -p`.")] = 1
+    strip: Annotated[int, Meta(ge=0, description="Leading path parts to strip, as with `patch -p`.")] = 1
     when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
 
 
@@ -73,17 +73,17 @@ class Environment(Table, frozen=True, kw_only=True):
     provider: Annotated[
         Literal["venv", "conda", "system"],
         Meta(
-            description="How it is made. `venv`: a virtual environment of wheels, the only kind that stages and tests can use; `conda`: a conda prefix, with match specs in `requires`; `system`: nothing is installed. `conda` and `system` are for `axletree env`."
+            description="How the environment is created. `venv`: a virtual environment with wheels, the only kind that stages and tests can use; `conda`: a conda prefix, with match specs in `requires`; `system`: nothing is installed. `conda` and `system` are for `axletree env`."
         ),
     ] = "venv"
     channels: Annotated[
         tuple[str, ...],
-        Meta(description="For `conda`: channels, highest priority first: names, addresses, `file://` folders."),
+        Meta(description="For `conda`: channels, highest priority first, as names, URLs or `file://` folders."),
     ] = ()
     toolkit: Annotated[
         str | None,
         Meta(
-            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, else `ROCM_PATH` or `CUDA_HOME`, else the usual places."
+            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, otherwise `ROCM_PATH` or `CUDA_HOME`, otherwise the usual places."
         ),
     ] = None
 
@@ -91,12 +91,13 @@ class Environment(Table, frozen=True, kw_only=True):
 class Resources(Table, frozen=True, kw_only=True):
     """What a stage needs of the machine. A wish until it has run once: then what was measured counts."""
 
-    cores: Annotated[int, Meta(ge=1, description="Cores that must be free before it starts.")] = 1
-    memory: Annotated[str | None, Meta(description="Memory of the whole stage, such as `4 GB`.")] = None
+    cores: Annotated[int, Meta(ge=1, description="Cores that must be free before the stage starts.")] = 1
+    memory: Annotated[str | None, Meta(description="Memory that the whole stage needs, such as `4 GB`.")] = None
     memory_per_job: Annotated[
-        str | None, Meta(description="Memory of one compile process, such as `1.6 GB`; limits how many run at once.")
+        str | None,
+        Meta(description="Memory that one compile process needs, such as `1.6 GB`; limits how many run at once."),
     ] = None
-    disk: Annotated[str | None, Meta(description="Free disk space that it needs, such as `2 GB`.")] = None
+    disk: Annotated[str | None, Meta(description="Free disk space that the stage needs, such as `2 GB`.")] = None
 
 
 class Stage(Table, frozen=True, kw_only=True):
@@ -109,12 +110,13 @@ class Stage(Table, frozen=True, kw_only=True):
         ),
     ]
     axes: Annotated[
-        tuple[AxisName, ...], Meta(description="Axes that the stage may use. Variants that agree on them share it.")
+        tuple[AxisName, ...],
+        Meta(description="Axes that the stage may use. Variants that agree on these axes share the stage."),
     ] = ()
     when: Annotated[
         Condition,
         Meta(
-            description="Only for variants that match: axis -> value or list of values. For other variants, packages made from it are left out too, and stages that name it run without it."
+            description="Only for variants that match: axis -> value or list of values. For other variants, packages made from the stage are left out too, and stages that name it run without it."
         ),
     ] = {}
     environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
@@ -123,10 +125,10 @@ class Stage(Table, frozen=True, kw_only=True):
     inputs: Annotated[
         tuple[str, ...],
         Meta(
-            description="Stages whose trees it gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a subset of its own."
+            description="Stages whose trees this stage gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a subset of this stage's."
         ),
     ] = ()
-    source: Annotated[bool, Meta(description="Whether its working folder is the (patched) source.")] = True
+    source: Annotated[bool, Meta(description="Whether the stage's working folder is the (patched) source.")] = True
     source_from: Annotated[
         str | None,
         Meta(
@@ -155,7 +157,7 @@ class Stage(Table, frozen=True, kw_only=True):
     ] = ()
     options: Annotated[
         dict[CMakeVariable, str],
-        Meta(description="For `compile`: CMake variables. Changing one configures the same build folder again."),
+        Meta(description="For `compile`: CMake variables. After a change, the same build folder is configured again."),
     ] = {}
     expect: Annotated[
         dict[str, str],
@@ -174,35 +176,37 @@ class Stage(Table, frozen=True, kw_only=True):
     continues: Annotated[
         str | None,
         Meta(
-            description="For `build` and `compile`: an input whose kept build folder this stage continues in, if it exists and has the same source. The result must be the same without it."
+            description="For `build` and `compile`: an input whose kept build folder this stage reuses, if the folder exists and has the same source. The result must not depend on that folder."
         ),
     ] = None
-    env: Annotated[dict[str, str], Meta(description="Environment variables to set; part of the stage's key.")] = {}
+    env: Annotated[
+        dict[str, str], Meta(description="Environment variables to set; they are part of the stage's key.")
+    ] = {}
     pass_env: Annotated[
         tuple[str, ...],
         Meta(
-            description="Variables of your shell that the stage gets; their values are part of its key. It gets no others."
+            description="Variables of your shell that the stage gets; their values are part of the stage's key. The stage gets no other variables."
         ),
     ] = ()
     tools: Annotated[
         tuple[str, ...],
         Meta(
-            description="Programs of the host that it uses, such as `c++` or `cmake`; their versions are part of its key."
+            description="Host programs that the stage uses, such as `c++` or `cmake`; their versions are part of the stage's key."
         ),
     ] = ()
     workspace: Annotated[
         bool | None,
         Meta(
-            description="Whether to keep the stage's folder between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; true by default for `compile`. The result must be the same without it."
+            description="Whether to keep the stage's folder between runs, with `$AXLETREE_WORKSPACE` in it, for incremental builds; true by default for `compile`. The result must not depend on that folder."
         ),
     ] = None
     parallel: Annotated[
         Literal["auto", "jobs", "tokens", "setuptools"],
         Meta(
-            description="How the build learns its number of jobs. `tokens`: from a job server; `jobs`: from `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: builds extensions in parallel; `auto`: tokens if the tools support them, else jobs."
+            description="How the number of jobs is passed to the build. `tokens`: from a job server; `jobs`: from `MAX_JOBS` and `CMAKE_BUILD_PARALLEL_LEVEL`; `setuptools`: setuptools builds extensions in parallel; `auto`: `tokens` if the tools support a job server, otherwise `jobs`."
         ),
     ] = "auto"
-    resources: Annotated[Resources, Meta(description="Resources that it needs from the machine.")] = Resources()
+    resources: Annotated[Resources, Meta(description="Resources needed from the machine.")] = Resources()
     relocate: Annotated[
         Relocate | None, Meta(description="For `relocate`: where files go, and how names and search paths change.")
     ] = None
@@ -214,19 +218,19 @@ class Package(Table, frozen=True, kw_only=True):
     from_: Annotated[
         str | None,
         Meta(
-            description="Stage whose tree is packaged. Without one, this is a metapackage: requirements and no files."
+            description="Stage whose tree is packaged. Without a stage, this is a metapackage, with requirements but no files."
         ),
     ] = msgspec.field(name="from", default=None)
     formats: Annotated[
         tuple[Literal["wheel", "conda", "zip"], ...],
         Meta(
             min_length=1,
-            description="Formats to build. `wheel`; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, laid out like PyTorch's Libtorch.",
+            description="Formats to build. `wheel`: a wheel; `conda`: a conda package in the index root's channel; `zip`: an archive for C++ users, laid out like PyTorch's Libtorch.",
         ),
     ] = ("wheel",)
     axes: Annotated[
         tuple[AxisName, ...] | None,
-        Meta(description="Axes that the package may use; by default those of its stage, none for a metapackage."),
+        Meta(description="Axes that the package may use; by default, those of its stage, or none for a metapackage."),
     ] = None
     when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
     files: Annotated[tuple[str, ...], Meta(description="File patterns of files to include.")] = ("**",)
@@ -234,7 +238,7 @@ class Package(Table, frozen=True, kw_only=True):
     prefix: Annotated[str, Meta(description="Folder inside the wheel to put the files in.")] = ""
     summary: Annotated[
         str | None,
-        Meta(description="One-line summary, for trees without metadata of their own; the recipe's by default."),
+        Meta(description="One-line summary, for trees without metadata; by default, the recipe's."),
     ] = None
     local: Annotated[
         str | None,
@@ -248,11 +252,11 @@ class Package(Table, frozen=True, kw_only=True):
     requires: Annotated[
         tuple[str, ...],
         Meta(
-            description="Requirements added to the metadata, such as `torch=={torch}`. One replaces the project's own requirement on the same distribution and may only narrow it."
+            description="Requirements added to the metadata, such as `torch=={torch}`. A requirement replaces the project's own requirement on the same distribution and may only narrow it."
         ),
     ] = ()
     requires_python: Annotated[
-        str | None, Meta(description="Python versions, if the tree's own metadata has none.")
+        str | None, Meta(description="Supported Python versions, if the tree's own metadata does not specify any.")
     ] = None
     relabel: Annotated[
         bool,
@@ -265,11 +269,13 @@ class Package(Table, frozen=True, kw_only=True):
     ] = "."
     glibc: Annotated[
         str | None,
-        Meta(description="Highest glibc version that the wheel may need, such as `2.28`; the audit fails above it."),
+        Meta(
+            description="Highest glibc version that the wheel may need, such as `2.28`; a wheel that needs a later version fails the audit."
+        ),
     ] = None
     provided_by: Annotated[
         dict[str, tuple[str, ...]],
-        Meta(description="Shared libraries that other distributions provide: distribution -> patterns of SONAMEs."),
+        Meta(description="Shared libraries that other distributions provide: distribution -> SONAME patterns."),
     ] = {}
     conda: Annotated[CondaTable, Meta(description="Settings of the conda package.")] = CondaTable()
 
@@ -280,19 +286,19 @@ class Test(Table, frozen=True, kw_only=True):
     packages: Annotated[tuple[str, ...], Meta(min_length=1, description="Packages under test.")]
     axes: Annotated[
         tuple[AxisName, ...] | None,
-        Meta(description="Axes that the test may use; by default those of its packages and environment."),
+        Meta(description="Axes that the test may use; by default, those of its packages and environment."),
     ] = None
-    environment: Annotated[
-        str, Meta(description="Environment with everything else that the test needs, from its lock.")
-    ] = "test"
+    environment: Annotated[str, Meta(description="Locked environment with everything else that the test needs.")] = (
+        "test"
+    )
     installers: Annotated[
         tuple[Literal["pip", "uv", "conda"], ...],
         Meta(
             min_length=1,
-            description="Clients to install with, each in a fresh environment. Each uses the packages of its format; `conda` is py-rattler.",
+            description="Clients to install with, each in a fresh environment. Each client uses the packages in its format; `conda` means py-rattler.",
         ),
     ] = ("pip", "uv")
-    imports: Annotated[tuple[str, ...], Meta(description="Modules that must import.")] = ()
+    imports: Annotated[tuple[str, ...], Meta(description="Modules that must be importable.")] = ()
     files: Annotated[
         tuple[str, ...],
         Meta(description="Files for the commands, relative to the recipe; they are copied into one folder."),
@@ -301,7 +307,7 @@ class Test(Table, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Shell lines, run in the folder of the files with the environment's programs first on PATH."),
     ] = ()
-    resources: Annotated[Resources, Meta(description="Resources that it needs from the machine.")] = Resources()
+    resources: Annotated[Resources, Meta(description="Resources needed from the machine.")] = Resources()
 
 
 class Override(Table, frozen=True, kw_only=True):
@@ -329,12 +335,10 @@ class Override(Table, frozen=True, kw_only=True):
     requires: Annotated[tuple[str, ...], Meta(description="Requirements to add (environments, packages).")] = ()
     conda: Annotated[
         CondaTable | None,
-        Meta(description="Settings of the conda package: lists are added to, other values replaced."),
+        Meta(description="Settings of the conda package: lists are extended, other values are replaced."),
     ] = None
-    tools: Annotated[tuple[str, ...], Meta(description="Programs of the host to add (stages).")] = ()
-    pass_env: Annotated[
-        tuple[str, ...], Meta(description="Variables of your shell that the stage gets too (stages).")
-    ] = ()
+    tools: Annotated[tuple[str, ...], Meta(description="Host programs to add (stages).")] = ()
+    pass_env: Annotated[tuple[str, ...], Meta(description="Additional variables of your shell to pass (stages).")] = ()
     resources: Annotated[Resources | None, Meta(description="Resources that replace the stage's own.")] = None
 
     @property
@@ -355,8 +359,8 @@ class Recipe(Table, frozen=True, kw_only=True):
     """A recipe file."""
 
     name: Annotated[Name, Meta(description="Name of the project.")]
-    version: Annotated[str, Meta(description="Version of what is built (PEP 440).")]
-    source: Annotated[Source, Meta(description="Where the source comes from.")]
+    version: Annotated[str, Meta(description="Version of the project (PEP 440).")]
+    source: Annotated[Source, Meta(description="Location of the source.")]
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]],
         Meta(
@@ -366,13 +370,13 @@ class Recipe(Table, frozen=True, kw_only=True):
     data: Annotated[
         tuple[str, ...],
         Meta(
-            description="Files with more `properties` and `presets`, relative to the recipe. They may cover values that it does not have."
+            description="Files with more `properties` and `presets`, relative to the recipe. They may cover axis values that the recipe does not use."
         ),
     ] = ()
     properties: Annotated[
         Properties,
         Meta(
-            description='Properties of axis values, for placeholders: axis -> value -> property -> text. `[properties.gpu.cu130] arch-list = "8.0;9.0"` defines `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: an exact value wins over a pattern, a longer pattern over a shorter one, and the recipe over data files.'
+            description='Properties of axis values, for placeholders: axis -> value -> property -> text. `[properties.gpu.cu130] arch-list = "8.0;9.0"` defines `{gpu.arch-list}`. A value may be a pattern, `"cu12*"`: an exact value takes precedence over a pattern, a longer pattern over a shorter one, and the recipe over data files.'
         ),
     ] = {}
     presets: Annotated[
@@ -381,7 +385,9 @@ class Recipe(Table, frozen=True, kw_only=True):
     ] = {}
     schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = RECIPE_SCHEMA
     summary: Annotated[str, Meta(description="One-line summary of the project.")] = ""
-    license: Annotated[str | None, Meta(description="SPDX expression, for packages whose tree has no metadata.")] = None
+    license: Annotated[
+        str | None, Meta(description="SPDX license expression, for packages whose tree has no metadata.")
+    ] = None
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
     patches: Annotated[tuple[Patch, ...], Meta(description="Patches, applied in order.")] = ()
     checkouts: Annotated[

@@ -194,7 +194,7 @@ def _conflict(axis: str, value: str, name: str, one: _Found, other: _Found) -> F
     where = f"{place} of {one.layer.name}" if one.layer.name != other.layer.name else place
     return Fault(
         path=("properties", axis, other.key, name),
-        message=f"{axis} {value!r} has a different {name} in {where}",
+        message=f"{axis} {value!r} has a different value of {name} in {where}",
         hint=f"choose one in the recipe: [{dotted(('properties', axis, value))}]",
     )
 
@@ -205,7 +205,7 @@ def _presets(layers: Sequence[_Layer]) -> tuple[dict[str, Preset], list[tuple[_L
     for layer in layers:
         for name, preset in layer.tables.presets.items():
             if name in presets:
-                message = f"there are two presets called {name!r}"
+                message = f"two presets are called {name!r}"
                 doubles.append((layer, Fault(path=("presets", name), message=message, hint="rename one of them")))
             presets.setdefault(name, preset)
     return presets, doubles

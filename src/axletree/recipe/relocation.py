@@ -16,10 +16,10 @@ class TextEdit(Table, frozen=True, kw_only=True):
     """A text in a file that knows where others lie, to be replaced."""
 
     file: Annotated[str, Meta(description="Path in the input tree.")]
-    find: Annotated[str, Meta(description="The text.")]
-    replace: Annotated[str, Meta(description="Text that replaces it.")]
+    find: Annotated[str, Meta(description="Text to replace.")]
+    replace: Annotated[str, Meta(description="Replacement text.")]
     count: Annotated[
-        int, Meta(ge=1, description="How often the text must occur; any other number fails the stage.")
+        int, Meta(ge=1, description="Number of times that the text must occur; otherwise the stage fails.")
     ] = 1
 
 
@@ -36,44 +36,45 @@ class Relocate(Table, frozen=True, kw_only=True):
     single: Annotated[
         tuple[str, ...],
         Meta(
-            description="File patterns of shared libraries that exist under several versioned names: each is kept once, and libraries that need it are changed to that name."
+            description="File patterns of shared libraries that exist under several versioned names: each library is kept once, and libraries that need it are changed to use the name that is kept."
         ),
     ] = ()
     names: Annotated[
         Literal["plain", "soname"],
         Meta(
-            description="The name that `single` keeps: `plain`: libx.so, which becomes its SONAME; `soname`: the SONAME as it is."
+            description="Name that `single` keeps. `plain`: libx.so, which also becomes the SONAME; `soname`: the existing SONAME."
         ),
     ] = "plain"
     graft: Annotated[
         tuple[str, ...],
         Meta(
-            description="Patterns of SONAMEs of this machine's libraries to copy in, such as `libfmt.so*`. Their contents are part of the stage's key. A needed library that is found nowhere else and not listed is an error."
+            description="SONAME patterns of libraries to copy from this machine, such as `libfmt.so*`. Their contents are part of the stage's key. A needed library that is found nowhere else and not listed is an error."
         ),
     ] = ()
-    graft_to: Annotated[str | None, Meta(description="Folder of the new tree to put them in.")] = None
+    graft_to: Annotated[str | None, Meta(description="Folder in the new tree for the copied libraries.")] = None
     graft_from: Annotated[
-        tuple[str, ...], Meta(description="Absolute folders to search for them before the loader's own.")
+        tuple[str, ...],
+        Meta(description="Absolute paths of folders to search for these libraries before the loader's own folders."),
     ] = ()
     elsewhere: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description='Folder -> patterns of SONAMEs of libraries that other packages put there, such as `{ "lib" = ["libmkl_*.so*"] }`: they are not copied, and search paths include the folder.'
+            description='Folder -> SONAME patterns of libraries that other packages put there, such as `{ "lib" = ["libmkl_*.so*"] }`: they are not copied, and search paths include the folder.'
         ),
     ] = {}
     opens: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description="Path, SONAME or file name of a file -> libraries that it opens by name at run time; its search path includes their folders."
+            description="Path, SONAME or file name of a file -> libraries that the file opens by name at run time; the folders of these libraries are added to its search path."
         ),
     ] = {}
     edits: Annotated[tuple[TextEdit, ...], Meta(description="Text replacements, applied in order.")] = ()
     cmake: Annotated[
-        bool, Meta(description="Whether to adapt exported CMake targets: names, paths, what they link to.")
+        bool, Meta(description="Whether to adapt the names, paths and linked libraries of exported CMake targets.")
     ] = False
     private: Annotated[
         tuple[str, ...],
         Meta(
-            description="Patterns of CMake targets, libraries and absolute folders of the build machine that exported targets name but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be listed."
+            description="Patterns for CMake targets, libraries and absolute folders on the build machine that exported targets refer to but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be listed."
         ),
     ] = ()

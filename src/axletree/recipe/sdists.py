@@ -86,15 +86,15 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
     if not everything:
         return Absence(
             path=("source", "pypi"),
-            message=f"the package index has no project {project!r}",
-            hint="correct the name; or name another index with --index-url, or a folder with --find-links",
+            message=f"the package index does not contain a project {project!r}",
+            hint="correct the name, or specify a different index with --index-url or a folder with --find-links",
         )
     versions = {file.filename: found for file in everything if (found := version_of(file.filename, project))}
     yanked = {file.filename for file in everything if file.yanked}
     sdists = {found for name, found in versions.items() if _is_sdist(name) and name not in yanked}
     wheels = [name for name, found in versions.items() if found == wanted]
     unread = [file.filename for file in everything if _is_unread(file.filename, project, wanted)]
-    next_to = f"sdists exist for {_near(wanted, sdists)}" if sdists else "no version has one"
+    next_to = f"sdists exist for {_near(wanted, sdists)}" if sdists else "no version has an sdist"
     if unread:
         return Absence(
             path=("source", "pypi"),
@@ -123,7 +123,7 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
     return Absence(
         path=("version",),
         message=f"the package index has neither an sdist nor a wheel of {project} {version}; {next_to}",
-        hint="correct `version`; or name another index with --index-url, or a folder with --find-links",
+        hint="correct `version`, or specify a different index with --index-url or a folder with --find-links",
     )
 
 

@@ -39,28 +39,30 @@ class Settings(Table, frozen=True, kw_only=True):
     """What a user decides for every command. Addresses may hold credentials."""
 
     store: Annotated[
-        str, Meta(description="Folder of the store; default is `axletree/store` in the user's cache folder.")
+        str, Meta(description="Folder of the store; by default, `axletree/store` in the user's cache folder.")
     ] = ""
     out: Annotated[
         str,
-        Meta(description="Output folder of `build` and `ledger`; a project's own is inside the project."),
+        Meta(
+            description="Output folder of `build` and `ledger`; in a project's settings, a folder inside the project."
+        ),
     ] = "dist"
     jobs: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Most cores that a build uses; default is all that it may use."),
+        Meta(description="Maximum number of cores that a build uses; by default, all that are available."),
     ] = None
     offline: Annotated[
-        bool, Meta(description="Whether builds use no network: what is missing is an error instead of a download.")
+        bool, Meta(description="Whether builds run offline: a missing file is then an error instead of a download.")
     ] = False
     index_url: Annotated[
-        str | None, Meta(description="Package index; default is what pip and uv are configured to use.")
+        str | None, Meta(description="Package index; by default, the index that pip and uv are configured to use.")
     ] = None
-    extra_index_url: Annotated[tuple[str, ...], Meta(description="Further package indexes.")] = ()
+    extra_index_url: Annotated[tuple[str, ...], Meta(description="Additional package indexes.")] = ()
     find_links: Annotated[
-        tuple[str, ...], Meta(description="Folders and pages with wheels, searched beside the indexes.")
+        tuple[str, ...], Meta(description="Folders and pages with wheels, searched in addition to the indexes.")
     ] = ()
     no_index: Annotated[
-        bool, Meta(description="Whether no package index is asked, except one that a more important place names.")
+        bool, Meta(description="Whether to ignore package indexes, except those set in a place with higher precedence.")
     ] = False
 
     @property
@@ -193,4 +195,6 @@ def _foreign(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(path=(key,), message=message, hint=f"set it in your own {USER_FILE}, or {variable_of(key)}")
     out = data.get("out")
     if isinstance(out, str) and (not is_safe_path(out) or out.partition("/")[0] == "~"):
-        yield Fault(path=("out",), message=f"{out!r} is not a folder inside the project", hint='such as "dist"')
+        yield Fault(
+            path=("out",), message=f"{out!r} is not a folder inside the project", hint='use a folder such as "dist"'
+        )

@@ -184,7 +184,7 @@ def _describe(kind: inspect.Type) -> str:
         case inspect.StructType() | inspect.DictType():
             return "a table"
         case inspect.VarTupleType() as items:
-            return {"a text": "a list of texts", "a table": "a list of tables"}.get(
+            return {"a string": "a list of strings", "a table": "a list of tables"}.get(
                 _describe(items.item_type), f"a list ({_describe(items.item_type)} each)"
             )
         case inspect.UnionType() as union:
@@ -196,7 +196,7 @@ def _describe(kind: inspect.Type) -> str:
         case inspect.BoolType():
             return "true or false"
         case _:
-            return "a text"
+            return "a string"
 
 
 def _name(value: object) -> str:
@@ -209,7 +209,7 @@ def _name(value: object) -> str:
         case float():
             return f"the number {value}"
         case str():
-            return f"the text {value[:40]!r}"
+            return f"the string {value[:40]!r}"
         case list():
             return "a list"
         case dict():

@@ -20,9 +20,9 @@ _AT_END = " (at end of document)"
 _CREDENTIALS = re.compile(r"(://)[^/@\s\"']+@")
 _EXCERPT = 120
 _TOML_HINTS = {
-    "Illegal character '\\n'": "a quoted string ends on its line; use three quotes for several lines",
+    "Illegal character '\\n'": "a quoted string must end on the same line; use three quotes for several lines",
     "Cannot overwrite a value": "a key can be set only once",
-    "Cannot declare": "a table can be opened only once; [[name]] adds to a list of tables",
+    "Cannot declare": "a table can be defined only once; use [[name]] to add to an array of tables",
 }
 
 

@@ -31,7 +31,7 @@ def reports_schema(reports: Mapping[str, type[msgspec.Struct]]) -> dict[str, Any
     """
     references, components = _components(reports.values())
     lines = [_envelope(command, reference) for command, reference in zip(reports, references, strict=True)]
-    description = "What a command prints with `--json`; `command` says which."
+    description = "What a command prints with `--json`; `command` is the name of the command."
     return schema_document({"oneOf": lines, "$defs": components}, "Axletree reports", description)
 
 

@@ -256,7 +256,7 @@ def lost_blobs(layout: StoreLayout, digests: Sequence[Digest]) -> CorruptBlob:
         kept = sorted(layout.quarantine.glob(f"{digest}.*"))
         what = "is corrupt" if kept else "is missing"
         where = str(kept[-1] if kept else layout.blob_path(digest))
-        problems.append(Problem(message=f"content {digest[:16]} of the store {what}", file=where, hint=hint))
+        problems.append(Problem(message=f"content {digest[:16]} in the store {what}", file=where, hint=hint))
     return CorruptBlob(digests, problems)
 
 

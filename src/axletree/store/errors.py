@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files: ulimit -n 65536")
 _HINTS |= {
-    errno.EIO: "the disk reports an error: see the kernel log (dmesg)",
+    errno.EIO: "the disk reported an error: see the kernel log (dmesg)",
     errno.EROFS: "the disk is read-only, possibly because of an error: see the kernel log (dmesg)",
 }
 """Advice where rights are not what is wrong."""
@@ -60,15 +60,17 @@ def _explain(layout: StoreLayout, error: OSError, target: Path, needs: int | Non
             return StoreError(
                 message, hint=f"set {STORE_VARIABLE} to a folder on a larger disk, or run `axletree store gc`"
             )
-        return HostError(message, hint="free some space there, or choose another folder")
+        return HostError(message, hint="free some space there, or choose a different folder")
     hint = _HINTS.get(error.errno or 0)
     path = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(target)
     if Path(path).is_relative_to(layout.root):
         return StoreError(
             f"cannot use the store: {reason}: {path}",
-            hint=hint or f"make it your own and writable, or set {STORE_VARIABLE} to a folder that is",
+            hint=hint or f"make the folder writable, or set {STORE_VARIABLE} to a folder that you can write to",
         )
-    return HostError(f"{reason}: {path}", hint=hint or "check that it exists, and its permissions")
+    return HostError(
+        f"{reason}: {path}", hint=hint or "check that the path exists and that its permissions are correct"
+    )
 
 
 def mount_point(path: Path) -> Path:

@@ -112,7 +112,7 @@ def _walk(root: str, exclude: Sequence[str]) -> _Found:
             if excluded(path):
                 continue
             if not is_safe_path(path):
-                found.problems.append(_refused(child, "its name is not allowed on every system"))
+                found.problems.append(_refused(child, "its name is not allowed on all systems"))
             elif child.is_dir(follow_symlinks=False):
                 folders.append((path + "/", child.path))
             elif child.is_file(follow_symlinks=False):
@@ -135,9 +135,9 @@ def _note_special(found: _Found, child: os.DirEntry[str], path: str) -> None:
         found.entries.append(Entry(path=path, kind="link", target=target))
     else:
         reason = f"the link's target is {'absolute' if target.startswith('/') else 'no text'}: {target!r}"
-        found.problems.append(_refused(child, reason, hint="make the target relative, or `exclude` the link"))
+        found.problems.append(_refused(child, reason, hint="make the target relative, or exclude the link"))
 
 
-def _refused(child: os.DirEntry[str], reason: str, hint: str = "remove or rename it, or exclude it") -> Problem:
+def _refused(child: os.DirEntry[str], reason: str, hint: str = "remove, rename or exclude it") -> Problem:
     file = os.fsencode(child.path).decode(errors="backslashreplace")
     return Problem(message=f"cannot be stored: {reason}", file=file, hint=hint)

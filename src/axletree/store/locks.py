@@ -81,7 +81,7 @@ def _flock(path: Path, layout: StoreLayout, *, name: str, timeout: float | None,
     try:
         if not taken:
             holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
-            raise StoreError(f"{name} is locked by {holder}", hint="wait until it is done, or stop it")
+            raise StoreError(f"{name} is locked by {holder}", hint="wait until that process ends, or stop it")
         if operation == fcntl.LOCK_EX:
             _sign(descriptor)
         yield

@@ -63,7 +63,7 @@ def materialise(
     folder = folder.absolute()
     with disk_errors(layout, target=folder, needs=lambda: tree.size), using(layout):
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-            raise PublishError(f"{folder} exists already", hint="remove it or choose another folder")
+            raise PublishError(f"{folder} already exists", hint="remove it or choose a different folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(folder)
         with _part(folder) as part:

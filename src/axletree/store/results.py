@@ -85,7 +85,7 @@ def put_record(layout: StoreLayout, record: StageRecord, facts: type | None = No
             return winner
         if not is_complete(layout, record.tree):
             raise StoreError(
-                f"the result of {record.stage} is not complete: content of its tree {record.tree[:16]} is missing",
+                f"the result of {record.stage} is incomplete: content of its tree {record.tree[:16]} is missing",
                 hint="run the same command again",
             )
         write_new(f"{work}/record", data, mode=_FILE_MODE, durable=True)
@@ -145,7 +145,9 @@ def get_request(layout: StoreLayout, key: Key) -> StageRequest:
     with disk_errors(layout):
         request = read_json(path, StageRequest)
     if request is None:
-        raise UsageError(f"no request for key {key} that this version can read: {path}", hint="run `axletree build`")
+        raise UsageError(
+            f"the store has no request for key {key} that this version can read: {path}", hint="run `axletree build`"
+        )
     return request
 
 

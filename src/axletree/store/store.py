@@ -57,7 +57,7 @@ class Store(StoreLayout, frozen=True):
         if not os.access(store.blobs, os.W_OK | os.X_OK):
             raise StoreError(
                 f"the store is not writable: {store.root}",
-                hint=f"make it your own and writable, or set {STORE_VARIABLE} to a folder that is",
+                hint=f"make the folder writable, or set {STORE_VARIABLE} to a folder that you can write to",
             )
         return store
 
@@ -150,8 +150,8 @@ def _refuse_unfit(root: Path) -> None:
     """
     if re.search(r"[\s:]", str(root)):
         raise StoreError(
-            f"a store cannot be at {str(root)!r}: compilers and make split paths at white space and colons",
-            hint=f"set {STORE_VARIABLE} to a folder without them",
+            f"a store cannot be at {str(root)!r}: compilers and make split paths at whitespace and colons",
+            hint=f"set {STORE_VARIABLE} to a folder whose path has neither",
         )
 
 
@@ -167,7 +167,7 @@ def _read_format(store: StoreLayout) -> bool:
             text = marker.read_text(encoding="utf-8", errors="replace").strip()
         except FileNotFoundError:
             return False
-    remake = f"use the version of axletree that made the store, or set {STORE_VARIABLE} to another folder"
+    remake = f"use the version of Axletree that created the store, or set {STORE_VARIABLE} to a different folder"
     problem = format_problem(text, str(STORE_FORMAT), file=str(store.root), remake=remake)
     if problem is not None:
         raise StoreError(problem)
@@ -183,6 +183,6 @@ def _refuse_foreign(store: StoreLayout) -> None:
     foreign = sorted(path.name for path in store.root.iterdir() if path.name not in {"format", *FOLDERS})
     if foreign:
         raise StoreError(
-            f"{store.root} is not an Axletree store, and is not empty: it contains {', '.join(foreign[:3])}",
+            f"{store.root} is not an Axletree store and is not empty: it contains {', '.join(foreign[:3])}",
             hint=f"set {STORE_VARIABLE} to a new folder",
         )

@@ -264,7 +264,7 @@ def _place(image: Image, blocks: Sequence[AnnexBlock]) -> list[Moved]:
         moved.append(Moved(block, offset, offset + shift))
         offset += len(block.data)
     if offset + shift >= 1 << (47 if image.wide else 31):
-        raise refused(image.name, "has no addresses left for another segment")
+        raise refused(image.name, "has no free addresses for another segment")
     return moved
 
 
@@ -276,7 +276,7 @@ def page_of(image: Image) -> int:
     """
     page = max([_SMALLEST_PAGE, *(load.align for load in image.loads)])
     if page & (page - 1) or page > _LARGEST_PAGE:
-        raise image.reader.error(f"its segments are aligned to {page} bytes")
+        raise image.reader.error(f"its segment alignment of {page} bytes is not supported")
     return page
 
 

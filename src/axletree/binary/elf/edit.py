@@ -70,7 +70,7 @@ def plan_edit(source: Source, change: ElfChange, *, name: str = "ELF file") -> t
     if not renamed and wanted == list(image.dynamic):
         return ()
     if all(program.type != PT_INTERP for program in image.programs) and (image.first(_DT_FLAGS_1) or 0) & _DF_1_PIE:
-        problem = "is a static program: the loader does not search libraries for it"
+        problem = "is statically linked: the loader does not search for libraries"
         raise IntegrityError(Problem(file=name, message=problem))
     return _plan(image, wanted, renamed)
 
@@ -162,8 +162,8 @@ def _renamed_versions(image: Image, change: ElfChange) -> dict[int, bytes]:
             raise IntegrityError(
                 Problem(
                     file=image.name,
-                    message=f"needs symbol versions from {text}, so it cannot load without it",
-                    hint="replace the library instead of removing it, or link the file without it",
+                    message=f"needs symbol versions from {text}, so that library cannot be removed",
+                    hint="replace the library instead of removing it, or relink the file without the library",
                 )
             )
         if change.replace_needed.get(text, text) != text:
@@ -191,12 +191,12 @@ def _faults(change: ElfChange) -> Iterator[str]:
     soname = () if change.soname is None else (change.soname,)
     for text in (*soname, *change.replace_needed.values(), *change.add_needed):
         if not text or "\0" in text or len(text) > MAX_STRING // 4:
-            yield f"cannot use the library name {text[:80]!r}"
+            yield f"cannot have {text[:80]!r} as a library name"
     for text in change.rpath or ():
         if not text or "\0" in text or ":" in text:
-            yield f"cannot use the search path entry {text[:80]!r}"
+            yield f"cannot have {text[:80]!r} as a search path entry"
     if len(":".join(change.rpath or ())) > MAX_STRING // 4:
-        yield f"cannot have a search path of more than {MAX_STRING // 4} characters"
+        yield f"cannot have a search path longer than {MAX_STRING // 4} characters"
 
 
 def _text(name: bytes) -> str:

@@ -138,7 +138,7 @@ class Image(NamedTuple):
         for load in self.loads:
             if load.vaddr <= address < load.vaddr + load.filesz:
                 return load.offset + address - load.vaddr
-        raise self.reader.error(f"a table refers to address {address:#x}, where no part of the file is loaded")
+        raise self.reader.error(f"a table refers to address {address:#x}, but no part of the file is loaded there")
 
     def string(self, offset: int) -> bytes:
         """A string of the dynamic string table, without reading the rest of it.
@@ -155,7 +155,9 @@ class Image(NamedTuple):
             text, end, _ = self.reader.read(start, min(length, limit)).partition(b"\0")
             if end:
                 return text
-        raise self.reader.error(f"a name does not end in its string table, or is longer than {MAX_STRING} bytes")
+        raise self.reader.error(
+            f"a name extends past the end of its string table, or is longer than {MAX_STRING} bytes"
+        )
 
     def pack_program(self, program: Program) -> bytes:
         """A program header as it stands in the file."""
@@ -201,13 +203,13 @@ def read_image(source: Source, *, name: str = "ELF file") -> Image:
         raise refused(name, "is neither an executable nor a shared library")
     program_form, section_form = ("IIQQQQQQ", "IIQQQQIIQQ") if wide else ("IIIIIIII", "IIIIIIIIII")
     if phnum > _MAX_PROGRAMS or phentsize != reader.structure(program_form).size:
-        raise reader.error(f"its segment table has {phnum} entries of {phentsize} bytes")
+        raise reader.error(f"its segment table has an implausible size: {phnum} entries of {phentsize} bytes")
     rows = _rows(reader, program_form, phoff, phnum, "segment table")
     programs = tuple(Program._make(row if wide else (row[0], row[6], *row[1:6], row[7])) for row in rows)
     if shoff and not shnum:
         shnum = reader.unpack(section_form, shoff, "section table")[5]
     if shoff and (shnum > _MAX_SECTIONS or shentsize != reader.structure(section_form).size):
-        raise reader.error(f"its section table has {shnum} entries of {shentsize} bytes")
+        raise reader.error(f"its section table has an implausible size: {shnum} entries of {shentsize} bytes")
     rows = _rows(reader, section_form, shoff, shnum if shoff else 0, "section table")
     sections = tuple(SectionHeader._make(row) for row in rows)
     dynamic, place, slots = _read_dynamic(reader, programs, name=name, wide=wide)
@@ -224,12 +226,12 @@ def _read_dynamic(
 ) -> tuple[tuple[tuple[int, int], ...], int, int]:
     segment = next((program for program in programs if program.type == PT_DYNAMIC), None)
     if segment is None:
-        raise refused(name, "has no dynamic section: the loader does not search libraries for it")
+        raise refused(name, "has no dynamic section: the loader does not search for libraries")
     form = "qQ" if wide else "iI"
     size = reader.structure(form).size
     slots = segment.filesz // size
     if slots > _MAX_DYNAMIC:
-        raise reader.error(f"its dynamic section claims {slots} entries")
+        raise reader.error(f"its dynamic section has an implausible number of entries: {slots}")
     entries: list[tuple[int, int]] = []
     for tag, value in _rows(reader, form, segment.offset, slots, "dynamic section"):
         if tag == DT_NULL:
@@ -295,7 +297,7 @@ def symbol_names(image: Image) -> array[int] | None:
     if address is None or not count:
         return None if count is None else names
     if count > _MAX_SYMBOLS:
-        raise image.reader.error(f"it claims {count} symbols")
+        raise image.reader.error(f"it declares an implausible number of symbols: {count}")
     words = 6 if image.wide else 4
     start, step = image.offset_of(address), (1 << 20) // (4 * words)
     for first in range(0, count, step):
@@ -328,7 +330,7 @@ def _count_by_gnu_hash(image: Image, offset: int) -> int:
     reader = image.reader
     buckets, first, bloom, _ = reader.unpack("IIII", offset, "hash table")
     if max(buckets, bloom) > _MAX_SYMBOLS:
-        raise reader.error(f"its hash table claims {buckets} buckets")
+        raise reader.error(f"its hash table has an implausible number of buckets: {buckets}")
     start = offset + 16 + bloom * (8 if image.wide else 4)
     last = max((word for (word,) in _rows(reader, "I", start, buckets, "hash table")), default=0)
     if last < first:
@@ -338,7 +340,7 @@ def _count_by_gnu_hash(image: Image, offset: int) -> int:
         reader.spend()
         if reader.unpack("I", place + 4 * index, "hash table")[0] & 1:
             return last + index + 1
-    raise reader.error("its hash table does not end")
+    raise reader.error("its hash table has no end marker")
 
 
 class Links(NamedTuple):

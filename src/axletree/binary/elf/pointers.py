@@ -134,7 +134,7 @@ def _words(image: Image, offset: int, size: int, width: int) -> Iterator[tuple[i
     """(offset, words) of a table of ``width`` words an entry, in pieces."""
     size -= size % (8 * width)
     if size > 8 * width * _MAX_ENTRIES:
-        raise image.reader.error(f"one of its tables claims {size} bytes")
+        raise image.reader.error(f"one of its tables has an implausible size: {size} bytes")
     step = _PIECE // width * width
     for start in range(0, size, step):
         words = array("Q", image.reader.take(offset + start, min(step, size - start), "table"))
@@ -218,7 +218,7 @@ def _packed_places(image: Image) -> Iterator[int]:
         for word in words:
             found += word.bit_count() if word & 1 else 1
             if found > _MAX_ENTRIES:
-                raise image.reader.error("it claims more packed relocations than any real file has")
+                raise image.reader.error("it declares more packed relocations than any real file contains")
             if word & 1:
                 bits, place = word >> 1, base
                 while bits:

@@ -116,22 +116,22 @@ def _misalignments(layout: ElfLayout, size: int) -> Iterator[str]:
             yield f"{where}: its alignment {load.align:#x} is not a power of two"
         elif load.align > 1 and (load.offset - load.vaddr) % load.align:
             place = f"offset {load.offset:#x} and address {load.vaddr:#x}"
-            yield f"{where}: {place} differ modulo its alignment {load.align:#x}"
+            yield f"{where}: {place} are not congruent modulo the segment's alignment {load.align:#x}"
         elif load.align % _MIN_PAGE:
-            yield f"{where}: its alignment {load.align:#x} is less than a page"
+            yield f"{where}: its alignment {load.align:#x} is smaller than a page"
         if load.filesz > load.memsz:
-            yield f"{where}: it has more bytes in the file ({load.filesz:#x}) than in memory ({load.memsz:#x})"
+            yield f"{where}: it is larger in the file ({load.filesz:#x}) than in memory ({load.memsz:#x})"
         if load.offset + load.filesz > size:
             yield f"{where}: it ends at {load.offset + load.filesz:#x}, past the end of the file ({size:#x})"
     for (before, low), (index, high) in itertools.pairwise(loads):
         if high.vaddr < low.vaddr:
-            yield f"LOAD segment {index}: its address {high.vaddr:#x} is below that of segment {before}"
+            yield f"LOAD segment {index}: its address {high.vaddr:#x} is lower than that of segment {before}"
         elif high.vaddr < low.vaddr + low.memsz:
             yield f"LOAD segment {index}: it overlaps segment {before} in memory"
     parts = sorted((load.offset, load.offset + load.filesz, index) for index, load in loads if load.filesz)
     for (_, end, before), (start, _, index) in itertools.pairwise(parts):
         if start < end:
-            yield f"LOAD segment {index}: it shares bytes of the file with segment {before}"
+            yield f"LOAD segment {index}: it overlaps segment {before} in the file"
     for table in (segment for segment in layout.segments if segment.type == PT_PHDR):
         if layout.find_offset(table.vaddr) != layout.segment_table.offset:
             yield "PHDR segment: no loaded segment maps the program headers at its address"

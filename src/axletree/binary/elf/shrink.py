@@ -86,7 +86,7 @@ def plan_shrink(image: Image, index: int, size: int) -> Shrunk | str:
     page = page_of(image)
     shift = (begin - last) // page * page
     if shift <= 0:
-        return f"it would save less than a page of {page} bytes"
+        return f"it would save less than one page ({page} bytes)"
     tables = tuple((block.offset, block.end, offset) for block, offset, _ in moved)
     new = Shrunk(image.reader.size - shift, section.file_end, shift, (), (), tables)
     first = load._replace(filesz=last - load.offset, memsz=last - load.offset)
@@ -111,7 +111,7 @@ def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     if load.flags & PF_W or load.filesz != load.memsz:
         yield "its segment is writable"
     if section.file_end > load.file_end or section.addr - load.vaddr != section.offset - load.offset:
-        yield "the section and its segment contradict each other"
+        yield "the section does not match its segment"
     tables = [(image.phoff, len(image.programs) * image.program_size)]
     tables += [(image.shoff, len(image.sections) * image.section_size), (0, 64)]
     tables += [
@@ -121,7 +121,7 @@ def _obstacles(image: Image, index: int, load: Program) -> Iterator[str]:
     ]
     tables += [(program.offset, program.filesz) for program in image.programs if program != load]
     if any(size and start < section.file_end and section.offset < start + size for start, size in tables):
-        yield "the section contains something else"
+        yield "the section also contains other tables or sections"
 
 
 def _begins(image: Image, low: int, high: int) -> Iterator[int]:

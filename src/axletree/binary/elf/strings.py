@@ -61,7 +61,7 @@ def read_strings(image: Image) -> tuple[int, bytes]:
     if address is None or not size:
         raise image.reader.error("its dynamic section has no string table")
     if size > MAX_STRINGS:
-        raise image.reader.error(f"its string table claims {size} bytes")
+        raise image.reader.error(f"its string table has an implausible size: {size} bytes")
     offset = image.offset_of(address)
     table = image.reader.take(offset, size, "string table")
     if table[-1]:

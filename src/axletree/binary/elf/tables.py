@@ -99,7 +99,9 @@ class ElfLayout(NamedTuple):
         offset = self.find_offset(address)
         if offset is not None:
             return offset
-        raise reader.error(f"its dynamic section refers to address {address:#x}, where no part of the file is loaded")
+        raise reader.error(
+            f"its dynamic section refers to address {address:#x}, but no part of the file is loaded there"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -136,7 +138,7 @@ class Reader:
         """
         self._steps -= steps
         if self._steps < 0:
-            raise self.error("its tables are larger than in any real file")
+            raise self.error("its tables are larger than those of any real file")
 
     @property
     def passing(self) -> bool:
@@ -182,7 +184,7 @@ class Reader:
         if count and entry < form.size:
             raise self.error(f"an entry of its {what} has {entry} bytes, expected at least {form.size}")
         if entry * count > _MAX_TABLE:
-            raise self.error(f"its {what} claims {count} entries")
+            raise self.error(f"its {what} has an implausible number of entries: {count}")
         data = self.take(offset, entry * count, what)
         for index in range(count):
             yield form.unpack_from(data, index * entry)
@@ -275,7 +277,7 @@ def read_sections(reader: Reader, layout: ElfLayout) -> ElfLayout:
     if 0 < at.names < len(headers):
         _, _, _, _, offset, size = headers[at.names][:6]
         if size > _MAX_TABLE:
-            raise reader.error(f"its section names claim {size} bytes")
+            raise reader.error(f"its section name table has an implausible size: {size} bytes")
         names = reader.take(offset, size, "section names")
     sections = []
     for name, kind, flags, addr, offset, size, *_ in headers:

@@ -65,7 +65,7 @@ def verify_edit(before: Source, after: Source, change: ElfChange, *, name: str =
     faults += _changed_tables(old, new)
     faults += _changed_names(old, new, change)
     if faults:
-        raise IntegrityError(*(Problem(file=name, message=f"the edit broke it: {fault}") for fault in faults))
+        raise IntegrityError(*(Problem(file=name, message=f"the edit damaged the file: {fault}") for fault in faults))
 
 
 def layout_faults(image: Image) -> Iterator[str]:
@@ -73,7 +73,7 @@ def layout_faults(image: Image) -> Iterator[str]:
     size, loads = image.reader.size, image.loads
     for number, load in enumerate(loads):
         if load.align > 1 and (load.offset - load.vaddr) % load.align:
-            yield f"loaded segment {number}: offset and address differ modulo its alignment"
+            yield f"loaded segment {number}: offset and address are not congruent modulo the segment's alignment"
         if load.file_end > size or load.filesz > load.memsz:
             yield f"loaded segment {number} extends past the end of the file"
     for one, two in itertools.pairwise(loads):
@@ -90,7 +90,7 @@ def layout_faults(image: Image) -> Iterator[str]:
         if section.type not in {0, SHT_NOBITS} and section.size
     )
     if any(start < head[1] and end > head[0] for start, end in rooms):
-        yield "the segment table runs into a section"
+        yield "the segment table overlaps a section"
     if any(one[1] > two[0] for one, two in itertools.pairwise(rooms)):
         yield "sections overlap in the file"
     for tag in (DT_INIT, _DT_FINI):
@@ -98,20 +98,20 @@ def layout_faults(image: Image) -> Iterator[str]:
         if address is not None and not any(
             load.flags & PF_X and load.vaddr <= address < load.vaddr + load.memsz for load in loads
         ):
-            yield "its first or last function is outside the executable segments"
+            yield "its initialization or termination function is outside the executable segments"
 
 
 def _changed_links(old: Links, new: Links, change: ElfChange) -> Iterator[str]:
     replaced = [change.replace_needed.get(each, each) for each in old.needed if each not in change.remove_needed]
     if list(dict.fromkeys(new.needed)) != list(dict.fromkeys([*replaced, *change.add_needed])):
-        yield f"it needs {', '.join(new.needed) or 'nothing'}"
+        yield f"it now needs {', '.join(new.needed) or 'nothing'}"
     if new.soname != (change.soname or old.soname):
-        yield f"its SONAME is {new.soname}"
+        yield f"its SONAME is now {new.soname}"
     wanted = (old.rpath, old.runpath)
     if change.rpath is not None:
         wanted = (change.rpath, ()) if change.kind == "rpath" else ((), change.rpath)
     if (new.rpath, new.runpath) != wanted:
-        yield f"its search path is {':'.join(new.runpath or new.rpath)}"
+        yield f"its search path is now {':'.join(new.runpath or new.rpath)}"
 
 
 def _changed_tables(old: Image, new: Image) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _changed_tables(old: Image, new: Image) -> Iterator[str]:
         for image in (old, new)
     ]
     if entries[0] != entries[1]:
-        yield "other entries of its dynamic section changed"
+        yield "other entries in its dynamic section changed"
 
 
 def _equal(old: Image, new: Image, one: Program | SectionHeader, two: Program | SectionHeader) -> bool:

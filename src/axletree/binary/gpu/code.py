@@ -18,7 +18,7 @@ Packing = Literal["none", "lz4", "zstd", "zlib"]
 
 MAX_ITEMS = 100_000
 """Most containers and entries of one file that are read. The largest library known (cuBLASLt) has 8,304."""
-TOO_MANY = "more containers and entries than any library has"
+TOO_MANY = "its GPU code has more containers and entries than any real library"
 
 
 class DeviceCode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

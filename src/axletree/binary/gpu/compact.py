@@ -82,7 +82,7 @@ def plan_compaction(source: Source, code: Registered, kept: Mapping[int, Collect
             bundles.append(bundle)
             end = start + bundle.size
             if end > section.file_end:
-                return "its bundles cannot be compressed as well as they are now"
+                return "its bundles would be larger after recompression"
         shrunk = plan_shrink(code.image, code.number, end - section.offset)
     except IntegrityError as error:
         return error.problems[0].message
@@ -135,7 +135,7 @@ def _place(source: Source, container: Container, kept: Collection[int], at: tupl
 def _rebuilt(container: Container, entries: Sequence[CodeEntry], start: int) -> _Bundle:
     layout = lay_out([hip.BundleRow(entry.offset - container.offset, entry.size, entry.id) for entry in entries])
     if layout is None:
-        raise IntegrityError(f"code of the bundle at offset {container.offset} overlaps")
+        raise IntegrityError(f"code objects in the bundle at offset {container.offset} overlap")
     moves = [Move(start + place, size, container.offset + offset) for place, size, offset in layout.spans]
     return _Bundle(container, start, layout.size, (Put(start, layout.table), *moves))
 

@@ -46,7 +46,7 @@ def read_fatbin(offset: int, budget: ReadLimit) -> Reading:
         data = yield ByteRange(position, _ENTRY.size)
         entry = _parse(data, position)
         if entry is None:
-            damaged = f"not an entry of a fat binary at offset {position}"
+            damaged = f"no valid fat binary entry at offset {position}"
         elif entry.offset + entry.size > end:
             damaged = f"the entry at offset {position} is larger than its container"
         elif not budget.spend():

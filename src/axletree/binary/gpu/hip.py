@@ -89,19 +89,19 @@ def read_bundle(offset: int, budget: ReadLimit) -> Reading:
         data = yield ByteRange(position, _ROW.size)
         start, size, length = _ROW.unpack(data) if len(data) == _ROW.size else (0, 0, 0)
         if not 0 < length <= _MAX_ID:
-            damaged = f"not a line of an offload bundle's table at offset {position}"
+            damaged = f"no valid offload bundle table entry at offset {position}"
             break
         name = (yield ByteRange(position + _ROW.size, length)).decode("latin-1")
         if not budget.spend():
             damaged = TOO_MANY
             break
         if len(name) < length or not _ID.fullmatch(name):
-            damaged = f"not a line of an offload bundle's table at offset {position}"
+            damaged = f"no valid offload bundle table entry at offset {position}"
             break
         entries.append(CodeEntry(offset + start, size, arch_of(name), "binary", "none", size, name))
         position += _ROW.size + length
     if damaged is None and any(entry.size and entry.offset < position for entry in entries):
-        damaged = f"code of the offload bundle at offset {offset} overlaps its table"
+        damaged = f"code in the offload bundle at offset {offset} overlaps the bundle's table"
     end = max([position, *(entry.offset + entry.size for entry in entries)]) if damaged is None else position
     return Container("hip", offset, end - offset, tuple(entries), damaged=damaged)
 
@@ -123,7 +123,7 @@ def read_packed_bundle(offset: int, budget: ReadLimit) -> Reading:
     table = _unpack_start(stream, packing)
     rows = parse_table(table)
     if rows is None:
-        damaged = f"the compressed offload bundle at offset {offset} does not unpack to a bundle"
+        damaged = f"the compressed offload bundle at offset {offset} does not decompress to a bundle"
         return Container("hip", offset, total, (), packing, damaged)
     if not all(budget.spend() for _ in rows):
         return Container("hip", offset, total, (), packing, TOO_MANY)

@@ -67,7 +67,7 @@ def read_registered(source: Source, code: Sequence[SectionCode], *, name: str = 
     """
     sections = [each for each in code if each.containers]
     if len(sections) != 1 or sections[0].section.name != SECTION:
-        return f"its GPU code is not all in one section {SECTION}"
+        return f"its GPU code is not all in one {SECTION} section"
     if sections[0].damaged is not None:
         return sections[0].damaged
     try:
@@ -80,9 +80,9 @@ def _read(image: Image, code: SectionCode) -> Registered | str:
     place = code.section.offset, code.section.size
     found = [number for number, section in enumerate(image.sections) if (section.offset, section.size) == place]
     if len(found) != 1:
-        return f"it has {len(found)} sections where {SECTION} is loaded"
+        return f"it has {len(found)} sections at the location of {SECTION}"
     if image.reader.unpack("H", 16, "header")[0] != _ET_DYN:
-        return "it is linked to a fixed address, so its pointers look like any other number"
+        return "it is linked at a fixed address, so its pointers cannot be distinguished from other numbers"
     if not image.wide or image.reader.order != "<":
         return "it is not a 64-bit little-endian file"
     section = image.sections[found[0]]
@@ -91,7 +91,7 @@ def _read(image: Image, code: SectionCode) -> Registered | str:
     if entry is not None:
         return f"{entry} is in {SECTION}"
     if relocated_within(image, low, high):
-        return f"the loader writes into {SECTION}"
+        return f"the loader writes to {SECTION}"
     pointers = pointers_into(image, low, high)
     symbols = *dynamic_symbols(image, found[0]), *static_symbols(image, found[0])
     registered = Registered(image, found[0], code.containers, pointers, symbols)
@@ -104,11 +104,11 @@ def _unregistered(code: Registered) -> str | None:
     for pointer in code.pointers:
         offset = code.image.offset_of(pointer.place)
         if pointer.kind == "other" or code.image.reader.read(offset - 8, 4) != WRAPPER_MAGIC:
-            return f"something other than the wrapper of a bundle points into {SECTION}"
+            return f"something other than a bundle's wrapper points into {SECTION}"
         if pointer.target not in starts:
-            return f"a wrapper points into {SECTION}, but to no bundle"
+            return f"a wrapper points into {SECTION}, but not to the start of a bundle"
     if {pointer.target for pointer in code.pointers} != starts:
-        return f"no relocation points to some bundles of {SECTION}"
+        return f"some bundles in {SECTION} have no relocation that points to them"
     if any(value not in starts for _, value in code.symbols):
-        return f"a symbol points inside a bundle of {SECTION}"
+        return f"a symbol points inside a bundle in {SECTION}"
     return None

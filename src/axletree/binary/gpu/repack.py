@@ -72,14 +72,14 @@ def repack_bundle(source: Source, container: Container, kept: Collection[int], f
         following: where it must have ended, for heads that do not tell.
 
     Raises:
-        IntegrityError: it does not unpack to what its head says, or has code that overlaps.
+        IntegrityError: it does not unpack to what its head says, or contains overlapping code.
     """
     version, method, unpacked, stream = _open(source, container, following)
     head, rows = _read_table(stream, container)
     chosen = [row for index, row in enumerate(rows) if index in kept or hip.arch_of(row.id) == "host"]
     layout = lay_out(chosen)
     if layout is None:
-        raise _damaged(container, "has code that overlaps")
+        raise _damaged(container, "contains overlapping code")
     packer, digest = _Packer(method, layout.size), hashlib.md5(usedforsecurity=False)
     parts: list[bytes] = []
     for piece in _plain(layout, head, stream, unpacked, container):
@@ -91,7 +91,7 @@ def repack_bundle(source: Source, container: Container, kept: Collection[int], f
     told = int.from_bytes(digest.digest()[:8], "little")
     sizes = (layout.size,) if version == 1 else (total, layout.size)
     if version < 3 and max(sizes) >> 32:
-        raise _damaged(container, "has more bytes than its version can record")
+        raise _damaged(container, "is too large for its format version")
     return form.pack(hip.PACKED_MAGIC, version, method, *sizes, told) + body
 
 
@@ -112,7 +112,7 @@ def unpacked_digests(source: Source, container: Container, following: int) -> tu
                 digest.update(piece[start - position : end - position])
         position += len(piece)
     if position != unpacked or any(row.offset + row.size > position for row in rows):
-        raise _damaged(container, f"unpacks to {position} bytes instead of {unpacked}")
+        raise _damaged(container, f"decompresses to {position} bytes instead of {unpacked}")
     return tuple((row.id, row.size, digest.digest()) for row, digest in zip(rows, sums, strict=True))
 
 
@@ -126,7 +126,7 @@ def _open(source: Source, container: Container, following: int) -> tuple[int, in
     *_, unpacked, _ = form.unpack(source.read(container.offset, form.size))
     end = container.end if version > 1 else following
     if unpacked > _LARGEST:
-        raise _damaged(container, f"claims to unpack to {unpacked} bytes")
+        raise _damaged(container, f"declares an implausible uncompressed size of {unpacked} bytes")
     stream = _unpack(source, (container.offset + form.size, end), (method, unpacked), container)
     return version, method, unpacked, stream
 
@@ -147,7 +147,7 @@ def _unpack(source: Source, span: tuple[int, int], kind: tuple[int, int], contai
         while not plain.eof and (data := plain.unconsumed_tail or content.read(_PIECE)):
             yield plain.decompress(data, _PIECE)
     except (zstandard.ZstdError, zlib.error) as error:
-        raise _damaged(container, f"does not unpack ({error})") from error
+        raise _damaged(container, f"cannot be decompressed ({error})") from error
 
 
 class _Span:
@@ -173,7 +173,7 @@ def _read_table(stream: Iterator[bytes], container: Container) -> tuple[bytes, t
             return head, rows
         if len(head) > _PIECE:
             break
-    raise _damaged(container, "does not unpack to a bundle")
+    raise _damaged(container, "does not decompress to a bundle")
 
 
 def _chain(head: bytes, stream: Iterator[bytes]) -> Iterator[bytes]:
@@ -202,7 +202,7 @@ def _plain(
             del pending[0]
         position = end
     if position != unpacked or pending:
-        raise _damaged(container, f"unpacks to {position} bytes instead of {unpacked}")
+        raise _damaged(container, f"decompresses to {position} bytes instead of {unpacked}")
 
 
 class _Packer:

@@ -54,7 +54,7 @@ def verify_compaction(
     found = read_containers(after, compaction.section)
     new = read_registered(after, [found], name=name)
     if isinstance(new, str):
-        raise IntegrityError(Problem(file=name, message=f"moving its GPU code broke it: {new}"))
+        raise IntegrityError(Problem(file=name, message=f"moving its GPU code damaged the file: {new}"))
     faults = [fault for fault in layout_faults(new.image) if fault not in set(layout_faults(code.image))]
     present = set(_misalignments(before, name))
     faults += [fault for fault in _misalignments(after, name) if fault not in present]
@@ -65,7 +65,7 @@ def verify_compaction(
     if faults:
         messages = dict.fromkeys(faults)
         raise IntegrityError(
-            *(Problem(file=name, message=f"moving its GPU code broke it: {each}") for each in messages)
+            *(Problem(file=name, message=f"moving its GPU code damaged the file: {each}") for each in messages)
         )
 
 
@@ -89,7 +89,7 @@ def _changed_segments(code: Registered, new: Registered) -> Iterator[str]:
         rest = [load for load in loads if old.vaddr < load.vaddr < old.vaddr + old.memsz]
         end = max(load.vaddr + load.memsz for load in (*same, *rest))
         if any(load.flags != old.flags or load.filesz != load.memsz for load in rest):
-            yield "the part after the GPU code is loaded differently"
+            yield "the part after the GPU code is mapped differently"
         if same[0].vaddr + same[0].filesz < section.addr + section.size:
             yield "not all of the GPU code is loaded"
         if old.vaddr + old.memsz > old_section.addr + old_section.size and end != old.vaddr + old.memsz:
@@ -205,9 +205,9 @@ def _changed_code(
                 digests = unpacked_digests(before, one, end)
                 same = [each for each in digests if each[0] in names] == [*unpacked_digests(after, two, new_end)]
             if not same:
-                yield f"code of {where} changed"
+                yield f"code in {where} changed"
         elif not all(
             entry.size == other.size and _equal(before, after, (entry.offset, other.offset), entry.size)
             for entry, other in zip(wanted, two.entries, strict=True)
         ):
-            yield f"code of {where} changed"
+            yield f"code in {where} changed"

@@ -106,7 +106,7 @@ def read_directory(buffer: bytes | memoryview, *, archive: str = "archive") -> t
     if not problems:
         problems = list(_overlaps(entries, end.offset, archive))
     if sum(entry.size for entry in entries) > MAX_TOTAL:
-        problems.append(Problem(file=archive, message=f"its members claim more than {MAX_TOTAL >> 30} GiB together"))
+        problems.append(Problem(file=archive, message=f"its members declare more than {MAX_TOTAL >> 30} GiB in total"))
     if problems:
         raise IntegrityError(*problems)
     return entries
@@ -119,7 +119,7 @@ def _read_end(view: memoryview, archive: str) -> _End:
     while True:
         at = tail.rfind(b"PK\x05\x06", 0, at)
         if at < 0:
-            raise damaged(archive, "not a ZIP archive, or truncated: it has no end record")
+            raise damaged(archive, "not a ZIP archive, or truncated: it has no end-of-central-directory record")
         if at + _EOCD.size <= len(tail) and at + _EOCD.size + _EOCD.unpack_from(tail, at)[7] == len(tail):
             break
     place = len(view) - len(tail) + at
@@ -129,11 +129,11 @@ def _read_end(view: memoryview, archive: str) -> _End:
         end = _read_end64(view, place - _LOCATOR64.size, archive)
         pairs = ((entries, end.entries, _MAX_16), (size, end.size, _MAX_32), (offset, end.offset, _MAX_32))
         if any(small not in {true, marker} for small, true, marker in pairs):
-            raise damaged(archive, "its two end records (ZIP and ZIP64) contradict each other")
+            raise damaged(archive, "its ZIP and ZIP64 end-of-central-directory records contradict each other")
     elif disk or start_disk or here != entries:
         raise damaged(archive, "it is one part of a split archive")
     if end.offset + end.size != end.end:
-        raise damaged(archive, "its central directory is not directly before the end record")
+        raise damaged(archive, "its central directory is not directly before the end-of-central-directory record")
     return end
 
 
@@ -142,10 +142,10 @@ def _read_end64(view: memoryview, locator: int, archive: str) -> _End:
         raise damaged(archive, "its ZIP64 locator is truncated")
     _, disk, place, disks = _LOCATOR64.unpack_from(view, locator)
     if disk or disks > 1 or place + _EOCD64.size > locator or bytes(view[place : place + 4]) != b"PK\x06\x06":
-        raise damaged(archive, "its ZIP64 end record is not where the locator says")
+        raise damaged(archive, "its ZIP64 end-of-central-directory record is not at the offset given by the locator")
     _, length, _, _, disk, start_disk, here, entries, size, offset = _EOCD64.unpack_from(view, place)
     if place + 12 + length != locator or disk or start_disk or here != entries:
-        raise damaged(archive, "its ZIP64 end record is damaged")
+        raise damaged(archive, "its ZIP64 end-of-central-directory record is damaged")
     return _End(entries, size, offset, place)
 
 
@@ -156,11 +156,15 @@ def _entries(view: memoryview, end: _End, archive: str) -> Iterator[ZipEntry]:
         if number % _FORGET_EVERY == 0:
             forget(view)  # the local headers lie all over the archive
         if directory[position : position + 4] != b"PK\x01\x02" or position + _CENTRAL.size > len(directory):
-            raise damaged(archive, f"its central directory ends before the {end.entries} members that it declares")
+            raise damaged(
+                archive, f"its central directory has fewer than the {end.entries} members that the archive declares"
+            )
         entry, position = _read_entry(view, directory, position, archive)
         yield entry
     if position != len(directory):
-        raise damaged(archive, f"its central directory has more than the {end.entries} members that it declares")
+        raise damaged(
+            archive, f"its central directory has more than the {end.entries} members that the archive declares"
+        )
 
 
 def _read_entry(view: memoryview, directory: bytes, position: int, archive: str) -> tuple[ZipEntry, int]:
@@ -179,7 +183,9 @@ def _read_entry(view: memoryview, directory: bytes, position: int, archive: str)
     if flags & _TROUBLE or disk or method not in _METHODS or version & 0xFF > _VERSION:
         _refuse(flags, method, disk, archive, name)
     if method == STORED and size != compressed:
-        raise damaged(archive, f"is stored, but declares two sizes, {size} and {compressed}", member=name)
+        raise damaged(
+            archive, f"is stored uncompressed, but declares two different sizes, {size} and {compressed}", member=name
+        )
     if size > compressed * MAX_RATIO + 1024:
         raise damaged(archive, f"declares {size} bytes from {compressed}, more than deflate can produce", member=name)
     entry = ZipEntry(
@@ -208,10 +214,12 @@ def _refuse(flags: int, method: int, disk: int, archive: str, name: str) -> NoRe
     if flags & (_ENCRYPTED | _STRONG | _MASKED):
         raise damaged(archive, "is encrypted", member=name)
     if flags & _PATCH or disk:
-        raise damaged(archive, "is a patch or a part of a split archive", member=name)
+        raise damaged(archive, "is patch data or part of a split archive", member=name)
     if method in _METHODS:
-        raise damaged(archive, "requires a later version of the ZIP format than exists", member=name)
-    raise damaged(archive, f"uses compression method {method}; wheels may only store or deflate", member=name)
+        raise damaged(archive, "requires a ZIP format version that does not exist", member=name)
+    raise damaged(
+        archive, f"uses compression method {method}; wheels support only stored and deflated members", member=name
+    )
 
 
 def _zip64(extra: bytes, values: list[int], archive: str, name: str) -> list[int]:
@@ -300,7 +308,7 @@ def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
         name = entry.name.removesuffix("/")
         if not is_safe_path(name) or name[1:2] == ":":
             yield Problem(
-                file=archive, key=repr(entry.name)[1:-1], message="its path leaves the folder, or is not a valid path"
+                file=archive, key=repr(entry.name)[1:-1], message="its path leads outside the folder or is not valid"
             )
         elif _too_long(name):
             message = f"its path has more than {_MAX_PATH} bytes or {_MAX_DEPTH} parts"

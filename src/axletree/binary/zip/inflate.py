@@ -22,7 +22,7 @@ CHUNK = 1 << 18
 """Most bytes that one step yields; what looks at them next (CRC, hash, search) finds them in the CPU's cache."""
 _FEED = 1 << 17
 _ENDS_EARLY = "its deflate stream ends before the declared size"
-_ENDS_ELSEWHERE = "its deflate stream does not end where it should"
+_ENDS_ELSEWHERE = "its deflate stream does not end at the declared size"
 
 
 def inflate(

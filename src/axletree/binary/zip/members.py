@@ -64,7 +64,7 @@ def iter_member(
         IntegrityError: the content is longer than ``limit``, or not what the archive declares.
     """
     if limit is not None and entry.size > limit:
-        raise damaged(archive, f"has {entry.size} bytes, more than the {limit} allowed here", member=entry.name)
+        raise damaged(archive, f"has {entry.size} bytes, more than the limit of {limit}", member=entry.name)
     failed = _failure(archive, entry)
     view, end = memoryview(buffer).cast("B"), entry.data + entry.compressed
     deflated = entry.method == DEFLATED
@@ -76,7 +76,7 @@ def iter_member(
     if total != entry.size:
         raise failed(f"declares {entry.size} bytes, but contains {total}")
     if crc != entry.crc:
-        raise failed(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
+        raise failed(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
 
 
 def read_member(buffer: bytes | memoryview, entry: ZipEntry, *, archive: str = "archive", limit: int) -> bytes:
@@ -94,7 +94,7 @@ def read_member(buffer: bytes | memoryview, entry: ZipEntry, *, archive: str = "
         content = bytes(packed)
     crc = crc32(content)
     if crc != entry.crc:
-        raise _failure(archive, entry)(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
+        raise _failure(archive, entry)(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
     return content
 
 
@@ -279,7 +279,7 @@ class MemberSource:
         if total != entry.size:
             raise self._failed(f"declares {entry.size} bytes, but contains {total}")
         if crc != entry.crc:
-            raise self._failed(f"its content has CRC {crc:08x}, not {entry.crc:08x} as declared")
+            raise self._failed(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
 
     def _chunks(self) -> Iterator[bytes]:
         if self._entry.method != DEFLATED:
@@ -297,7 +297,7 @@ class MemberSource:
             yield chunk
         rest, position = self._advance(inflater, position, 1, final=True)
         if rest or not inflater.eof or inflater.unused_data or position < len(self._view):
-            raise self._failed("its deflate stream does not end where it should")
+            raise self._failed("its deflate stream does not end at the declared size")
 
     def _advance(self, inflater: _Inflater, position: int, wanted: int, *, final: bool = False) -> tuple[bytes, int]:
         """Exactly ``wanted`` bytes (``final``: what is there), and the new place in the compressed bytes."""

@@ -144,7 +144,9 @@ def _damage(problems: Sequence[Problem], *, is_cache: bool) -> Iterator[Problem]
     """What to say of the lines that are wrong: another file would fill the screen with them."""
     if not is_cache:
         first = msgspec.structs.replace(problems[0], message="not a CMake cache: no line has the form KEY:TYPE=VALUE")
-        yield msgspec.structs.replace(first, hint=f"give a {CACHE_FILE}, or the folder that CMake configured")
+        yield msgspec.structs.replace(
+            first, hint=f"specify a {CACHE_FILE} file or the build folder that CMake configured"
+        )
         return
     yield from some_problems(problems, _TOLD, what="damaged line")
 

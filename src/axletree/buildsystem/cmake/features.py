@@ -50,7 +50,7 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """One sentence."""
         if self.found is None:
-            return f"{self.feature} should be {self.wanted}, but CMake does not know this name"
+            return f"{self.feature} should be {self.wanted}, but CMake has no variable or feature with this name"
         return f"{self.feature} is {self.found or 'empty'} ({self.where}), not {self.wanted}"
 
 
@@ -160,4 +160,4 @@ def _advice(feature: str, value: str | None, *, logged: bool) -> str:
         return (
             f"check the spelling of {feature} in the project's CMakeLists.txt; `axletree cmake-cache` lists all names"
         )
-    return f"check the spelling of {feature}; a name that occurs only in the project's summary needs the configure log"
+    return f"check the spelling of {feature}; checking a name from the project's summary requires the configure log"

@@ -29,38 +29,38 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         *("USE_CUDA", "USE_CUDNN", "USE_CUSPARSELT", "USE_CUDSS", "USE_CUFILE", "USE_NVRTC"),
         says=r"Not compiling with CUDA|PyTorch: CUDA cannot be found",
-        hint="set CUDA_HOME to a toolkit that has bin/nvcc, and CUDACXX if its nvcc is not found",
+        hint="set CUDA_HOME to a toolkit that contains bin/nvcc, and set CUDACXX if that nvcc is not found",
     ),
     _off(
         "USE_CUDNN",
         says=r"Cannot find cuDNN library|Compiling without cuDNN support",
-        hint="set CUDNN_ROOT, or CUDNN_LIBRARY and CUDNN_INCLUDE_DIR; the unversioned libcudnn.so must be there too",
+        hint="set CUDNN_ROOT, or CUDNN_LIBRARY and CUDNN_INCLUDE_DIR; the unversioned libcudnn.so is required too",
     ),
     _off(
         "USE_CUSPARSELT",
         says=r"Cannot find cuSPARSELt library|Compiling without cuSPARSELt support",
-        hint="set CUSPARSELT_ROOT to its folder",
+        hint="set CUSPARSELT_ROOT to the folder of cuSPARSELt",
     ),
     _off(
         "USE_CUDSS",
         says=r"Cannot find CUDSS library|Compiling without cuDSS support",
-        hint="set CUDSS_ROOT to its folder",
+        hint="set CUDSS_ROOT to the folder of cuDSS",
     ),
     _off(
         "USE_CUFILE",
         says=r"Cannot find cuFile|Compiling without cuFile support",
-        hint="install the toolkit's cufile headers",
+        hint="install the cuFile headers of the CUDA toolkit",
     ),
-    _off("USE_XPU", says=r"Not compiling with XPU", hint="source oneAPI's environment first"),
+    _off("USE_XPU", says=r"Not compiling with XPU", hint="source the oneAPI environment script first"),
     _off(
         "USE_ROCM",
         says=r"Building without ROCm support",
-        hint="set ROCM_PATH to an installation of ROCm, and PYTORCH_ROCM_ARCH to the GPUs",
+        hint="set ROCM_PATH to a ROCm installation, and PYTORCH_ROCM_ARCH to the GPU architectures",
     ),
     _off(
         "USE_MAGMA",
         says=r"Not compiling with MAGMA|Compiling without MAGMA support",
-        hint="set MAGMA_HOME to a MAGMA that was built for this CUDA version",
+        hint="set MAGMA_HOME to a MAGMA installation built for this CUDA version",
     ),
     _off(
         *("BLAS", "USE_MKL"),
@@ -75,7 +75,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "BLAS",
         says=r"Could not (?:find|verify) (?:OpenBLAS|BLIS|FlexiBLAS|APL) (?:include|lib)",
-        hint="set OpenBLAS_HOME (or BLIS_HOME, FlexiBLAS_HOME) to its prefix",
+        hint="set OpenBLAS_HOME (or BLIS_HOME, FlexiBLAS_HOME) to the library's prefix",
     ),
     _off("USE_LAPACK", says=r"LAPACK requires BLAS|Not using LAPACK\.", hint="install LAPACK"),
     _off(
@@ -91,10 +91,10 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         *("USE_FBGEMM", "USE_FAKELOWP"),
         says=r"Not compiling with FBGEMM",
-        hint="FBGEMM needs a 64-bit x86 CPU, a compiler with AVX-512 and its submodule",
+        hint="FBGEMM needs a 64-bit x86 CPU, a compiler with AVX-512 support, and its submodule",
     ),
-    _off("USE_FAKELOWP", says=r"Turning USE_FAKELOWP off", hint="it needs USE_FBGEMM"),
-    _off("USE_NUMA", says=r"Not compiling with NUMA", hint="install libnuma's headers"),
+    _off("USE_FAKELOWP", says=r"Turning USE_FAKELOWP off", hint="USE_FAKELOWP needs USE_FBGEMM"),
+    _off("USE_NUMA", says=r"Not compiling with NUMA", hint="install the libnuma headers"),
     _off("USE_ITT", says=r"Not compiling with ITT", hint="check out third_party/ittapi"),
     _off(
         "USE_NUMPY",
@@ -104,23 +104,23 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "BUILD_PYTHON",
         says=r"Python dependencies not met\. Not compiling with python",
-        hint="install the interpreter's headers",
+        hint="install the Python interpreter's headers",
     ),
-    _off("USE_MPI", says=r"Not compiling with MPI", hint="install an MPI with its compilers"),
+    _off("USE_MPI", says=r"Not compiling with MPI", hint="install an MPI implementation with its compiler wrappers"),
     _off("USE_OPENMP", says=r"Not compiling with OpenMP", hint="install an OpenMP runtime for the compiler"),
     _off("USE_NCCL", says=r"so disabling USE_NCCL", hint="NCCL needs CUDA or ROCm, and works only on Linux"),
     _off("USE_NCCL", says=r"RCCL NOT Found", hint="install RCCL, or set RCCL_PATH"),
     _off(
         "USE_MKLDNN",
         says=r"Not compiling with MKLDNN|MKLDNN could not be found|MKLDNN source files not found",
-        hint="check out third_party/ideep with its submodules; it needs a 64-bit CPU",
+        hint="check out third_party/ideep with its submodules; oneDNN needs a 64-bit CPU",
     ),
-    _off("USE_MIOPEN", says=r"Compiling without MIOpen", hint="install MIOpen's headers"),
+    _off("USE_MIOPEN", says=r"Compiling without MIOpen", hint="install the MIOpen headers"),
     _off("USE_KINETO", says=r"Turning off Kineto|Not building with Kineto", hint="check out third_party/kineto"),
     _off(
         "USE_CUPTI_SO",
         says=r"Could not find CUPTI library, using CPU-only Kineto",
-        hint="install the toolkit's CUPTI; without it, profiles contain no GPU events",
+        hint="install CUPTI from the CUDA toolkit; without it, profiles contain no GPU events",
     ),
     _off("USE_GLOG", says=r"glog is not found\.", hint="install glog"),
     _off("USE_GFLAGS", says=r"gflags is not found\.", hint="install gflags"),

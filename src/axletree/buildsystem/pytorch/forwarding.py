@@ -68,9 +68,9 @@ _ALIASES = (
 )
 """Environment variable, and the CMake variable that it gives where nothing else does; the first that is set counts."""
 _DEAD = {
-    "CMAKE_FRESH": "remove the build folder, or `axletree clean --build`",
+    "CMAKE_FRESH": "remove the build folder, or run `axletree clean --build`",
     "CMAKE_ONLY": "run CMake directly",
-    "USE_NINJA": "CMAKE_GENERATOR chooses the generator",
+    "USE_NINJA": "set CMAKE_GENERATOR instead",
 }
 """Names that say nothing from 2.14 on, though CMake gets them -> what to do instead."""
 _IMPLIED = (("BUILD_LIBTORCH_WHL", "BUILD_FUNCTORCH", "OFF"), ("BUILD_PYTHON_ONLY", "BUILD_LIBTORCHLESS", "ON"))
@@ -196,14 +196,16 @@ def _refused(environ: Mapping[str, str], era: Era) -> dict[str, str]:
     on = {name for name, value in environ.items() if value.upper() in _ON}
     refused: dict[str, str] = {}
     if {"BUILD_LIBTORCH_WHL", "BUILD_PYTHON_ONLY"} <= on:
-        refused["BUILD_PYTHON_ONLY"] = "use one or the other: build the libraries in their own stage"
+        refused["BUILD_PYTHON_ONLY"] = "use only one of the two: build the libraries in a separate stage"
     if era == "setup.py":
         named = (name for name, _, _ in _IMPLIED)
         refused |= {
-            name: "write 1: setup.py accepts no other value" for name in named if name in on and environ[name] != "1"
+            name: "set it to 1: setup.py accepts no other value"
+            for name in named
+            if name in on and environ[name] != "1"
         }
     if era == "setup.py" and "CMAKE_INSTALL_PREFIX" in environ:
-        refused["CMAKE_INSTALL_PREFIX"] = "the project sets it: it installs into its own torch folder"
+        refused["CMAKE_INSTALL_PREFIX"] = "remove it: the project always installs into its own torch folder"
     if era == "scikit-build-core" and "USE_NIGHTLY" in on:
         refused["USE_NIGHTLY"] = "install a nightly wheel instead of building"
     return refused

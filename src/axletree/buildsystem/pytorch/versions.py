@@ -99,7 +99,7 @@ def version_for(base: str, text: str) -> str:
     if kind in {"nightly", "git"}:
         return nightly(base, value) if kind == "nightly" else from_commit(base, value)
     known = ", ".join(f"{each}=" for each in KINDS)
-    raise ValueError(f"unknown kind of release {kind!r}: {known} or a version")
+    raise ValueError(f"unknown kind of release {kind!r} (expected {known} or a version)")
 
 
 def release_of(base: str) -> str:

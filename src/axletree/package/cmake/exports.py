@@ -79,7 +79,7 @@ def adapt_exports(files: Mapping[str, str], tree: CMakeTree, *, beside: Iterable
             nobody defines. Names all, with their lines.
     """
     parsed = {path: parse_cmake(text, file=path) for path, text in sorted(files.items())}
-    others = [parse_cmake(text, file="CMake file of a sibling tree") for text in beside]
+    others = [parse_cmake(text, file="CMake file in a sibling tree") for text in beside]
     known = _Known(parsed, others)
     texts: dict[str, str] = {}
     problems: list[Problem] = []
@@ -200,12 +200,12 @@ class _Adapter:
             self.left_out.add(name)
             return None
         if name.startswith(("/", "-L/", "-I/")):
-            hint = f'list it under private if users do not need it: "{name}"'
-            self.fault(argument, f"{target}: {key or 'a list'} names {name} on the build machine", hint)
+            hint = f'if users do not need it, add it to private: "{name}"'
+            self.fault(argument, f"{target}: {key or 'a list'} refers to {name} on the build machine", hint)
         elif linked and _TARGET.fullmatch(name) and not self.known.defines(name):
-            hint = f'list it under private if users do not need it: "{name}"'
+            hint = f'if users do not need it, add it to private: "{name}"'
             self.fault(
-                argument, f"{target} links to {name}, which no CMake file of the tree defines or looks for", hint
+                argument, f"{target} links to {name}, which no CMake file in the tree defines or looks for", hint
             )
         return item
 
@@ -221,8 +221,10 @@ class _Adapter:
         new = self.tree.moved.get(path, self.tree.folders.get(path))
         if new is None:
             gone = path in self.tree.dropped
-            what = f"names {path}, which `drop` removes" if gone else f"names {path}, which is not in the tree"
-            self.fault(argument, what, "also drop the file that exports it, or keep this one" if gone else None)
+            what = f"refers to {path}, which `drop` removes" if gone else f"refers to {path}, which is not in the tree"
+            self.fault(
+                argument, what, "also drop the file that refers to this path, or keep the path" if gone else None
+            )
             return item
         relative = posixpath.relpath(f"/{new}", f"/{self.now}")
         return _PREFIX if relative == "." else f"{_PREFIX}/{relative}"

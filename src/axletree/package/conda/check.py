@@ -48,7 +48,7 @@ def check_conda(facts: CondaFacts) -> tuple[CondaIssue, ...]:
         listed = {entry.path for entry in facts.paths if entry.path_type != "directory"}
         for path in sorted(listed ^ set(facts.files)):
             where = "paths.json" if path in listed else "files"
-            found.append(("files", path, f"is listed in info/{where} only"))
+            found.append(("files", path, f"is listed only in info/{where}"))
     return tuple(CondaIssue(kind=k, package=facts.filename, path=p, detail=d) for k, p, d in found)
 
 
@@ -115,10 +115,10 @@ def _sibling(facts: CondaFacts, other: CondaFacts, rest: str, *, exact: bool) ->
         return
     back = [spec for spec in (*other.index.constrains, *other.index.depends) if spec.split(" ")[0] == facts.name]
     if not any(facts.version in spec for spec in back):
-        detail = f"does not constrain {facts.name}, which depends on it, to {facts.version}"
+        detail = f"must constrain {facts.name}, which depends on this package, to {facts.version}"
         yield issue("pin", other, "constrains", detail)
     if _exported(other) and not _exported(other) & _exported(facts):
-        detail = f"lack {other.name}, which its dependents need too"
+        detail = f"do not include {other.name}, which packages built against this one also need"
         yield issue("run-exports", facts, "run_exports", detail)
 
 
@@ -139,7 +139,7 @@ def _identity(facts: CondaFacts) -> Iterator[_Found]:
         for field in ("name", "version", "build"):
             inside, outside = getattr(facts.index, field), getattr(facts, field)
             if inside != outside:
-                yield "name", field, f"is {inside!r} in info/index.json, but {outside!r} in the file's name"
+                yield "name", field, f"is {inside!r} in info/index.json, but {outside!r} in the file name"
     if facts.paths is None and not any("paths.json" in sentence for sentence in facts.unreadable):
         yield "unreadable", "", "info/paths.json is missing"
 
@@ -158,9 +158,9 @@ def _safety(facts: CondaFacts) -> Iterator[_Found]:
         if counts[path] > 1:
             yield "twice", path, "occurs twice in the archive"
         if member.kind == "link" and link_place(path, member.target) is None:
-            yield "link", path, f"points out of the prefix, to {member.target[:200]!r}"
+            yield "link", path, f"points outside the prefix, to {member.target[:200]!r}"
         if links and any(parent in links for parent in _parents(path)):
-            yield "unsafe", path, "is below a symbolic link of the package"
+            yield "unsafe", path, "is below a symbolic link in the package"
         other = cases.setdefault(path.lower(), path)
         if other != path and not (facts.index and (facts.index.subdir or "").startswith("linux")):
             yield "case", path, f"differs from {other} only in case"
@@ -204,18 +204,26 @@ def _compare(entry: PathEntry, member: CondaMember, members: Mapping[str, CondaM
         return
     true = member if member.kind == "file" else members.get(member.target)
     if true is None or true.kind != "file":
-        yield "link", entry.path, f"is a hard link to {member.target[:200]!r}, which is not a file of the package"
+        yield "link", entry.path, f"is a hard link to {member.target[:200]!r}, which is not a file in the package"
         return
     if entry.size_in_bytes is not None and entry.size_in_bytes != true.size:
-        yield "size", entry.path, f"has {true.size} bytes, but {entry.size_in_bytes} are listed"
+        yield "size", entry.path, f"has {true.size} bytes, but the listed size is {entry.size_in_bytes}"
     if entry.sha256 is not None and entry.sha256 != true.sha256:
-        yield "hash", entry.path, f"has SHA-256 {true.sha256}, but {entry.sha256[:80]} is listed"
+        yield "hash", entry.path, f"has SHA-256 {true.sha256}, but the listed one is {entry.sha256[:80]}"
     if entry.prefix_placeholder is None and true.prefix and not entry.path.endswith(".pyc"):
-        yield "prefix", entry.path, "contains the prefix it was built for, but is not listed with it"
+        yield (
+            "prefix",
+            entry.path,
+            "contains its build prefix, but is not listed as a file that needs prefix replacement",
+        )
     elif entry.prefix_placeholder is not None and true.prefix is None:
         yield "prefix", entry.path, "is listed with a prefix that it does not contain"
     elif entry.file_mode == "text" and true.prefix == "binary":
-        yield "prefix", entry.path, "is listed as text, but has NUL bytes: its prefix would be replaced incorrectly"
+        yield (
+            "prefix",
+            entry.path,
+            "is listed as text, but contains NUL bytes: its prefix would be replaced incorrectly",
+        )
 
 
 _SITE = re.compile(r"(?:lib/python\d+\.\d+t?/)?site-packages/")

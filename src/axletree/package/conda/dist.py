@@ -160,7 +160,9 @@ def describe(metadata: Metadata) -> CondaAbout:
 
 def _layout(target: CondaTarget, problems: list[Problem]) -> _Layout:
     if target.subdir.startswith("win-"):
-        message = "packages for Windows are not supported: their layout differs, with programs instead of scripts"
+        message = (
+            "Windows packages are not supported: they have a different layout, with executables instead of scripts"
+        )
         problems.append(Problem(key=target.subdir, message=message))
     if target.python is None:
         return _Layout("site-packages", "python-scripts", None, "3")
@@ -176,11 +178,11 @@ def _platform_problems(info: WheelInfo, target: CondaTarget) -> list[Problem]:
     """Whether tags fit the Python, and ``noarch`` has no machine code."""
     problems: list[Problem] = []
     if target.subdir == "noarch" and any(platform != "any" for platform in _platforms(info)):
-        message = f"a wheel with tag {info.tags[0]} contains machine code and cannot become a package of subdir noarch"
+        message = f"a wheel with tag {info.tags[0]} contains machine code and cannot become a noarch package"
         problems.append(Problem(key="subdir", message=message))
     interpreters = {(tag.interpreter, tag.abi) for text in info.tags for tag in parse_tag(text)}
     if not any(_runs(interpreter, abi, target.python) for interpreter, abi in interpreters):
-        wanted = f"Python {target.python}" if target.python else "every Python"
+        wanted = f"Python {target.python}" if target.python else "all Python versions"
         problems.append(
             Problem(key="python", message=f"a wheel with tag {', '.join(info.tags[:3])} is not for {wanted}")
         )
@@ -228,7 +230,9 @@ def _placed(
             yield _file(member, f"{roots[scheme]}/{rest}".removeprefix("/"))
         else:
             message = (
-                "cannot be in a package for every Python" if scheme == "headers" else "not an install scheme of a wheel"
+                "cannot be in a package for all Python versions"
+                if scheme == "headers"
+                else "not a valid wheel install scheme"
             )
             problems.append(Problem(key=member.path, message=message))
 

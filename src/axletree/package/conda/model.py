@@ -141,9 +141,9 @@ def _name_problems(package: CondaPackage) -> Iterator[Problem]:
     if package.build_number < 0:
         yield Problem(key="build_number", message="is negative")
     if package.subdir == "noarch" and package.noarch is None:
-        yield Problem(key="noarch", message="a package of subdir noarch must be 'python' or 'generic'")
+        yield Problem(key="noarch", message="a noarch package must be 'python' or 'generic'")
     if package.entry_points and package.noarch != "python":
-        message = "only noarch: python packages list entry points; others contain the scripts"
+        message = "only noarch: python packages list entry points; other packages contain the scripts themselves"
         yield Problem(key="entry_points", message=message)
     if package.placeholder is not None and not package.placeholder.startswith("/"):
         yield Problem(key="placeholder", message=f"{package.placeholder!r} is not an absolute path")
@@ -155,7 +155,7 @@ def _path_problems(files: Sequence[CondaFile], *, root: str = "") -> Iterator[Pr
     for file in files:
         key = posixpath.join(root, file.path)[:300]
         if not (safe or is_safe_path(file.path)) or _has_long_part(file.path):
-            yield Problem(key=key, message="not a valid path for a file of a package")
+            yield Problem(key=key, message="not a valid path for a package file")
         if file.path in leaves:
             yield Problem(key=key, message="occurs twice in the package")
         leaves.add(file.path)
@@ -168,7 +168,7 @@ def _path_problems(files: Sequence[CondaFile], *, root: str = "") -> Iterator[Pr
                 message = f"is a link to {file.link[:200]!r}, which is outside the package"
                 yield Problem(key=key, message=message, hint="use a relative link to a path inside the prefix")
         elif callable(file.data) and file.size is None:
-            yield Problem(key=key, message="is given in chunks, so it needs a size")
+            yield Problem(key=key, message="is given in chunks, so its size must be specified")
     for path in paths_above_others(leaves):
         yield Problem(key=posixpath.join(root, path), message="is both a file and a folder in the package")
 
@@ -207,11 +207,11 @@ def wrong_pyc(path: str, *, noarch: bool) -> str | None:
     if not path.endswith(".pyc"):
         return None
     if noarch:
-        return "is compiled, but the installer of a noarch: python package compiles files itself"
+        return "is compiled, but installers compile the files of noarch: python packages themselves"
     found, home = _PYC.fullmatch(path), _PYTHON.match(path)
     if found is None or home is None:
         return None
     wanted = f"cpython-{home[1]}{home[2]}{home[3]}"
     if found[1] == wanted:
         return None
-    return f"is compiled for {found[1]}, but the Python of its folder is {wanted}"
+    return f"is compiled for {found[1]}, but its folder belongs to {wanted}"

@@ -149,7 +149,7 @@ def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Generator[b
         found = ", ".join(sorted(entries)[:5])
         raise tar_damaged(filename, f"must contain {', '.join(wanted)} and nothing else, found {found}")
     if any(entry.method != STORED for entry in entries.values()):
-        raise tar_damaged(filename, "compresses a member that is already compressed; it must be stored")
+        raise tar_damaged(filename, "compresses a member that is already compressed and must be stored as is")
     _check_format(view, entries["metadata.json"], filename)
     for name in wanted[1:]:
         yield made_ahead(_unpack_zstd(view, entries[name], filename), most=_AHEAD)

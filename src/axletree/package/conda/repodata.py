@@ -99,9 +99,9 @@ def read_repodata(data: bytes, *, subdir: str, file: str = REPODATA) -> tuple[Ch
     try:
         table = msgspec.json.decode(data, type=_Repodata)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not an index of a conda channel: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a valid conda channel index: {error}")) from error
     if table.info.subdir != subdir:
-        raise IntegrityError(Problem(file=file, message=f"is the index of {table.info.subdir}, not of {subdir}"))
+        raise IntegrityError(Problem(file=file, message=f"is the index for {table.info.subdir}, not for {subdir}"))
     lines = table.packages | table.conda
     return tuple(ChannelFile(filename=name, subdir=subdir, record=record) for name, record in lines.items())
 

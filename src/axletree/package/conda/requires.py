@@ -77,7 +77,7 @@ def parse_names(data: bytes, *, file: str) -> Names:
     try:
         table = msgspec.convert(tomllib.loads(data.decode("utf-8")), _NamesFile)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a table of names: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a valid table of names: {error}")) from error
     return {name: (name,) for name in table.same} | table.names
 
 
@@ -174,7 +174,7 @@ def platform_depends(platforms: Iterable[str], subdir: str) -> tuple[str, ...]:
         own = "osx" if tag.startswith("macosx") else "win" if tag.startswith("win") else "linux"
         fits = found and own == system and (found["machine"] in {wanted, "universal2"} or tag in {"win32", "linux"})
         if found is None or found["musl"] or not fits:
-            problems.append(Problem(key=tag, message=f"a wheel for this platform cannot become a package of {subdir}"))
+            problems.append(Problem(key=tag, message=f"a wheel for this platform cannot become a package for {subdir}"))
             continue
         glibc = _OLD_GLIBC.get(found["old"] or "") or (found["glibc"] or "").replace("_", ".")
         floor = (
@@ -223,7 +223,7 @@ def _environment(target: CondaTarget, marker: str) -> dict[str, str]:
     names = ("sys_platform", "platform_system", "os_name", "platform_machine", "python_version", "python_full_version")
     missing = [name for name in names if name not in known and re.search(rf"\b{name}\b", marker)]
     if missing:
-        where = "for any Python" if target.python is None else "for any platform"
+        where = "for any Python version" if target.python is None else "for any platform"
         raise ValueError(f"its marker depends on {', '.join(missing)}, but the package is {where}")
     return known
 

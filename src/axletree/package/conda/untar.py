@@ -122,7 +122,7 @@ def read_tar(
             pass
         pieces.exactly(-entry.size % BLOCK)
     if override:
-        raise tar_damaged(archive, "ends after a header that must be followed by another")
+        raise tar_damaged(archive, "ends after a header that must be followed by another header")
     _check_end(pieces, archive)
 
 
@@ -146,7 +146,7 @@ def _check_header(header: bytes, archive: str) -> int:
     """The size that a header declares, once its checksum was found true."""
     declared = _number(header[148:156], archive)
     if declared != byte_sum(header) - sum(header[148:156]) + 8 * 0x20:
-        raise tar_damaged(archive, "has a header with a wrong checksum")
+        raise tar_damaged(archive, "has a header with an incorrect checksum")
     return _number(header[124:136], archive)
 
 
@@ -164,14 +164,14 @@ def _number(field: bytes, archive: str) -> int:
 def _entry(header: bytes, kind: bytes, size: int, override: dict[str, str], archive: str) -> TarEntry:
     path = override["path"] if "path" in override else _name(header, archive)
     if len(path.encode()) > _MAX_PATH:
-        raise tar_damaged(archive, f"has a path of more than {_MAX_PATH} bytes", member=path)
+        raise tar_damaged(archive, f"has a path longer than {_MAX_PATH} bytes", member=path)
     if kind not in _KINDS:
         raise tar_damaged(archive, f"is an entry of type {kind!r}, which packages cannot contain", member=path)
     found = _KINDS[kind]
     if found == "file" and path.endswith("/"):
         found = "folder"  # as old writers say it
     if "size" in override and override["size"] != str(size):
-        raise tar_damaged(archive, "declares two sizes", member=path)
+        raise tar_damaged(archive, "declares two different sizes", member=path)
     if found != "file" and size:
         raise tar_damaged(archive, "is not a file, but declares content", member=path)
     return TarEntry(
@@ -200,7 +200,7 @@ def _name(header: bytes, archive: str) -> str:
 def _read_override(kind: bytes, size: int, pieces: _Pieces, archive: str) -> dict[str, str]:
     """Fields of the next header that did not fit into it."""
     if size > _MAX_RECORDS:
-        raise tar_damaged(archive, f"has a header of {size} bytes")
+        raise tar_damaged(archive, f"has an extended header of {size} bytes, which is too long")
     data = pieces.exactly(size)
     pieces.exactly(-size % BLOCK)
     if kind in {b"L", b"K"}:
@@ -208,7 +208,7 @@ def _read_override(kind: bytes, size: int, pieces: _Pieces, archive: str) -> dic
     records = _pax_records(data, archive)
     if kind == b"g":
         if records.keys() & {"path", "linkpath", "size"}:
-            raise tar_damaged(archive, "gives all its files the same name or size")
+            raise tar_damaged(archive, "has a global header that gives all files the same name or size")
         return {}
     if any(key.startswith("GNU.sparse") for key in records):
         raise tar_damaged(archive, "contains a sparse file, which packages cannot contain")

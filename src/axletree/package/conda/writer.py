@@ -87,7 +87,11 @@ def write_conda(
         raise UsageError(f"the Zstandard level must be {LEVELS[0]} to {LEVELS[-1]}, not {level}")
     check_description(package, files)
     problems = [
-        Problem(file=f"{package.stem}.conda", key=f"info/{file.path}", message="is created by the writer")
+        Problem(
+            file=f"{package.stem}.conda",
+            key=f"info/{file.path}",
+            message="is a reserved file, which Axletree creates itself",
+        )
         for file in package.info
         if file.path in OWN
     ]
@@ -239,16 +243,18 @@ class _Tree:
     def _binary_problems(self, file: CondaFile, where: str) -> Iterator[Problem]:
         package, length = self._package, len(self._placeholder or b"")
         if not glob_matcher(package.binary_prefix)(file.path):
-            message = "is a binary file that contains its build prefix, which is not safe to replace"
-            hint = "build it without the path, or list it in binary_prefix after checking how it uses the path"
+            message = "is a binary file that contains its build prefix, which cannot be safely replaced"
+            hint = (
+                "build the file without the path, or list the file in binary_prefix after checking how it uses the path"
+            )
             yield Problem(file=where, key=file.path, message=message, hint=hint)
         elif length < MIN_BINARY:
             message = (
-                f"contains a prefix of {length} bytes; in a binary it needs {MIN_BINARY}, so that longer prefixes can "
+                f"contains a prefix of {length} bytes; a binary file needs {MIN_BINARY}, so that longer prefixes can "
                 "replace it"
             )
             yield Problem(
-                file=where, key=file.path, message=message, hint="build in a folder with a path of that length"
+                file=where, key=file.path, message=message, hint="build in a folder whose path has that length"
             )
 
 

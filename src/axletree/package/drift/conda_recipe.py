@@ -130,7 +130,7 @@ class _Reader:
         found = of_conda_text(name if open_version else filled, origin, table=self.table, line=number)
         if found is not None:
             kept = msgspec.structs.replace(found, confidence="likely", text=plain)
-            unknown = {"spec": rest.strip(), "range": None, "note": "its version needs rendering"}
+            unknown = {"spec": rest.strip(), "range": None, "note": "its version is a template"}
             self.evidence.append(msgspec.structs.replace(kept, **unknown) if open_version else kept)
 
 

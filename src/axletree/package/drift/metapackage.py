@@ -50,7 +50,7 @@ def fan_out(
     brought: list[Evidence] = []
     for whole, requirement in requires_extras(metadata.name, known):
         if not requirement.specifier.contains(metadata.version, prereleases=True):
-            message = f"{whole.file} requires {requirement.name}{requirement.specifier}, this is {metadata.version}"
+            message = f"{whole.file} requires {requirement.name}{requirement.specifier}, but this is {metadata.version}"
             raise UsageError(Problem(file=file, message=message))
         extras = {canonicalize_name(extra) for extra in requirement.extras}
         origin = RequirementOrigin(

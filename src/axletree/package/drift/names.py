@@ -92,12 +92,14 @@ def parse_table(data: bytes, *, file: str, conda: Names) -> DependencyTable:
             ]:
                 re.compile(pattern)
     except (ValueError, msgspec.ValidationError, re.error) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a table of dependencies: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"not a valid table of dependencies: {error}")) from error
     aliases: dict[str, str] = {}
     for name, dependency in table.dependencies.items():
         for alias in map(_plain, dependency.names):
             if aliases.setdefault(alias, name) != name:
-                raise IntegrityError(Problem(file=file, key=alias, message=f"{name} and {aliases[alias]} share it"))
+                raise IntegrityError(
+                    Problem(file=file, key=alias, message=f"{name} and {aliases[alias]} share this name")
+                )
     return DependencyTable(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
 
 

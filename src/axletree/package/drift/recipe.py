@@ -127,7 +127,7 @@ def _of_target(
                 range=ranges.ANY,
                 confidence="guess",
                 phase="build",
-                note="a program of the host",
+                note="a host program",
             )
     yield from _of_properties(recipe, target, file, lines, table)
 

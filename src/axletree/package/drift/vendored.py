@@ -141,21 +141,23 @@ def _trouble(
     if not module.here:
         yield "not checked out; only its commit is known"
     elif module.checked_out not in {None, module.commit}:
-        yield f"another commit is checked out: {str(module.checked_out)[:_SHOWN]}"
+        yield f"a different commit is checked out: {str(module.checked_out)[:_SHOWN]}"
     if module.here and not module.tags:
-        yield "its clone has no tags" + (", it is shallow" if module.shallow else "")
+        yield "its clone has no tags" + (", because it is shallow" if module.shallow else "")
     elif module.here and described is None:
-        yield "no tag is an ancestor of the commit" + (": the clone is shallow" if module.shallow else "")
+        yield "no tagged commit is an ancestor of this commit" + (
+            ", but the clone is shallow" if module.shallow else ""
+        )
     elif module.shallow:
-        yield "its clone is shallow: there may be later tags"
+        yield "its clone is shallow, so there may be later tags"
     if described is not None and tag_version(described.tag) is None:
         yield f"tag {described.tag} is not a version"
     annotated = parse_describe(module.annotated)
     if annotated is not None and described is not None and annotated.tag != described.tag:
         status = f"{annotated.tag}, {_later_by(annotated)}"
-        yield f"`git submodule status` says {status}, as it ignores lightweight tags"
+        yield f"`git submodule status` reports {status}, because it ignores lightweight tags"
     if module.url and _is_fork(module.url, name, table):
-        yield f"a fork ({_repository(module.url)}): its tags may be its own"
+        yield f"a fork ({_repository(module.url)}), whose tags may differ from upstream's"
 
 
 def _is_fork(url: str, name: str, table: DependencyTable) -> bool:

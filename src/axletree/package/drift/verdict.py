@@ -156,7 +156,9 @@ def _unbound(asked: Sequence[Evidence], upstream: Sequence[Evidence]) -> Judgeme
     mentions = [each for each in upstream if each.role == "mention"]
     if mentions:
         return Judgement(verdict="same", why=f"upstream accepts any version: {_places(mentions)}")
-    why = f"upstream mentions it for other builds or purposes: {_places(upstream)}; the recipe: {_places(asked)}"
+    why = (
+        f"upstream mentions it only for different builds or purposes: {_places(upstream)}; the recipe: {_places(asked)}"
+    )
     return Judgement(verdict="unknown", why=why)
 
 
@@ -215,7 +217,7 @@ def _compare(
         yield Judgement(verdict=verdict, why=why, optional=optional)
     else:
         beyond = ranges.describe(asked - union)
-        why = f"{_said(one)}; {theirs}" + (f": allows {beyond} too" if "!=" not in beyond else "")
+        why = f"{_said(one)}; {theirs}" + (f"; the recipe also allows {beyond}" if "!=" not in beyond else "")
         yield Judgement(verdict="recipe looser", why=why, optional=optional)
 
 
@@ -238,7 +240,7 @@ def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Releases)
     having = [(version, text) for version, text in offer.versions if version in one.range]
     if not having:
         yield Judgement(
-            verdict="conflict", why=f"{_said(one)}; {offer.file} has no such version, its newest is {shown}"
+            verdict="conflict", why=f"{_said(one)}; {offer.file} has no such version; the newest there is {shown}"
         )
         return
     chosen, text = having[-1]
@@ -248,7 +250,7 @@ def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Releases)
         known = [each for each in others if each.range is not None]
         told = known and known[0].role == "pin" and one.range.is_disjoint(_union(known)) and _is_above(one.range, known)
         if known and not told and chosen not in _union(known) and _is_above(ranges.exactly(chosen), known):
-            why = f"{_said(one)} gets {text} of {offer.file}; {_said_all(known)}"
+            why = f"{_said(one)} gets {text} from {offer.file}; {_said_all(known)}"
             yield Judgement(verdict="ahead of upstream", why=why)
 
 
@@ -270,7 +272,7 @@ def _missing(
         if any(_share_phase(one, each) and share_gpu(one, each) for one in asked):
             continue
         if worlds and not share_worlds(each.gpus, worlds):
-            yield Judgement(verdict="unknown", why=f"the recipe is for other GPUs: {_said(each)}")
+            yield Judgement(verdict="unknown", why=f"the recipe is for different GPUs: {_said(each)}")
             continue
         if each.phase == "run" and inherits:
             yield Judgement(verdict="same", why=f"packages keep upstream's own requirement: {_said(each)}")
@@ -336,8 +338,8 @@ def contradictions(evidence: Iterable[Evidence]) -> tuple[Finding, ...]:
                     rule="drift/contradiction",
                     severity="warning",
                     where=place(one),
-                    message=f"upstream gives two versions of {name}: {_said(one)} and {_said(other)}",
-                    fix="check which one the build uses; the other may be stale",
+                    message=f"upstream specifies two versions of {name}: {_said(one)} and {_said(other)}",
+                    fix="check which version the build uses; the other may be outdated",
                     evidence=lines[:_MOST_PLACES],
                 )
             )

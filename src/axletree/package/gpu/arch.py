@@ -102,7 +102,7 @@ def parse_gpu(text: str) -> Gpu:
     found = _HIP.fullmatch(text)
     if found is not None and not found[1].endswith("-generic"):
         return Gpu(maker="hip", name=text, processor=found[1], features=_features(found[2]))
-    hint = "write 90, sm_90, 9.0 or gfx90a:xnack-"
+    hint = "use a name such as 90, sm_90, 9.0 or gfx90a:xnack-"
     raise UsageError(Problem(key=text[:60], message="is not a GPU architecture", hint=hint))
 
 

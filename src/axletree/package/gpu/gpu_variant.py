@@ -43,7 +43,9 @@ def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: WheelVariant | N
     """
     makers = {gpu.maker for gpu in gpus}
     if len(makers) > 1:
-        raise UsageError("one wheel cannot be a variant for both NVIDIA and AMD", hint="make one wheel for each")
+        raise UsageError(
+            "one wheel cannot be a variant for both NVIDIA and AMD", hint="create a separate wheel for each"
+        )
     kept = [part for part in base.properties if (part.namespace, part.feature) not in _GPU_FEATURES] if base else []
     if makers == {"hip"}:
         properties = [Property("amd", "gfx_arch", gpu.processor) for gpu in gpus]
@@ -55,8 +57,8 @@ def gpu_variant(gpus: Sequence[Gpu], *, cuda: str | None, base: WheelVariant | N
             kept = [part for part in kept if (part.namespace, part.feature) != _CUDA_FEATURE]
             properties.append(Property(*_CUDA_FEATURE, cuda))
         elif not any((part.namespace, part.feature) == _CUDA_FEATURE for part in kept):
-            message = "the wheel does not say which CUDA it was built with"
-            raise UsageError(Problem(key="--cuda", message=message, hint="give the version, such as --cuda 13.0"))
+            message = "the wheel does not record which CUDA version it was built with"
+            raise UsageError(Problem(key="--cuda", message=message, hint="specify the version, such as --cuda 13.0"))
     prefix = (
         _GPU_LABEL.sub("", base.label)
         if base

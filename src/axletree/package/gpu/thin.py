@@ -112,12 +112,12 @@ class _Thinning:
         for (section, gpu, archs), offsets in self._unserved.items():
             many = f"{len(offsets)} containers" if len(offsets) > 1 else "a container"
             message = (
-                f"{many} of {section} (the first at offset {offsets[0]}) would be empty: none of "
-                f"{', '.join(archs)} runs on {gpu}"
+                f"{many} in {section} (the first at offset {offsets[0]}) would be empty: code for "
+                f"{', '.join(archs)} does not run on {gpu}"
             )
             found.append(Problem(file=self._name, message=message))
         if self._unserved:
-            hint = "choose an architecture that it has, or give --allow-missing if that GPU never uses these kernels"
+            hint = "choose an architecture in the file, or use --allow-missing if that GPU never uses these kernels"
             found[-1] = msgspec.structs.replace(found[-1], hint=hint)
         return found
 
@@ -147,7 +147,7 @@ class _Thinning:
             for arch, total in sorted(self._totals.items(), key=lambda item: order(item[0]))
         ]
         left = [
-            f"{count} compressed offload bundles of {section} stay whole: each is compressed as one block"
+            f"{count} compressed offload bundles in {section} remain unchanged: each is compressed as a single block"
             for section, count in self._packed.items()
         ]
         return ThinnedFile(
@@ -223,7 +223,7 @@ def check_thinned(code: Iterable[SectionCode], thinned: ThinnedFile, *, name: st
                 elif entry.arch != "host":
                     problems.append(Problem(file=name, message=f"still contains code for {entry.arch}"))
     if found != expected:
-        problems.append(Problem(file=name, message="lacks code that should have been kept"))
+        problems.append(Problem(file=name, message="lost code that should have been kept"))
     if problems:
         raise IntegrityError(*problems[:20])
 

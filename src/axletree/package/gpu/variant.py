@@ -85,7 +85,9 @@ def make_variant(label: str, properties: Iterable[Property]) -> WheelVariant:
     ordered = tuple(sorted(set(properties)))
     problems = [
         Problem(
-            key=str(part), message="is not a valid variant property", hint="use a-z, 0-9 and _, in values also dots"
+            key=str(part),
+            message="is not a valid variant property",
+            hint="use a-z, 0-9 and _; values may also contain dots",
         )
         for part in ordered
         if not (_NAME.fullmatch(part.namespace) and _NAME.fullmatch(part.feature) and _VALUE.fullmatch(part.value))
@@ -93,7 +95,7 @@ def make_variant(label: str, properties: Iterable[Property]) -> WheelVariant:
     if not VARIANT_LABEL.fullmatch(label) or label == "null":
         problems.append(Problem(key=label, message="is not a valid variant label", hint="use a-z, 0-9, _ and dots"))
     if not ordered:
-        problems.append(Problem(key=label, message="a variant needs properties"))
+        problems.append(Problem(key=label, message="a variant must have at least one property"))
     if problems:
         raise IntegrityError(*problems)
     return WheelVariant(label=label, properties=ordered)
@@ -153,7 +155,7 @@ def parse_variants(data: bytes, *, file: str = VARIANT_FILE) -> VariantSet:
         read = msgspec.json.decode(data, type=_File)
         providers = {name: _provider(fields) for name, fields in read.providers.items()}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is not a description of variants: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"is not a valid variant description: {error}")) from error
     variants = []
     for label, namespaces in read.variants.items():
         properties = [
@@ -188,19 +190,21 @@ def merge_variants(sets: Sequence[tuple[str, VariantSet]]) -> VariantSet:
         for variant in described.variants:
             first, known = variants.setdefault(variant.label, (file, variant))
             if known != variant:
-                message = f"gives label {variant.label!r} different properties than {first}"
+                message = f"gives label {variant.label!r} different properties from {first}"
                 problems.append(Problem(file=file, message=message))
         for name, provider in described.providers.items():
             first, knows = providers.setdefault(name, (file, provider))
             if knows != provider:
-                problems.append(Problem(file=file, message=f"names a different provider of {name!r} than {first}"))
+                problems.append(Problem(file=file, message=f"names a different provider for {name!r} than {first}"))
         shorter, longer = sorted((namespaces, described.namespaces), key=len)
         if longer[: len(shorter)] != shorter:
-            problems.append(Problem(file=file, message=f"orders namespaces as {', '.join(described.namespaces)}"))
+            problems.append(
+                Problem(file=file, message=f"lists namespaces in a different order: {', '.join(described.namespaces)}")
+            )
         namespaces = longer
     if problems:
         raise IntegrityError(
-            *problems, hint="wheels of one release must agree, as they share one such file in the index"
+            *problems, hint="all wheels of a release must agree, because they share one variant file in the index"
         )
     return VariantSet(
         variants=tuple(variant for _, (_, variant) in sorted(variants.items())),

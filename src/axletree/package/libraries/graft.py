@@ -159,7 +159,7 @@ def graft_components(grafts: Iterable[Graft]) -> tuple[Component, ...]:
             purl=graft.library.purl,
             sha256=graft.library.sha256,
             paths=(graft.path,),
-            note=f"of the system package {graft.library.package}" if graft.library.package else "",
+            note=f"from the system package {graft.library.package}" if graft.library.package else "",
         )
         for graft in grafts
     )
@@ -243,8 +243,8 @@ def _too_large(grafts: Iterable[Graft], closure: _Closure, limit: int) -> Iterat
                 file=user,
                 key=library.soname,
                 message=(
-                    f"would copy in {library.origin}, {format_bytes(library.size)}, more than the limit of "
-                    f"{format_bytes(limit)} for one library"
+                    f"would copy {library.origin} ({format_bytes(library.size)}), which exceeds the limit of "
+                    f"{format_bytes(limit)} per library"
                 ),
                 hint="require the distribution that provides it, or raise --max-graft",
             )
@@ -259,7 +259,7 @@ def _placeless(elfs: Mapping[str, ElfFacts], grafts: Mapping[str, Graft]) -> Ite
                 key=wanted,
                 message=(
                     "needs a library from the wheel, but scripts are installed outside site-packages, at a path that "
-                    "is not known yet"
+                    "is not known in advance"
                 ),
                 hint="move the program into the package and start it through an entry point",
             )

@@ -84,7 +84,7 @@ def parse_policies(data: Iterable[Mapping[str, Any]]) -> tuple[Policy, ...]:
                 )
             )
     except (KeyError, TypeError, AttributeError) as error:
-        raise IntegrityError(f"platform policies in an unknown format: {error!r}") from error
+        raise IntegrityError(f"not valid platform policies: {error!r}") from error
     return tuple(sorted(policies, key=lambda policy: (policy.libc, policy.glibc)))
 
 

@@ -153,8 +153,8 @@ def collect_exports(libraries: Iterable[tuple[str, Source]], *, origin: str, ver
         symbols |= read_symbols(source, name=name).exported
         machine = machine or read_elf(source, name=name).architecture
     if not names:
-        message = f"contains no torch to compare with: no ELF libraries in {LIBRARIES}"
-        hint = "give a Linux wheel of torch, or an environment that has torch installed"
+        message = f"contains no torch libraries to compare with: no ELF files in {LIBRARIES}"
+        hint = "specify a Linux torch wheel, or an environment with torch installed"
         raise IntegrityError(Problem(file=origin, message=message, hint=hint))
     return TorchExports(
         origin=origin, version=version, machine=machine, libraries=frozenset(names), symbols=frozenset(symbols)

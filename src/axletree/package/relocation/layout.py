@@ -156,7 +156,7 @@ class _Layouter:
         if len({entry.blob for entry in ends.values()}) > 1:
             shown = ", ".join(f"{path} ({format_bytes(entry.size)})" for path, entry in sorted(ends.items()))
             hint = "drop the names left over from another build, or remove the library from single"
-            message = f"the names of one library have different contents: {shown}"
+            message = f"files of the same library have different contents: {shown}"
             self.problems.append(Problem(file=posixpath.join(folder, base), message=message, hint=hint))
             return
         kept = max(sorted(ends), key=lambda path: ends[path].executable)
@@ -184,7 +184,7 @@ class _Layouter:
             self.shared.append(path)
             return
         if theirs is not None:
-            message = "would overwrite a file of a sibling tree with different content"
+            message = "would overwrite a file in a sibling tree with different content"
             self.problems.append(Problem(file=path, key=target, message=message, hint="drop it"))
         other = entries.setdefault(target, entry)
         if (other.blob, other.executable) != (entry.blob, entry.executable):
@@ -232,7 +232,7 @@ class _Layouter:
                 message = f"is a link to {entry.target}, which is not kept"
                 self.problems.append(Problem(file=path, message=message, hint="drop it"))
             elif place in entries:
-                self.problems.append(Problem(file=path, key=place, message="is a link in the place of a file"))
+                self.problems.append(Problem(file=path, key=place, message="is a link with the same path as a file"))
             else:
                 self.moved[path] = place
                 yield place, posixpath.relpath(f"/{new}", f"/{posixpath.dirname(place)}")

@@ -206,7 +206,7 @@ class _Linker:
             entries = [each.text for each in search_path(path, facts)]
             beside = " nor in sibling trees" if self.siblings else ""
             message = f"needs a library that is neither in the tree{beside} nor on this machine"
-            hint = f"searched {', '.join([*entries, *self.searched])}; add its folder to graft-from"
+            hint = f"searched {', '.join([*entries, *self.searched])}; add the library's folder to graft-from"
             self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
             self.outside[soname] = ("nobody", "host")  # said once is enough
             return soname
@@ -222,7 +222,7 @@ class _Linker:
         for number, (soname, path) in enumerate(self.unlisted.items(), start=1):
             library = self.taken[soname]
             whose = f"{library.package} {library.version}, {library.origin}" if library.package else library.origin
-            hint = f"to copy them in: graft = [{listed}]" if number == len(self.unlisted) else None
+            hint = f"to copy such libraries into the tree: graft = [{listed}]" if number == len(self.unlisted) else None
             message = f"needs a library found only on this machine: {whose}"
             user = path if path in self.elfs else next(name for name in self.taken if self.graft_path(name) == path)
             yield Problem(file=user, key=soname, message=message, hint=hint)
@@ -241,7 +241,7 @@ class _Linker:
             for name in self.opened(path, facts):
                 kept = self.layout.names.get(name)
                 if kept is not None:
-                    message = f"opens {name} by that name, but only {kept} is kept"
+                    message = f"opens {name} by name, but only {kept} is kept"
                     yield Problem(file=path, message=message, hint="remove the library from single")
 
     def opened(self, path: str, facts: ElfFacts) -> Iterator[str]:

@@ -69,12 +69,12 @@ def _unopened(
 def _foreign(path: str, facts: ElfFacts) -> Iterator[Problem]:
     for entry in search_path(path, facts):
         if entry.kind != "origin" or (entry.folder or "").startswith(".."):
-            yield Problem(file=path, message=f"has {entry.text!r} in its search path, which is outside the package")
+            yield Problem(file=path, message=f"has a search path entry outside the package: {entry.text!r}")
 
 
 def _where(path: str, facts: ElfFacts) -> str:
     folders = [entry.folder or entry.text for entry in search_path(path, facts)]
-    return f"in {', '.join(folders)}" if folders else "as it has no search path"
+    return f"in {', '.join(folders)}" if folders else "because it has no search path"
 
 
 def build_path_problems(texts: Iterable[tuple[str, str]], roots: Iterable[str]) -> Iterator[Problem]:
@@ -93,7 +93,7 @@ def build_path_problems(texts: Iterable[tuple[str, str]], roots: Iterable[str]) 
                 yield Problem(
                     file=path,
                     line=number,
-                    message="names a folder of the build machine, which no other machine has",
+                    message="refers to a folder that exists only on the build machine",
                     excerpt=line.strip()[:_EXCERPT],
-                    hint="edit it with [[...relocate.edits]], or drop the file",
+                    hint="edit the line with [[...relocate.edits]], or drop the file",
                 )

@@ -50,15 +50,15 @@ def parse_artifact_name(text: str) -> ArtifactName:
     """
     parts = text.split("_")
     if len(parts) != 3:
-        raise _wrong(text, "is not of the form NAME_COMPONENT_TARGET, three words without '_'")
+        raise _wrong(text, "does not have the form NAME_COMPONENT_TARGET (three words without '_')")
     name, component, target = parts
     if not _NAME.fullmatch(name):
-        raise _wrong(text, f"has a name {name!r} with characters other than letters, digits, '.', '+' and '-'")
+        raise _wrong(text, f"contains the name {name!r}, which may have only letters, digits, '.', '+' and '-'")
     found = next((known for known in COMPONENTS if known == component), None)
     if found is None:
         raise _wrong(text, f"has the unknown component {component!r} (expected one of {', '.join(COMPONENTS)})")
     if not may_be_target(target):
-        raise _wrong(text, f"has the target {target!r}, which is neither 'generic' nor a GPU nor a family of GPUs")
+        raise _wrong(text, f"has the target {target!r}, which is neither 'generic', nor a GPU, nor a GPU family")
     return ArtifactName(name, found, target)
 
 
@@ -91,5 +91,5 @@ def in_group(target: str, group: str) -> bool:
 
 def _wrong(text: str, message: str) -> IntegrityError:
     return IntegrityError(
-        Problem(file=repr(text)[1:-1][:200], message=message, hint="an artifact is named like rand_lib_gfx942")
+        Problem(file=repr(text)[1:-1][:200], message=message, hint="use an artifact name such as rand_lib_gfx942")
     )

@@ -288,7 +288,7 @@ def _problems(ownership: Ownership) -> Iterator[Problem]:
     for entry in ownership.unmatched:
         orphans.setdefault((entry.artifact, entry.component), []).append(entry.path)
     for (artifact, component), paths in orphans.items():
-        message = f"no package claims {_count(paths)} of {artifact} ({component}): {some_of(paths)}"
+        message = f"no package claims {_count(paths)} from {artifact} ({component}): {some_of(paths)}"
         hint = _TESTS if component == "test" else _ORPHAN
         yield Problem(message=message, hint=hint)
     disputes: dict[tuple[ClaimRef, ...], list[str]] = {}
@@ -303,7 +303,7 @@ def _count(paths: Sequence[str]) -> str:
     return f"{len(paths)} files" if len(paths) > 1 else "a file"
 
 
-_ORPHAN = "add a claim to a package, or a [[drop]] that says why"
-_TESTS = 'add a package of kind "tests" that claims component "test", or a [[drop]] that says why'
+_ORPHAN = "add a claim to a package, or a [[drop]] with the reason"
+_TESTS = 'add a package of kind "tests" that claims component "test", or a [[drop]] with the reason'
 _DISPUTE = "narrow one of the claims with files or exclude"
-_CLASH = "keep it in only one of the two when the SDK is built"
+_CLASH = "when building the SDK, keep the path in only one of the two"

@@ -222,8 +222,8 @@ def _read_component(
         if key == "extends":
             extends = tuple(_extends((*at, key), value, faults))
         elif not isinstance(value, dict):
-            hint = "the only other key is extends"
-            faults.append(Fault(path=(*at, key), message="expected the table of a stage folder", hint=hint))
+            hint = "the only other key allowed is extends"
+            faults.append(Fault(path=(*at, key), message="expected a table for a stage folder", hint=hint))
         elif not is_safe_path(key.rstrip("/") or "/"):
             message = "is not a folder below the build root: it cannot start with '/' or contain '..'"
             faults.append(Fault(path=(*at, key), message=message))
@@ -257,11 +257,11 @@ def _optional(at: Path, value: object, faults: list[Fault], platform: str) -> bo
         return value
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        faults.append(Fault(path=at, message="expected true, false or names of platforms"))
+        faults.append(Fault(path=at, message="expected true, false or platform names"))
         return False
     unknown = [name for name in names if name not in _PLATFORMS]
     if unknown:
-        hint = f"platforms are {', '.join(_PLATFORMS)}"
+        hint = f"the platforms are {', '.join(_PLATFORMS)}"
         faults.append(Fault(path=at, message=f"unknown platform {unknown[0]!r}", hint=hint))
     return platform in names
 
@@ -269,12 +269,12 @@ def _optional(at: Path, value: object, faults: list[Fault], platform: str) -> bo
 def _extends(at: Path, value: object, faults: list[Fault]) -> Iterator[Component]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
-        faults.append(Fault(path=at, message="expected names of components"))
+        faults.append(Fault(path=at, message="expected component names"))
         return
     for name in names:
         known = next((component for component in COMPONENTS if component == name), None)
         if known is None:
-            hint = f"components are {', '.join(COMPONENTS)}"
+            hint = f"the components are {', '.join(COMPONENTS)}"
             faults.append(Fault(path=at, message=f"extends {name!r}, which is not a component", hint=hint))
         else:
             yield known

@@ -120,7 +120,7 @@ class _Devel:
         """Whether all members can be where they are, and all links lead to members."""
         for path in sorted(folders & self.found.keys()):
             if self.found[path].kind != "folder":
-                self.problems.append(Problem(file=path, message="is both a file or link and a folder"))
+                self.problems.append(Problem(file=path, message="is both a folder and a file or link"))
         links = {item.path: item.link for item in self.inside}
         reached = SdkTree(
             SdkEntry(

@@ -106,10 +106,16 @@ def split_devices(
             )
         )
     if problems:
-        hint = "a package for a family cannot contain two files with one path: leave out these GPUs, or drop the file"
+        hint = (
+            "a package for a family cannot contain two files with the same path: leave out these GPUs, or drop the file"
+        )
         raise IntegrityError(*problems, hint=hint)
     told = some_of(sorted(strangers), _SHOWN)
-    notes = (f"{told}: for GPUs without a package of their own, so it is in {package.dist}",) if strangers else ()
+    notes = (
+        (f"{told}: code for GPUs that have no package of their own, so it goes into {package.dist}",)
+        if strangers
+        else ()
+    )
     return Split(neutral=neutral, devices=tuple(each for each in devices if each.items), notes=notes)
 
 

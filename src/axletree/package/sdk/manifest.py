@@ -34,31 +34,38 @@ Places = str | tuple[str, ...]
 class About(Table, frozen=True, kw_only=True):
     """The SDK as a whole, and its selector."""
 
-    name: Annotated[DistName, Meta(description="Distribution of the selector: `rocm`.")]
-    module: Annotated[str, Meta(description="Its import name: `rocm_sdk`.")]
-    command: Annotated[str, Meta(description="Its command: `rocm-sdk`.")]
-    prefix: Annotated[str, Meta(description="Prefix of its environment variables: `ROCM_SDK`.")]
+    name: Annotated[DistName, Meta(description="Distribution name of the selector, such as `rocm`.")]
+    module: Annotated[str, Meta(description="Import name of the selector, such as `rocm_sdk`.")]
+    command: Annotated[str, Meta(description="Command of the selector, such as `rocm-sdk`.")]
+    prefix: Annotated[str, Meta(description="Prefix of the selector's environment variables, such as `ROCM_SDK`.")]
     version: Annotated[str | None, Meta(description="Version of all packages, unless `--version` sets another.")] = None
     summary: Annotated[str, Meta(description="One-line summary.")] = ""
     license: Annotated[str, Meta(description="SPDX expression.")] = ""
     urls: Annotated[dict[str, str], Meta(description="Label -> URL, for the packages' metadata.")] = {}
-    bin: Annotated[Places, Meta(description="Folder of programs, or several; the first that exists is used.")] = "bin"
+    bin: Annotated[Places, Meta(description="Program folder, or a list of folders; the first that exists is used.")] = (
+        "bin"
+    )
     cmake: Annotated[
-        Places, Meta(description="Folder of CMake packages, or several; the first that exists is used.")
+        Places, Meta(description="Folder of CMake packages, or a list of folders; the first that exists is used.")
     ] = "lib/cmake"
     cmake_package: Annotated[
-        str, Meta(description="A package that `find_package` finds; the self tests compile against it.")
+        str, Meta(description="CMake package that the self tests find with `find_package` and compile against.")
     ] = ""
     cmake_targets: Annotated[
-        tuple[str, ...], Meta(description="Imported targets that the self tests link a program with: `hip::device`.")
+        tuple[str, ...],
+        Meta(description="Imported targets to link the self tests' program with, such as `hip::device`."),
     ] = ()
     cmake_program: Annotated[
         str,
-        Meta(description="The program, in C++. It must exit with 0 even without a GPU. By default, an empty program."),
+        Meta(
+            description="C++ source of the program. It must exit with 0 even without a GPU. By default, an empty program."
+        ),
     ] = ""
     cmake_compiler: Annotated[
         Places,
-        Meta(description="Its compiler, or several; the first that exists is used. The host's compiler by default."),
+        Meta(
+            description="Compiler for the program, or a list of compilers; the first that exists is used. The host's compiler by default."
+        ),
     ] = ()
     root_package: Annotated[
         str, Meta(description="Package whose folder is the root if the devel package is not installed.")
@@ -68,13 +75,13 @@ class About(Table, frozen=True, kw_only=True):
 class Claim(Table, frozen=True, kw_only=True):
     """Files of the input, by what brought them and where they lie. All that is given must hold."""
 
-    artifacts: Annotated[tuple[str, ...], Meta(description="Globs of artifact names.")] = ("*",)
-    components: Annotated[tuple[Component, ...], Meta(description="Components of artifacts.")] = ("lib", "run", "dev")
+    artifacts: Annotated[tuple[str, ...], Meta(description="Globs that artifact names must match.")] = ("*",)
+    components: Annotated[tuple[Component, ...], Meta(description="Artifact components.")] = ("lib", "run", "dev")
     files: Annotated[
         tuple[str, ...],
-        Meta(description="File patterns, below the prefix."),
+        Meta(description="File patterns, relative to the prefix."),
     ] = ("**",)
-    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of paths to leave out.")] = ()
+    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of files to leave out.")] = ()
 
 
 class Drop(Claim, frozen=True, kw_only=True):
@@ -90,17 +97,22 @@ class Package(Table, frozen=True, kw_only=True):
     kind: Annotated[
         Literal["core", "libraries", "devel", "tests", "runtime"],
         Meta(
-            description="`libraries`: its files with GPU code go into packages for families and for targets. `devel`: the whole tree, expanded where it is installed; at most one. `tests` and `runtime`: other packages, installed on request."
+            description="`libraries`: files with GPU code go into packages for families and for targets. `devel`: the whole tree, expanded where it is installed; at most one. `tests` and `runtime`: other packages, installed on request."
         ),
     ]
-    dist: Annotated[DistName, Meta(description="Its distribution: `rocm-sdk-core`.")]
+    dist: Annotated[DistName, Meta(description="Distribution name, such as `rocm-sdk-core`.")]
     summary: Annotated[str, Meta(description="One-line summary.")] = ""
     requires: Annotated[
         tuple[DistName, ...],
-        Meta(description="Packages of the manifest whose libraries it loads; required with exact versions."),
+        Meta(
+            description="Packages in the manifest whose libraries this package loads; it requires their exact versions."
+        ),
     ] = ()
     extra: Annotated[
-        str, Meta(description="Extra of the selector that installs it; without one it is always installed.")
+        str,
+        Meta(
+            description="Extra of the selector that installs the package; without an extra, the package is always installed."
+        ),
     ] = ""
     family: Annotated[
         str,
@@ -117,7 +129,7 @@ class Package(Table, frozen=True, kw_only=True):
     claim: Annotated[
         tuple[Claim, ...],
         Meta(
-            description="Files that it owns. For a devel package: files that it adds to those of the runtime packages, which it always mirrors; its claims come last."
+            description="Files that the package owns. For a devel package: files to add to those of the runtime packages, which it always mirrors; its claims are applied last."
         ),
     ] = ()
 
@@ -128,15 +140,15 @@ class Libraries(Table, frozen=True, kw_only=True):
     opens: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
-            description="SONAME, file name or path of a library -> libraries that it opens at run time, if they exist."
+            description="SONAME, file name or path of a library -> libraries that this library opens at run time, if they exist."
         ),
     ] = {}
     optional: Annotated[
-        tuple[str, ...], Meta(description="Globs of short names that may be missing without an error.")
+        tuple[str, ...], Meta(description="Globs for short names of libraries that may be missing without an error.")
     ] = ()
     dependent: Annotated[
         tuple[str, ...],
-        Meta(description="File patterns of paths of libraries that cannot be loaded on their own, such as plugins."),
+        Meta(description="File patterns of libraries that cannot be loaded on their own, such as plugins."),
     ] = ()
     shortnames: Annotated[
         dict[str, str], Meta(description="SONAME -> short name that replaces the usual one (`amdhip64`).")
@@ -148,35 +160,39 @@ class Command(Table, frozen=True, kw_only=True):
 
     files: Annotated[
         tuple[str, ...],
-        Meta(min_length=1, description="File patterns of paths. Each console script is named after its file."),
+        Meta(min_length=1, description="File patterns of programs. Each console script is named after its file."),
     ]
     devel: Annotated[
         bool,
-        Meta(description="Whether it needs the whole SDK, as compilers do; running it then expands the devel package."),
+        Meta(
+            description="Whether the program needs the whole SDK, as compilers do; running it then expands the devel package."
+        ),
     ] = False
     args: Annotated[
         tuple[str, ...],
-        Meta(description="Arguments that the self tests call it with. Without any, they do not call it."),
+        Meta(
+            description="Arguments for running the program in the self tests. Without arguments, the self tests do not run it."
+        ),
     ] = ()
-    expect: Annotated[str, Meta(description="Text that it must print in that test.")] = ""
-    expect_exit: Annotated[tuple[int, ...], Meta(description="Exit codes allowed in that test.")] = (0,)
+    expect: Annotated[str, Meta(description="Text that the program must print in the self test.")] = ""
+    expect_exit: Annotated[tuple[int, ...], Meta(description="Exit codes allowed in the self test.")] = (0,)
 
 
 class Debs(Table, frozen=True, kw_only=True):
     """How Debian's packages make up the SDK."""
 
-    prefix: Annotated[str, Meta(description="Folder of the packages that becomes the prefix.")] = "usr"
+    prefix: Annotated[str, Meta(description="Folder in the packages that becomes the prefix.")] = "usr"
     artifacts: Annotated[
-        dict[str, str], Meta(description="Glob of names of Debian packages -> artifact. The first that matches counts.")
+        dict[str, str], Meta(description="Glob for Debian package names -> artifact. The first match is used.")
     ]
     components: Annotated[
         dict[Component, tuple[str, ...]],
-        Meta(description="Component -> file patterns of paths, in addition to TheRock's usual ones."),
+        Meta(description="Component -> file patterns, in addition to TheRock's usual ones."),
     ] = {}
 
 
 class Devel(Table, frozen=True, kw_only=True):
-    """The expanded SDK."""
+    """Settings of the expanded SDK."""
 
     links: Annotated[
         tuple[str, ...],
@@ -189,10 +205,10 @@ class Devel(Table, frozen=True, kw_only=True):
 class Targets(Table, frozen=True, kw_only=True):
     """GPUs that code is for, and how they are grouped."""
 
-    maker: Annotated[Literal["hip", "nvidia"], Meta(description="Whose GPUs.")] = "hip"
+    maker: Annotated[Literal["hip", "nvidia"], Meta(description="Maker of the GPUs.")] = "hip"
     table: Annotated[
         Literal["amd", ""],
-        Meta(description="Table of GPU targets that ships with Axletree; the selector gets their hierarchy."),
+        Meta(description="GPU target table that ships with Axletree; its hierarchy becomes part of the selector."),
     ] = ""
     groups: Annotated[
         dict[str, tuple[str, ...]],
@@ -201,7 +217,7 @@ class Targets(Table, frozen=True, kw_only=True):
     default: Annotated[
         str,
         Meta(
-            description="Family or target to install if no GPU is known; by default the family with the most targets."
+            description="Family or target to install if no GPU is detected; by default, the family with the most targets."
         ),
     ] = ""
     families: Annotated[
@@ -220,7 +236,9 @@ class Manifest(Table, frozen=True, kw_only=True):
         tuple[Package, ...], Meta(min_length=1, description="Distributions in addition to the selector.")
     ]
     drop: Annotated[tuple[Drop, ...], Meta(description="Files to leave out.")] = ()
-    libraries: Annotated[Libraries, Meta(description="Facts that libraries do not record.")] = Libraries()
+    libraries: Annotated[Libraries, Meta(description="Properties of libraries that their files do not record.")] = (
+        Libraries()
+    )
     command: Annotated[tuple[Command, ...], Meta(description="Programs to install as console scripts.")] = ()
     environment: Annotated[
         dict[str, Places],
@@ -229,11 +247,11 @@ class Manifest(Table, frozen=True, kw_only=True):
         ),
     ] = {}
     system: Annotated[
-        dict[str, str], Meta(description="Glob of SONAMEs that the host provides -> what to install for it.")
+        dict[str, str], Meta(description="Glob for SONAMEs that the host provides -> what to install for them.")
     ] = {}
     targets: Annotated[Targets, Meta(description="GPUs.")] = Targets()
-    devel: Annotated[Devel, Meta(description="The expanded SDK.")] = Devel()
-    debs: Annotated[Debs | None, Meta(description="How Debian packages make up the SDK.")] = None
+    devel: Annotated[Devel, Meta(description="Settings of the expanded SDK.")] = Devel()
+    debs: Annotated[Debs | None, Meta(description="How to assemble the SDK from Debian packages.")] = None
 
 
 def parse_manifest(text: str, *, filename: str) -> Manifest:

@@ -55,14 +55,14 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     if canonicalize_name(sdk.name) != sdk.name:
         yield Fault(path=("sdk", "name"), message=f"{sdk.name!r} is not normalized", hint=canonicalize_name(sdk.name))
     if not _MODULE.fullmatch(sdk.module):
-        hint = "use a letter, then letters, digits and '_'"
+        hint = "start with a letter, and use only letters, digits and '_'"
         yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is not a valid module name", hint=hint)
     elif sdk.module in sys.stdlib_module_names:
         yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is a module of the standard library")
     if not _COMMAND.fullmatch(sdk.command):
         yield Fault(path=("sdk", "command"), message=f"{sdk.command!r} is not a valid program name")
     if not _PREFIX.fullmatch(sdk.prefix):
-        hint = "use capital letters, digits and '_', without a '_' at the end: ROCM_SDK"
+        hint = "use capital letters, digits and '_', without a '_' at the end, such as ROCM_SDK"
         yield Fault(path=("sdk", "prefix"), message=f"{sdk.prefix!r} is not a valid variable prefix", hint=hint)
     if sdk.version is not None and not _is_version(sdk.version):
         yield Fault(path=("sdk", "version"), message=f"{sdk.version!r} is not a valid version (PEP 440)")
@@ -91,7 +91,7 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     path: Path = ("sdk", "root-package")
     if root is None:
         near = suggestion(sdk.root_package, known, "packages of this manifest")
-        message = f"no package {sdk.root_package!r} exists to be the root"
+        message = f"no package {sdk.root_package!r} exists, so it cannot be the root"
         yield Fault(path=path, message=message, hint=near, needs=needs)
     elif root.extra:
         message = f"{root.name!r} is installed only with extra {root.extra!r}, so the root may be missing"
@@ -112,7 +112,7 @@ def _packages(manifest: Manifest) -> Iterator[Fault]:
             message = f"{package.dist!r} is not normalized"
             yield Fault(path=(*path, "dist"), message=message, hint=canonicalize_name(package.dist))
         elif package.dist in dists:
-            message = f"{package.dist!r} is also the distribution of {dists[package.dist]}"
+            message = f"{package.dist!r} is also the distribution name of {dists[package.dist]}"
             yield Fault(path=(*path, "dist"), message=message)
         else:
             module = package.dist.replace("-", "_")
@@ -120,12 +120,12 @@ def _packages(manifest: Manifest) -> Iterator[Fault]:
                 message = f"its module {module!r} is also the module of {modules[module]}"
                 yield Fault(path=(*path, "dist"), message=message, hint="rename sdk.module or dist")
             elif module in sys.stdlib_module_names or not _MODULE.fullmatch(module):
-                yield Fault(path=(*path, "dist"), message=f"{module!r} cannot be a separate module")
+                yield Fault(path=(*path, "dist"), message=f"{module!r} cannot be used as a module name")
             modules.setdefault(module, f"package {package.name!r}")
         dists.setdefault(package.dist, f"package {package.name!r}")
         if package.kind == "devel":
             if devel is not None:
-                message = f"second devel package in addition to {devel!r}: only one tree can be expanded"
+                message = f"{devel!r} is already a devel package, and only one tree can be expanded"
                 yield Fault(path=(*path, "kind"), message=message)
             devel = devel or package.name
         yield from _one_line(package.summary, (*path, "summary"))
@@ -155,14 +155,14 @@ def _templates(manifest: Manifest) -> Iterator[Fault]:
             if not text:
                 continue
             if package.kind != "libraries":
-                yield Fault(path=path, message="only a package of kind 'libraries' has packages for GPUs")
+                yield Fault(path=path, message="only a package of kind 'libraries' can have GPU packages")
                 continue
             made = text.replace(place, "gfx90a")
             if text.count(place) != 1 or not _NAME.fullmatch(made) or canonicalize_name(made) != made:
-                hint = f"use a distribution name with {place} in it: {package.dist}-{place}"
+                hint = f"use a distribution name that contains {place}: {package.dist}-{place}"
                 yield Fault(path=path, message=f"{text!r} does not name a distribution for each {key}", hint=hint)
             elif made in filled | taken:
-                yield Fault(path=path, message=f"{text!r} is used already", hint="each kind needs its own names")
+                yield Fault(path=path, message=f"{text!r} is already in use", hint="each kind needs its own names")
             filled.add(made)
 
 
@@ -178,7 +178,7 @@ def _requirements(manifest: Manifest) -> Iterator[Fault]:
                 hint = suggestion(name, packages, "packages of this manifest")
                 yield Fault(path=path, message=f"no package is called {name!r}", hint=hint, needs=names)
             elif packages[name].kind == "devel":
-                yield Fault(path=path, message="cannot load libraries of the devel package, which is expanded later")
+                yield Fault(path=path, message="cannot load libraries from the devel package, which is expanded later")
     for number, package in enumerate(manifest.package):
         circle = _circle(package.name, packages)
         if circle:
@@ -248,11 +248,13 @@ def _libraries(manifest: Manifest) -> Iterator[Fault]:
     yield from glob_faults(manifest.devel.links, ("devel", "links"))
     for pattern, what in manifest.system.items():
         if "/" in pattern or not pattern.strip("*?"):
-            message = "treats any library as one of the host, even a missing one" if pattern else "is empty"
+            message = "treats every library as a host library, even a missing one" if pattern else "is empty"
             message = "is not a SONAME" if "/" in pattern else message
-            yield Fault(path=("system", pattern), message=message, hint='use a glob of SONAMEs: "libz.so.*" = "zlib1g"')
+            yield Fault(
+                path=("system", pattern), message=message, hint='use a glob for SONAMEs: "libz.so.*" = "zlib1g"'
+            )
         if not what.strip():
-            yield Fault(path=("system", pattern), message="does not say what to install for it")
+            yield Fault(path=("system", pattern), message="does not say what to install for these libraries")
 
 
 def _commands(manifest: Manifest) -> Iterator[Fault]:
@@ -269,7 +271,7 @@ def _commands(manifest: Manifest) -> Iterator[Fault]:
             message = "has no effect: without args, the self tests do not call the program"
             yield Fault(path=(*path, "expect"), message=message)
         if not command.expect_exit:
-            yield Fault(path=(*path, "expect-exit"), message="is empty, so every exit code is wrong")
+            yield Fault(path=(*path, "expect-exit"), message="is empty, so the test cannot pass with any exit code")
         yield from (
             Fault(path=(*path, "expect-exit", place), message=f"{code} is not a valid exit code")
             for place, code in enumerate(command.expect_exit)
@@ -283,14 +285,18 @@ def _environment(manifest: Manifest) -> Iterator[Fault]:
         if not _VARIABLE.fullmatch(variable):
             yield Fault(path=path, message=f"{variable!r} is not a valid environment variable name")
         elif variable in _SEARCHED:
-            message = "would replace values set by others"
-            yield Fault(path=path, message=message, hint="sdk.bin is prepended to PATH; libraries are found without it")
+            message = "would overwrite values that users or other tools have set"
+            yield Fault(
+                path=path,
+                message=message,
+                hint="remove it: sdk.bin is prepended to PATH, and libraries are found through RUNPATHs",
+            )
         texts = (places,) if isinstance(places, str) else places
         if any(text.startswith("=") for text in texts):
             if len(texts) > 1:
                 yield Fault(path=path, message="a literal after '=' must be the only value")
             elif not texts[0].isprintable():
-                yield Fault(path=path, message="contains characters that are not allowed in a shell line")
+                yield Fault(path=path, message="contains characters that are not allowed in a shell command")
         else:
             yield from _places(places, path)
 
@@ -298,7 +304,7 @@ def _environment(manifest: Manifest) -> Iterator[Fault]:
 def _targets(manifest: Manifest) -> Iterator[Fault]:
     section = manifest.targets
     if section.table and section.maker != "hip":
-        yield Fault(path=("targets", "table"), message=f"table {section.table!r} has maker 'hip'")
+        yield Fault(path=("targets", "table"), message=f"table {section.table!r} is only for maker 'hip'")
     groups = section.groups
     for name, inner in groups.items():
         path: Path = ("targets", "groups", name)
@@ -342,20 +348,28 @@ def _debs(manifest: Manifest) -> Iterator[Fault]:
     if debs is None:
         return
     if debs.prefix != "." and not is_safe_path(debs.prefix):
-        yield Fault(path=("debs", "prefix"), message=f"{debs.prefix!r} is not a relative folder", hint="such as usr")
+        yield Fault(
+            path=("debs", "prefix"),
+            message=f"{debs.prefix!r} is not a relative folder",
+            hint="use a folder such as usr",
+        )
     claims = [claim for package in manifest.package for claim in package.claim] + list(manifest.drop)
     before: list[str] = []
     for pattern, artifact in debs.artifacts.items():
         path: Path = ("debs", "artifacts", pattern)
         if not _NAME.fullmatch(artifact):
-            yield Fault(path=path, message=f"{artifact!r} is not a valid artifact name", hint="as core-hip")
+            yield Fault(
+                path=path, message=f"{artifact!r} is not a valid artifact name", hint="use a name such as core-hip"
+            )
         elif not any(fnmatchcase(artifact, glob) for claim in claims for glob in claim.artifacts):
             message = f"no claim or drop refers to artifact {artifact!r}"
             known = {glob for claim in claims for glob in claim.artifacts if "*" not in glob}
             yield Fault(path=path, message=message, hint=suggestion(artifact, known, "artifacts of claims"))
         ahead = next((each for each in before if fnmatchcase(pattern, each)), None)
         if ahead is not None:
-            yield Fault(path=path, message=f"never applies: {ahead!r} before it matches the same", hint="move it up")
+            yield Fault(
+                path=path, message=f"never applies: {ahead!r} above it matches the same names", hint="move it up"
+            )
         before.append(pattern)
     for component, patterns in debs.components.items():
         yield from glob_faults(patterns, ("debs", "components", component))
@@ -364,11 +378,11 @@ def _debs(manifest: Manifest) -> Iterator[Fault]:
 def _places(places: Places, path: Path) -> Iterator[Fault]:
     texts = (places,) if isinstance(places, str) else places
     if not texts:
-        yield Fault(path=path, message="does not name a path")
+        yield Fault(path=path, message="must name at least one path")
     for place, text in enumerate(texts):
         if text != "." and not is_safe_path(text):
             at = path if isinstance(places, str) else (*path, place)
-            hint = "use a path below the prefix without leading or trailing slashes, or '.'"
+            hint = "use a path relative to the prefix, without leading or trailing slashes, or '.'"
             yield Fault(path=at, message=f"{text!r} is not a path in the SDK", hint=hint)
 
 

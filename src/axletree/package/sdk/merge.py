@@ -55,7 +55,7 @@ def merge_entries(
     if problems:
         raise IntegrityError(*some_problems(problems), hint=_HINT)
     for (one, other), twice in sorted(merging.twice.items()):
-        note(f"{one} and {other} both contain {some_of(sorted(twice), _SHOWN)}, with the same content: used once")
+        note(f"{one} and {other} both contain {some_of(sorted(twice), _SHOWN)}, with the same content; it is used once")
     return tuple(
         entry for path in paths if path not in above for entry in sorted(found[path], key=lambda entry: entry.target)
     )
@@ -130,8 +130,8 @@ def origin(entry: SdkEntry) -> str:
 def path_fault(path: str, link: str = "") -> str | None:
     """What is wrong with a path below a prefix, or with what a link there says; ``None`` where nothing is."""
     if not is_safe_path(path):
-        return "has a name that packages cannot contain, or that leads out of the tree"
-    return "is a link that leads out of the tree" if link and leaves_tree(path, link) else None
+        return "has a name that is not allowed in packages or leads outside the tree"
+    return "is a link that points outside the tree" if link and leaves_tree(path, link) else None
 
 
 def leaves_tree(path: str, link: str) -> bool:

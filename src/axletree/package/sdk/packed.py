@@ -122,7 +122,7 @@ def parse_control(text: str, *, filename: str) -> DebControl:
 
 def _read_ar(data: memoryview, archive: str) -> Iterator[DebMember]:
     if bytes(data[: len(_AR_MAGIC)]) != _AR_MAGIC:
-        raise IntegrityError(Problem(file=archive, message="is not an ar archive, as Debian packages are"))
+        raise IntegrityError(Problem(file=archive, message="is not a Debian package: those are ar archives"))
     at = len(_AR_MAGIC)
     while at < len(data):
         header = bytes(data[at : at + _AR_HEADER])
@@ -155,7 +155,7 @@ def _unpack(data: memoryview, make: Callable[[], _Unpacker]) -> Iterator[bytes]:
         elif unpacker.needs_input:
             rest, at = bytes(data[at : at + _PIECE]), at + _PIECE
             if not rest:
-                raise EOFError("cut off")
+                raise EOFError("truncated")
         else:
             rest = b""
         if piece := unpacker.decompress(rest, _PIECE):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _DANGLING = "the link would be broken for users: add its target, or add a [[drop]] for it"
-_TWICE = "keep one of the two: exclude the other from the claim, or name it in a [[drop]]"
+_TWICE = "keep one of the two: exclude the other from the claim, or list it in a [[drop]]"
 RESERVED = frozenset({"__init__.py", FILE})
 """What is at the root of a platform folder, and of the expanded devel package, beside the SDK's files."""
 
@@ -196,5 +196,5 @@ class _Folder:
             yield PlatformFile(path=entry.path, entry=target, role="launcher", launches=way)
         else:
             self.notes.append(
-                f"{entry.path} links to a program that is only in the devel package, so the link is only there too"
+                f"{entry.path} links to a program in the devel package, so only that package contains the link"
             )

@@ -127,7 +127,7 @@ class _Planner:
             return split_devices(package, items, self.known.code, self.known.selection, asked=self.asked)
         if targeted:
             message = f"is for {targeted[0].entry.target} only, but package {package.name} is for all GPUs"
-            hint = f"claim it in a package of kind libraries, or change the kind of {package.name}"
+            hint = f"claim the file in a package of kind libraries, or change the kind of {package.name}"
             self.problems.append(Problem(file=targeted[0].entry.path, message=message, hint=hint))
         return Split(neutral=payload.items, devices=())
 

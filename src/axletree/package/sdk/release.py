@@ -96,8 +96,8 @@ def check_flavour(dist: str, version: str, flavour: Flavour, filenames: Iterable
             continue
         if name == canonicalize_name(dist) and Version(has) == Version(version):
             other = "an sdist" if flavour == "wheel" else "a wheel"
-            message = f"{root} has the selector of {version} as {other}, and an index cannot have both"
-            hint = "choose another --out or --version, or --selector both, which keeps them in two indexes"
+            message = f"{root} already contains the selector for {version} as {other}, and an index cannot contain both"
+            hint = "choose a different --out or --version, or use --selector both, which puts them in two indexes"
             raise PublishError(Problem(file=filename, message=message, hint=hint))
 
 

@@ -97,11 +97,11 @@ def decode_targets(data: bytes, *, file: str) -> TargetTable:
     try:
         table = msgspec.convert(tomllib.loads(data.decode()), TargetTable)
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is not a table of targets: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"is not a valid table of targets: {error}")) from error
     names = [name for each in table.target for name in (each.name, *each.also)]
     problems = [Problem(file=file, key=name, message="occurs twice") for name in {*names} if names.count(name) > 1]
     problems += [
-        Problem(file=file, key=each.name, message=f"does not have the number {each.number}")
+        Problem(file=file, key=each.name, message=f"has the wrong number {each.number}")
         for each in table.target
         if number_of(each.name) != each.number
     ]

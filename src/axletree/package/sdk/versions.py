@@ -84,7 +84,7 @@ def with_suffix(base: str, suffix: str) -> str:
     if not problems and not (
         _SUFFIX.fullmatch(suffix) and _is_version(made) and Version(made).release == Version(base).release
     ):
-        message = f"{suffix!r} does not make a valid version of {base}"
+        message = f"{suffix!r} cannot be appended to {base}: the result is not a valid version"
         hint = "use a suffix of a PEP 440 version: .dev0, a20261128, rc1, .post1, +label"
         problems = [Problem(key="--custom-version-suffix", message=message, hint=hint)]
     if problems:
@@ -192,26 +192,28 @@ def _faults(base: str, kind: ReleaseType, **given: str) -> Iterator[Problem]:
         "ci": ("date", "git_sha"),
     }[kind]
     checks = {
-        "date": (_is_date, "--date", "a date as YYYYMMDD"),
-        "base_date": (_is_date, "--base-date", "a date as YYYYMMDD"),
-        "git_sha": (lambda text: bool(_SHA.fullmatch(text)), "--git-sha", "a commit: 7 to 64 digits 0-9 and a-f"),
+        "date": (_is_date, "--date", "a date in the form YYYYMMDD"),
+        "base_date": (_is_date, "--base-date", "a date in the form YYYYMMDD"),
+        "git_sha": (lambda text: bool(_SHA.fullmatch(text)), "--git-sha", "a commit hash (7 to 64 hexadecimal digits)"),
         "prerelease": (lambda text: bool(_COUNT.fullmatch(text)), "--prerelease-version", "a number"),
     }
     for name, (check, option, what) in checks.items():
         value = given[name]
         if name in needed and not value:
-            yield Problem(key=option, message=f"is missing: a version of kind {kind} needs it", hint=f"give {what}")
+            yield Problem(key=option, message=f"is missing: a {kind} version needs it", hint=f"specify {what}")
         elif value and not check(value):
             yield Problem(key=option, message=f"{value!r} is not {what}")
         elif value and name in {"prerelease", "base_date"} and name not in needed:
-            yield Problem(key=option, message=f"does not apply to a version of kind {kind}")
+            yield Problem(key=option, message=f"does not apply to a {kind} version")
     if kind == "nightly-bkc" and given["base_date"] > given["date"] > "":
         yield Problem(key="--base-date", message=f"{given['base_date']} is later than {given['date']}")
 
 
 def _base_fault(base: str) -> Iterator[Problem]:
     if not _BASE.fullmatch(base):
-        yield Problem(key="--base", message=f"{base!r} is not a base version", hint="use numbers with dots: 7.10.0")
+        yield Problem(
+            key="--base", message=f"{base!r} is not a valid base version", hint="use numbers with dots: 7.10.0"
+        )
 
 
 def _is_date(text: str) -> bool:

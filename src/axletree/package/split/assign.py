@@ -109,7 +109,7 @@ def _target(path: str, rule: FileRule) -> str:
 def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[FileRule | None]) -> Iterator[Problem]:
     orphans = [path for path, number in zip(paths, taken, strict=True) if number is None]
     if orphans:
-        hint = "add a rule for them, for a package or with drop"
+        hint = "add a rule that puts the files into a package or drops them"
         count = f"{len(orphans)} files are" if len(orphans) > 1 else "a file is"
         yield Problem(message=f"{count} not matched by any rule: {some_of(orphans)}", hint=hint)
     used = set(taken)
@@ -133,6 +133,6 @@ def _clashes(places: Iterable[Destination]) -> Iterator[Problem]:
             folders.add(folder)
             folder = folder.rpartition("/")[0]
     yield from (
-        Problem(key=target, message="is both a file and a folder of the parts")
+        Problem(key=target, message="is both a file and a folder in the parts")
         for target in sorted(folders & set(targets))
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from axletree.package.split.rules import SplitEdit, SplitRules
     from axletree.package.split.source import SplitSource
 
-_HINT = "the file changed since these rules were written: check what it does now, and adapt them"
+_HINT = "the file has changed since these rules were written: check what it does now, and adapt them"
 
 
 class Changed(NamedTuple):
@@ -50,7 +50,7 @@ def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Destinat
         for problem in _edit(source, number, edit, texts, owners)
     ]
     if rules.check is not None and owners.get(rules.check.file) != rules.name:
-        message = f"is where the import check goes, but it is not a file of {rules.name}"
+        message = f"must contain the import check, but is not a file in {rules.name}"
         problems.append(Problem(key=rules.check.file, message=message))
     if problems:
         raise IntegrityError(*problems)
@@ -80,7 +80,7 @@ def _edit(
         texts[edit.file] = _text(source, edit.file)
     count = texts[edit.file].count(edit.find)
     if count != edit.count:
-        message = f"its text occurs {'once' if count == 1 else f'{count} times'}, not {edit.count}"
+        message = f"the text to replace occurs {'once' if count == 1 else f'{count} times'}, not {edit.count}"
         yield Problem(file=edit.file, key=key, message=message, excerpt=edit.find.strip()[:120], hint=_HINT)
     texts[edit.file] = texts[edit.file].replace(edit.find, edit.replace)
 

@@ -88,7 +88,7 @@ def plan_split(
             a file is not as an edit expects it. Names everything that is wrong.
     """
     if source.name.project != rules.name:
-        message = f"is a wheel of {source.name.project}, but these rules split {rules.name}"
+        message = f"is a wheel of {source.name.project}, but these rules are for {rules.name}"
         raise IntegrityError(Problem(file=source.filename, message=message))
     return _Planner(source, rules, tuple(providers), epoch).plan()
 

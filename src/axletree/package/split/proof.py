@@ -74,7 +74,9 @@ def prove_split(
         package = each.part.name.project
         for path, facts in proof.elfs[package].items():
             if each.part.independent and needs_cpython(path, facts):
-                problems.append(Problem(key=path, message=f"needs CPython, but {package} is for any Python"))
+                problems.append(
+                    Problem(key=path, message=f"needs CPython, but {package} is for any Python implementation")
+                )
             problems += proof.owners(package, path, facts)
         notes += _tag_notes(each, proof.elfs[package], policies)
     known, lost = proof.loading()
@@ -133,14 +135,14 @@ class _Proof:
             parts = self.brings.get(soname)
             if parts is not None:
                 if reach.isdisjoint(parts):
-                    message = f"needs {soname} of {parts[0]}, which {package} does not require"
-                    hint = f"add {parts[0]} to requires of {package}, or move one of the two files"
+                    message = f"needs {soname} from {parts[0]}, which {package} does not require"
+                    hint = f"add {parts[0]} to `requires` of {package}, or move one of the two files"
                     yield Problem(key=path, message=message, hint=hint)
                 continue
             owners = [each for each in find_providers(self.providers, soname) if each.declared_by(self.original)]
             if owners and not any(owner.declared_by(required) for owner in owners):
-                message = f"needs {soname} of {owners[0].name}, which {package} no longer requires"
-                yield Problem(key=path, message=message, hint=f"add its requirement to takes of {package}")
+                message = f"needs {soname} from {owners[0].name}, which {package} no longer requires"
+                yield Problem(key=path, message=message, hint=f"add its requirement to `takes` of {package}")
 
     def loading(self) -> tuple[list[str], list[Problem]]:
         """(what files did not find in the original either, what they do not find any longer)."""
@@ -163,7 +165,7 @@ class _Proof:
                 if soname not in self.brings:
                     continue
                 if (root, soname, user) in old:
-                    known[f"{user}: does not find {soname} by its own search path, as in the original"] = None
+                    known[f"{user}: does not find {soname} through its own search path, just as in the original"] = None
                 else:
                     message = f"no longer finds {soname}"
                     lost.setdefault(f"{user} {soname}", Problem(key=user, message=message, hint=_RELOCATE))
@@ -212,4 +214,4 @@ def _tag_notes(each: ReadPart, elfs: Mapping[str, ElfFacts], policies: Sequence[
         lowest = min(promised, key=lambda policy: policy.glibc)
         for need in broken_needs(symbol_needs(elfs), lowest, machine)[:1]:
             version = f"{need.family}_{need.version}"
-            yield f"{need.path}: needs {version}, more than {lowest.name} has, as in the original"
+            yield f"{need.path}: needs {version}, which is newer than {lowest.name} allows, just as in the original"

@@ -164,7 +164,7 @@ def module_globs(module: str) -> Globs:
 def _package_faults(rules: SplitRules) -> Iterator[Fault]:
     names = [package.name for package in rules.package]
     if rules.name not in names:
-        hint = f"add a [[package]] with name = {rules.name!r}: it keeps the metadata and what requires it"
+        hint = f"add a [[package]] with name = {rules.name!r}: this package keeps the metadata"
         yield Fault(path=("name",), message=f"no package is called {rules.name!r}", hint=hint)
     for number, package in enumerate(rules.package):
         path: Path = ("package", number)
@@ -175,7 +175,7 @@ def _package_faults(rules: SplitRules) -> Iterator[Fault]:
         if package.name == rules.name and (package.meta or package.independent):
             yield Fault(path=path, message="keeps the original's files and tags, so it cannot be meta or independent")
         if package.meta and (package.requires or package.takes):
-            yield Fault(path=path, message="a meta package requires all other packages and nothing else")
+            yield Fault(path=path, message="a meta package always requires all other packages and nothing else")
         for place, name in enumerate(package.requires):
             if name == package.name:
                 yield Fault(path=(*path, "requires", place), message="requires itself")
@@ -196,7 +196,9 @@ def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
         if rule.to is not None:
             yield from _known(rule.to, names, (*path, "to"))
         if not (rule.files or rule.modules or rule.soname):
-            yield Fault(path=path, message="takes nothing", hint="give files, modules or soname")
+            yield Fault(
+                path=path, message="does not specify which files to take", hint="specify files, modules or soname"
+            )
         for place, module in enumerate(rule.modules):
             if not _MODULE.fullmatch(module):
                 yield Fault(path=(*path, "modules", place), message=f"{module!r} is not a valid Python module name")

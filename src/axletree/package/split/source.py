@@ -60,8 +60,8 @@ def read_split_source(buffer: bytes | memoryview, *, filename: str) -> SplitSour
     """
     name = parse_wheel_name(filename)
     if name.variant:
-        hint = "split the plain wheel, and make variants from its parts"
-        raise IntegrityError(Problem(file=filename, message=f"is the variant {name.variant!r}", hint=hint))
+        hint = "split the plain wheel, then make variants from the parts"
+        raise IntegrityError(Problem(file=filename, message=f"is a wheel of variant {name.variant!r}", hint=hint))
     entries = {entry.name: entry for entry in read_directory(buffer, archive=filename) if not entry.directory}
     folder = dist_info_folder(name.project, name.version)
     if f"{folder}/METADATA" not in entries:  # names that are not normalised
@@ -74,7 +74,7 @@ def read_split_source(buffer: bytes | memoryview, *, filename: str) -> SplitSour
         texts[file] = read_member(buffer, entry, archive=filename, limit=MAX_READ)
     metadata = parse_metadata(texts["METADATA"], file=f"{folder}/METADATA")
     if (canonicalize_name(metadata.name), Version(metadata.version)) != (name.project, Version(name.version)):
-        message = f"has metadata of {metadata.name} {metadata.version}, which does not match its file name"
+        message = f"has metadata for {metadata.name} {metadata.version}, which does not match its file name"
         raise IntegrityError(Problem(file=filename, message=message))
     return SplitSource(
         filename=filename,

@@ -75,7 +75,7 @@ def parse_fields(data: bytes, *, file: str) -> Metadata:
         elif found := _FIELD.fullmatch(line):
             fields.append((found[1], found[2]))
         else:
-            problems.append(Problem(file=file, line=number, message="not a header field", excerpt=line[:100]))
+            problems.append(Problem(file=file, line=number, message="not a valid header field", excerpt=line[:100]))
     if problems:
         raise IntegrityError(*problems[:20])
     return Metadata(fields=tuple(fields), description=description)

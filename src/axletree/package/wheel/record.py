@@ -89,7 +89,7 @@ def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...
             elif row:
                 line = ",".join(row)[:100]
                 problems.append(
-                    Problem(file=file, line=number, message="not a line with path, hash and size", excerpt=line)
+                    Problem(file=file, line=number, message="not a line with a path, a hash and a size", excerpt=line)
                 )
     except (UnicodeDecodeError, csv.Error) as error:
         raise IntegrityError(Problem(file=file, message=f"not UTF-8 CSV: {error}")) from error
@@ -140,7 +140,7 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, ReadContent]
         path = entry.path
         content = contents.get(path)
         if content is None and not is_safe_path(path):
-            yield RecordIssue(kind="unsafe", path=path, detail="has a path that leaves the folder")
+            yield RecordIssue(kind="unsafe", path=path, detail="has a path that leads outside the folder")
             continue
         if path in listed:
             yield RecordIssue(kind="twice", path=path, detail="is listed twice")
@@ -168,15 +168,15 @@ def _compare(entry: RecordEntry, content: ReadContent) -> Iterator[RecordIssue]:
     elif content.sha256:
         found = encode_hash(bytes.fromhex(content.sha256)) if algorithm == "sha256" else content.other
         if not found:
-            yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed with {algorithm} only")
+            yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed only with {algorithm}")
         elif entry.hash == f"sha256={content.sha256}":
             detail = "is listed with a hexadecimal hash, but base64 is required"
             yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
         elif entry.hash.rstrip("=") != found:
-            detail = f"has {found}, but {entry.hash[:120]} is listed"
+            detail = f"has hash {found}, but the listed hash is {entry.hash[:120]}"
             yield RecordIssue(kind="hash", path=entry.path, detail=detail)
     if entry.size is not None and entry.size != content.size:
-        detail = f"has {content.size} bytes, but {entry.size} are listed"
+        detail = f"has {content.size} bytes, but the listed size is {entry.size}"
         yield RecordIssue(kind="size", path=entry.path, detail=detail)
 
 

@@ -50,7 +50,11 @@ def change_name(name: WheelName, wishes: Wishes) -> WheelName:
     if wishes.build and not _BUILD.fullmatch(wishes.build):
         message = f"{wishes.build!r} is not a valid build tag"
         problems.append(
-            Problem(key="--build", message=message, hint="it starts with a digit and has no dash: 1, 2local")
+            Problem(
+                key="--build",
+                message=message,
+                hint="use a build tag that starts with a digit and contains no dash, such as 1 or 2local",
+            )
         )
     version = _change_local(name.version, wishes.local, problems)
     if problems:
@@ -115,7 +119,7 @@ def _change_tags(old: str, wish: str | None, field: str, problems: list[Problem]
     present = old.split(".")
     if sign == "-":
         if missing := [tag for tag in tags if tag not in present]:
-            message = f"cannot remove {missing[0]}: it has {', '.join(present)}"
+            message = f"cannot remove {missing[0]}: the existing tags are {', '.join(present)}"
             problems.append(Problem(key=f"--{field}", message=message))
         elif set(present) <= set(tags):
             problems.append(Problem(key=f"--{field}", message=f"removing {text} leaves no tag"))

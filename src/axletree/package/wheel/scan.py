@@ -269,5 +269,5 @@ def _find_dist_info(entries: tuple[ZipEntry, ...], name: WheelName, unreadable: 
     if len(folders) == 1:
         return folders[0]
     if folders:
-        unreadable.append(f"it has {len(folders)} metadata folders: {', '.join(folders[:5])}")
+        unreadable.append(f"the wheel has {len(folders)} metadata folders: {', '.join(folders[:5])}")
     return expected

@@ -110,7 +110,7 @@ def single_machine(elfs: Mapping[str, ElfFacts]) -> str | None:
     """
     examples = {facts.architecture: path for path, facts in sorted(elfs.items(), reverse=True) if facts.architecture}
     if len(examples) > 1:
-        hint = "package them in one wheel for each architecture"
+        hint = "package them in separate wheels, one for each architecture"
         raise IntegrityError(
             *(Problem(key=path, message=f"is for {machine}", hint=hint) for machine, path in sorted(examples.items()))
         )
@@ -129,7 +129,7 @@ def _python_tags(elfs: Mapping[str, ElfFacts], python: str | None) -> tuple[str,
         return "py3", "none"
     by_name = {tags: path for path in sorted(bound, reverse=True) if (tags := _tags_in_name(path))}
     if len(by_name) > 1:
-        hint = "package them in one wheel for each Python"
+        hint = "package them in separate wheels, one for each Python version"
         raise IntegrityError(
             *(Problem(key=path, message=f"is for {tags[1]}", hint=hint) for tags, path in sorted(by_name.items()))
         )
@@ -138,9 +138,9 @@ def _python_tags(elfs: Mapping[str, ElfFacts], python: str | None) -> tuple[str,
     found = _PYTHON.fullmatch(python or "")
     if found is None:
         path = min(bound)
-        message = "needs CPython, but does not say which version it was built for"
+        message = "needs CPython, but does not record which version it was built for"
         raise IntegrityError(
-            Problem(key=path, message=message, hint="give the Python version that the content was built for")
+            Problem(key=path, message=message, hint="specify the Python version that the content was built for")
         )
     tag = f"cp{found[1]}{found[2]}"
     stable = all(path.endswith(".abi3.so") for path in bound) and not found[3]

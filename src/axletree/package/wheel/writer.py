@@ -205,7 +205,7 @@ def _check(members: Sequence[Member], folder: str) -> None:
     ):
         problems += _path_problems(paths, reserved)
     problems += (
-        Problem(key=member.path, message="is given in chunks, so it needs a size")
+        Problem(key=member.path, message="is given in chunks, so its size must be specified")
         for member in members
         if member.size is None and not isinstance(member.data, bytes | Packed)
     )
@@ -228,7 +228,7 @@ def _path_problems(paths: Iterable[str], reserved: set[str]) -> Iterator[Problem
             yield Problem(key=path, message="occurs twice in the wheel")
         seen.add(path)
         if path in reserved:
-            yield Problem(key=path, message="only the writer creates RECORD, and signatures are not supported")
+            yield Problem(key=path, message="the writer creates RECORD itself, and signatures are not supported")
 
 
 def _items(members: Iterable[Member]) -> Iterator[_Piece | _Copy]:

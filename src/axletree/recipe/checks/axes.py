@@ -24,7 +24,7 @@ PYTHON = re.compile(r"3\.[0-9]{1,2}t?")
 _RESERVED = {
     "name": "{name} is the recipe's name",
     "version": "{version} is the recipe's version",
-    "variant": "it is used for variant ids",
+    "variant": "{variant} is reserved for variant ids",
 }
 _NO_PYTHON = 'an environment uses axis "python" by default: add it to axes, or write axes = [] and python = "3.11"'
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")

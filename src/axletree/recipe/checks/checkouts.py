@@ -39,21 +39,21 @@ def checkout_faults(recipe: Recipe) -> Iterator[Fault]:
 def _address_faults(table: Checkout, path: Path) -> Iterator[Fault]:
     at = (*path, "git")
     if not is_git_address(table.git):
-        message = "not a supported git address: it must begin with https:// or file://"
+        message = "not a supported git URL: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(table.git):
-        message = "the address contains a user name or password, which git would save in the clone's configuration"
-        yield Fault(path=at, message=message, hint="leave them to git's credential helper or ~/.netrc")
+        message = "the URL contains a user name or password, which git would store in the clone's configuration"
+        yield Fault(path=at, message=message, hint="store them in git's credential helper or ~/.netrc")
 
 
 def _ref_faults(table: Checkout, path: Path, *, main: bool) -> Iterator[Fault]:
     if (table.ref is None) == (table.pin is None):
         found = "neither" if table.ref is None else "both"
         message = f"exactly one of ref and pin is required, found {found}"
-        hint = "ref: a tag, branch or commit; pin: a file in the main checkout that contains it"
+        hint = "ref: a tag, branch or commit; pin: a file in the main checkout that contains the ref"
         yield Fault(path=path, message=message, hint=hint)
     elif table.pin is not None and main:
-        message = "the first checkout cannot have a pin: it is the main checkout, which pins are read from"
+        message = "the first checkout cannot have a pin: it is the main checkout, from which pins are read"
         yield Fault(path=(*path, "pin"), message=message, hint="give it a ref, or give the recipe a git source")
     if table.ref is not None and (table.ref.startswith("-") or not table.ref.strip()):
         yield Fault(path=(*path, "ref"), message="a ref cannot be empty or start with '-'")

@@ -53,7 +53,7 @@ def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
     yield from twice(stage.files, (*path, "files"), "pattern")
     yield from glob_faults(stage.files, (*path, "files"))
     if stage.prefix and stage.driver not in {"auto", "cmake"}:
-        message = f"prefix is only for the driver cmake; {stage.driver} decides where the project is installed"
+        message = f"prefix is only for the cmake driver; {stage.driver} decides where the project is installed"
         yield Fault(path=(*path, "prefix"), message=message, needs=((*path, "driver"),))
     if stage.driver in {"setup.py", "scikit-build-core"} and stage.environment is None:
         message = f"the driver {stage.driver} needs an environment to run in"
@@ -72,7 +72,7 @@ def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
 def _continues_faults(recipe: Recipe, stage: Stage, owner: str, path: Path) -> Iterator[Fault]:
     at = (*path, "continues")
     if owner not in stage.inputs:
-        hint = suggestion(owner, stage.inputs, "inputs of this stage") or "make it an input too"
+        hint = suggestion(owner, stage.inputs, "inputs of this stage") or "also make it an input"
         message = f"{owner!r} is not an input of the stage, so it may not be built first"
         yield Fault(path=at, message=message, hint=hint, needs=((*path, "inputs"),))
         return

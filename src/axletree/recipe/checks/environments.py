@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Environment, Recipe
 
-_FOR_ENV = "stages and tests run in a venv; the other kinds are only for `axletree env`"
+_FOR_ENV = "stages and tests can use only a venv; the other providers are only for `axletree env`"
 
 
 def environment_faults(recipe: Recipe) -> Iterator[Fault]:

@@ -194,7 +194,7 @@ def _test_faults(recipe: Recipe, name: str, test: Test) -> Iterator[Fault]:
     if environment is not None:
         yield from _unseen(recipe, at, f"environment {test.environment!r}", environment.axes, path, seen)
     if not test.imports and not test.commands:
-        yield Fault(path=path, message="the test tests nothing", hint="give imports, commands or both")
+        yield Fault(path=path, message="the test does not test anything", hint="give imports, commands or both")
     yield from twice(test.installers, (*path, "installers"), "installer")
 
 
@@ -238,7 +238,7 @@ def _change_faults(
                 yield Fault(path=(*path, _key(key)), message=message)
         for number, variable in enumerate(override.pass_env):
             if variable in (*stage.env, *override.env):
-                message = f"env already sets {variable}: it cannot come from the shell too"
+                message = f"env already sets {variable}: it cannot also come from the shell"
                 yield Fault(path=(*path, "pass-env", number), message=message)
     seen, declared_at = seen_by(recipe, kind, name)
     for axis in missing_axes(override.when, seen, recipe) if name in getattr(recipe, f"{kind}s") else ():

@@ -154,9 +154,9 @@ def _installer_faults(recipe: Recipe, test: Test, path: Path) -> Iterator[Fault]
         wanted = _FORMAT_OF[installer]
         if any(wanted in package.formats for package in packages):
             continue
-        message = f"{installer} installs {wanted}s, but no package of the test has that format"
+        message = f"{installer} installs {wanted}s, but no package in the test has that format"
         if wanted == "conda":
-            message = "conda installs conda packages, but no package of the test has that format"
+            message = "conda installs conda packages, but no package in the test has that format"
         hint = f'add "{wanted}" to the formats of a package, or remove "{installer}" from installers'
         at: Path = (*path, "installers", number) if test.installers != ("pip", "uv") else path
         yield Fault(path=at, message=message, hint=hint)

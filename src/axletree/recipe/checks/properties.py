@@ -66,7 +66,7 @@ def unknown_property(recipe: Recipe, placeholder: Placeholder, path: Path, known
     if hint is None and name in recipe.axes:
         table = dotted(("properties", name, recipe.axes[name][0]))
         hint = f'to use it as a property, set it for each value: [{table}] {part} = "..."'
-    message = f"{placeholder} uses an unknown part {part!r}; parts are {', '.join(PARTS)}"
+    message = f"{placeholder} uses an unknown part {part!r}; valid parts are {', '.join(PARTS)}"
     return Fault(path=path, message=message, hint=hint, needs=(("axes", name),))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNUSED = ("commands", "config", "env", "environment", "pass_env", "source_from", "tools", "workspace")
 """Keys of a stage that say how programs run: a relocation runs none."""
 _LIBRARY = re.compile(r"lib[A-Za-z0-9_+]\S*")
-_FOLDER = 'write both as relative paths without a leading or trailing slash: "torch/lib" = "libtorch/lib"'
+_FOLDER = 'use relative paths without a leading or trailing slash for both: "torch/lib" = "libtorch/lib"'
 
 
 def relocation_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -90,7 +90,7 @@ def _elsewhere_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     for folder, patterns in table.elsewhere.items():
         at: Path = (*path, "elsewhere", folder)
         if folder != "." and not is_safe_path(folder):
-            hint = "write it relative to the root of the new tree: lib"
+            hint = "use a path relative to the root of the new tree, such as lib"
             yield Fault(path=at, message="not a relative folder", hint=hint)
         yield from twice(patterns, at, "pattern")
         yield from _broad_faults(patterns, at)

@@ -36,7 +36,7 @@ _CONDA_BUILDS = re.compile(r"[A-Za-z0-9_.+*]+")
 _ONE_VERSION = r"(?:[=<>](?:==?)?|!==?|~=)?[A-Za-z0-9_.!+*]+"
 _CONDA_VERSIONS = re.compile(rf"\*|{_ONE_VERSION}(?:[,|]{_ONE_VERSION})*")
 _LONGEST_BUILD = 64
-_LOGIN_HINTS = {"git": "leave them to git's credential helper or ~/.netrc"}
+_LOGIN_HINTS = {"git": "store them in git's credential helper or ~/.netrc"}
 _ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
 
 
@@ -57,7 +57,7 @@ def value_faults(recipe: Recipe) -> Iterator[Fault]:
             at = ("stages", name, "pass-env", number)
             yield from _variable_fault(at, variable)
             if variable in stage.env:
-                yield Fault(path=at, message=f"env already sets {variable}: it cannot come from the shell too")
+                yield Fault(path=at, message=f"env already sets {variable}: it cannot also come from the shell")
     for number, override in enumerate(recipe.override):
         yield from _variable_faults(("override", number, "env"), override.env)
         yield from twice(override.pass_env, ("override", number, "pass-env"), "variable")
@@ -97,15 +97,15 @@ def _source_faults(source: Source) -> Iterator[Fault]:
     if kind == "pypi" and not _PROJECT.fullmatch(location):
         yield Fault(path=at, message=f"{location!r} is not a valid project name")
     if kind == "url" and not _ADDRESS.fullmatch(location):
-        yield Fault(path=at, message="not a valid address: it must begin with https://, http:// or file://")
+        yield Fault(path=at, message="not a valid URL: it must begin with https://, http:// or file://")
     if kind == "git" and not is_git_address(location):
-        message = "not a supported git address: it must begin with https:// or file://"
+        message = "not a supported git URL: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(location):
-        message = "the address contains a user name or password, which locks, keys and records would keep"
+        message = "the URL contains a user name or password, which would be stored in locks, keys and records"
         yield Fault(path=at, message=message, hint=_LOGIN_HINTS.get(kind, "put them in ~/.netrc"))
     if source.sha256 is None and (kind == "url" or (kind == "wheel" and "://" in location)):
-        yield Fault(path=(*path, "sha256"), message='a source with an address needs a digest: sha256 = "..."')
+        yield Fault(path=(*path, "sha256"), message='a source with a URL needs a digest: sha256 = "..."')
     if kind == "git" and source.ref is None:
         yield Fault(path=(*path, "ref"), message="a git source needs ref: a tag, branch or commit")
     if source.ref is not None and source.ref.startswith("-"):
@@ -155,9 +155,7 @@ def requirement_message(text: str) -> str | None:
     except InvalidRequirement as error:
         return f"{text!r} is not a valid requirement: {str(error).splitlines()[0]}"
     if has_login(requirement.url or ""):
-        return (
-            f"the address of {requirement.name} contains a user name or password, which would be stored and published"
-        )
+        return f"the URL of {requirement.name} contains a user name or password, which would be stored and published"
     return None
 
 
