@@ -59,11 +59,11 @@ def stale_selection(sdk: Sdk) -> str:
     selected = read_selected(sdk)
     if selected is None:
         return ""
-    past = f"it was installed with packages for {selected.family} ({_because(selected)})"
+    past = f"the SDK was installed with packages for {selected.family} ({_because(selected)})"
     try:
         wanted = wanted_here(sdk)
     except ValueError as error:
-        return f"{error}; {past}. Unset the variable or set it to one of those, then run: {_cure(sdk)}"
+        return f"{error}; {past}. Unset the variable or set it to one of these families, then run: {_cure(sdk)}"
     except SdkError:  # a damaged package: whoever needs it says so
         return ""
     missing = _missing(sdk, selected, wanted)

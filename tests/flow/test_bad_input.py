@@ -415,7 +415,7 @@ def test_an_output_folder_on_a_full_disk(small_disk: Callable[[str], Path], tmp_
     ended = project.run("build", "small.toml", "--out", disk)
     assert ended.code == 3
     assert ended.err == (
-        f"error: cannot write to {disk}: its disk is full\n  hint: free some space there, or choose another folder\n"
+        f"error: cannot write to {disk}: the disk is full\n  hint: free some space there, or choose another folder\n"
     )
     assert {path.name for path in disk.rglob("*") if path.is_file()} <= {".axletree.lock", LEDGER, "any.log"}
     small_disk("44k")
@@ -423,7 +423,7 @@ def test_an_output_folder_on_a_full_disk(small_disk: Callable[[str], Path], tmp_
     assert ended.code == 3
     assert ended.err.startswith("error: ")
     assert str(disk / "report.html") in ended.err
-    assert "its disk is full" in ended.err
+    assert "the disk is full" in ended.err
     small_disk("10m")
     ended = project.run("build", "small.toml", "--out", disk)
     assert ended.code == 0

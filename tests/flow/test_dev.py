@@ -299,5 +299,5 @@ def test_bad_usage(tmp_path: Path) -> None:
         done = tree.tug.call("dev", *words)
         assert (done.returncode, said.replace("HERE", str(tmp_path)) in done.stderr) == (code, True), done.stderr
     stranger = tree.tug.call("rebuild", str(tmp_path))
-    assert (stranger.returncode, "is not in an editable tree" in stranger.stderr) == (2, True)
+    assert (stranger.returncode, "is not inside an editable tree" in stranger.stderr) == (2, True)
     assert git(tree.source, "status", "--short") == ""

@@ -184,7 +184,7 @@ def test_a_compiler_that_is_shadowed_makes_verify_fail(
     assert call("create", recipe, "here", "-v", "*cpu*", "--environment", "bare").exit_code == 0
     well = call("verify", "here", "--compiler", "c++")
     assert well.exit_code == 0, well.output
-    assert "c++ takes what it should" in well.output
+    assert "c++ uses the expected files" in well.output
     (tmp_path / "cpath").mkdir()
     (tmp_path / "cpath" / "stdio.h").write_text("#pragma once\n")
     monkeypatch.setenv("CPATH", str(tmp_path / "cpath"))

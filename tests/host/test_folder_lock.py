@@ -45,7 +45,7 @@ def test_whoever_waits_says_for_whom(tmp_path: Path) -> None:
     with folder_locks([tmp_path], lambda _: None), holder(tmp_path) as process:
         expected = f"({os.getpid()} on {os.uname().nodename})"
         text = said(process)
-        assert text == f"waiting for another axletree process that writes to {tmp_path} (process {expected[1:]}"
+        assert text == f"waiting for another axletree process that is writing to {tmp_path} (process {expected[1:]}"
         assert process.stdin is not None
         waiting = process
         threading.Thread(target=waiting.kill).start()

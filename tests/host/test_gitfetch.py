@@ -86,7 +86,7 @@ def test_a_known_commit_needs_no_repository_and_no_network(repository: Repositor
     shutil.rmtree(repository.folder)
     fetch(repository.url, commit, tmp_path / "two", offline=True)
     assert (tmp_path / "two" / "a").read_text() == "1"
-    with pytest.raises(HostError, match="not in the cache, and --offline is set: main"):
+    with pytest.raises(HostError, match="not in the cache, and cannot be downloaded with --offline: main"):
         fetch(repository.url, "main", tmp_path / "three", offline=True)
     assert not (tmp_path / "three").exists()
 

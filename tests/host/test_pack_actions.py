@@ -527,7 +527,7 @@ def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
 def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lacking: str) -> None:
     path = f"small-1.0.dist-info/{lacking}"
     files = {name: data for name, data in DIST_INFO.items() if name != path}
-    message = f"{path}: the tree has metadata, but not this file"
+    message = f"{path}: the tree contains metadata, but this file is missing"
     assert message in str(wheel(store, tree(store, tmp_path, {"x.py": b"", **files})))
 
 

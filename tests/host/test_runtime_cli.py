@@ -256,4 +256,4 @@ def test_a_console_script_of_another_version_is_one_line(tmp_path: Path) -> None
     about.write_text(about.read_text().replace('"rocminfo"', '"rocm_info"'))
     done = script(site, "rocminfo")
     assert done.returncode == 127
-    assert done.stderr == "rocminfo: rocm-sdk-core does not have it: install the same version of rocm\n"
+    assert done.stderr == "rocminfo: rocm-sdk-core does not contain this program: install the same version of rocm\n"

@@ -162,7 +162,7 @@ def test_a_link_mode_that_does_not_work_here_says_so(site: Site) -> None:
         assert not is_same(site.folder / ROOT / "bin/hipcc", site.folder / "_rocm_sdk_core/bin/hipcc")
         return
     assert done.stderr.startswith("rocm-sdk: link mode reflink does not work here: ")
-    assert done.stderr.endswith("(use auto to choose a mode that works)\n")
+    assert done.stderr.endswith("(use `auto` to select a mode that works)\n")
     assert names_beside(site) == []
     assert ROOT not in records(site.folder)
 
@@ -409,7 +409,7 @@ def test_deinit_leaves_what_was_there_before(site: Site) -> None:
     done = site.command("deinit")
     assert (done.returncode, done.stderr) == (
         0,
-        "rocm-sdk: also removing files added by others: made by a tool\n",
+        "rocm-sdk: also removing files that do not belong to the SDK: made by a tool\n",
     )
     assert snapshot(site.folder) == before
     assert site.command("deinit").returncode == 0

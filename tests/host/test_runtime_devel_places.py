@@ -123,7 +123,7 @@ def test_a_read_only_site_with_a_tree_needs_no_cache(site: Site, tmp_path: Path)
     assert isolated(READ_ONLY + path, site.folder, ROCM_SDK_LINK_MODE="symlink") == [str(root)]
     said = isolated(READ_ONLY + '"$PY" -m rocm_sdk repair 2>&1 || echo "exit code $?"', site.folder)
     assert said == [
-        f"rocm-sdk: {root} is read-only for this user: repair it as the user who installed it",
+        f"rocm-sdk: {root} is read-only for this user: run the repair as the user who installed it",
         "exit code 1",
     ]
     assert not (tmp_path / "cache").exists()

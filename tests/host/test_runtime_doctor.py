@@ -100,7 +100,7 @@ def test_a_host_that_is_well_has_nothing_but_notes(site: Site, tmp_path: Path) -
     found = look(site, make_host(tmp_path, 90402))
     assert codes(found) == set()
     assert only(found, "choice").text == (
-        "GPU code of libraries comes from rocm-sdk-device-gfx942: the smallest that has code for gfx942"
+        "GPU code for libraries comes from rocm-sdk-device-gfx942: the smallest package that has code for gfx942"
     )
 
 

@@ -121,7 +121,7 @@ def test_the_choice_is_explained(site: Site) -> None:
     assert text.splitlines() == [
         "set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100,gfx942",
         "wanted: gfx1100, gfx942 (by detection)",
-        "rocm-sdk-device-gfx1100: has code for gfx1100, but none for gfx942",
+        "rocm-sdk-device-gfx1100: has code for gfx1100, but not for gfx942",
         "a process uses one package: for gfx942 start another, with ROCM_SDK_TARGET_FAMILY set or fewer GPUs visible",
     ]
 
@@ -313,7 +313,10 @@ def test_what_is_only_opened_later_may_fail_and_what_is_needed_is_told_as_the_ca
     [
         ("GLIBC_9.9", "it was built for a newer glibc than this system has"),
         ("GLIBCXX_3.4.99", "it was built for a newer libstdc++ than this system has"),
-        ("hip_9.9", "packages of different versions are installed, or another copy of that library was loaded first"),
+        (
+            "hip_9.9",
+            "either packages of different versions are installed, or a different copy of that library was loaded first",
+        ),
     ],
 )
 def test_a_version_of_a_symbol_that_is_not_there_is_explained(tmp_path: Path, version: str, meaning: str) -> None:

@@ -103,7 +103,7 @@ def test_the_choice_is_explained_on_stderr_and_as_json(site: Site) -> None:
     assert done.stdout == "rocm[device-gfx1100]==7.1.0\n"
     assert done.stderr.splitlines() == [
         "rocm-sdk: set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100",
-        "rocm-sdk: rocm-sdk-device-gfx1100: the smallest that has code for gfx1100",
+        "rocm-sdk: rocm-sdk-device-gfx1100: the smallest package that has code for gfx1100",
     ]
     assert json.loads(answer(site.command("select", "--json", env=gpus("gfx1100")))) == {
         "requirement": "rocm[device-gfx1100]==7.1.0",
@@ -114,7 +114,7 @@ def test_the_choice_is_explained_on_stderr_and_as_json(site: Site) -> None:
         "by": "detection",
         "reasons": [
             "set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100",
-            "rocm-sdk-device-gfx1100: the smallest that has code for gfx1100",
+            "rocm-sdk-device-gfx1100: the smallest package that has code for gfx1100",
         ],
     }
 

@@ -193,7 +193,7 @@ SOURCES = {
         "#include <unistd.h>\n__attribute__((constructor)) static void start(void) { _exit(3); }",
     ),
     "hang": (
-        "did not end in time and was killed",
+        "did not finish in time and was killed",
         "#include <unistd.h>\n__attribute__((constructor)) static void start(void) { for (;;) pause(); }",
     ),
     "crash at the end": (
@@ -263,7 +263,7 @@ def test_report_18_a_library_that_the_system_must_bring_is_no_fault_of_the_sdk(t
     assert (found["failed"], found["system"]) == (0, len(lacking))
     text = site.command("test", "--select", "load").stdout
     assert "SYSTEM  load/rocm-sdk-core/amd_comgr and 1 more: this system lacks libfar.so.1; install libfar1" in text
-    assert "2 not run, as system libraries are missing" in text
+    assert "2 not run because system libraries are missing" in text
 
 
 def test_a_library_that_nobody_brings_is_a_fault_of_the_sdk(tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ def test_fault_o_console_scripts_of_programs_that_are_not_shipped_fail(tmp_path:
     with info.open("a") as file:
         file.write("rocgdb = rocm_sdk_core._cli:rocgdb\nrocminfo = rocm_sdk_core._cli:rocminfo\n")
     text = failed(site, "--select", "entry points")["command/rocm-sdk-core/entry points"]
-    assert "rocgdb is a console script, but rocm-sdk-core ships no such program" in text
+    assert "rocgdb is a console script, but rocm-sdk-core does not contain that program" in text
     assert "rocminfo calls rocm_sdk_core._cli:rocminfo, which does not exist" in text
 
 
@@ -467,7 +467,7 @@ def test_gpu_code_for_exactly_the_targets_of_the_package_passes(tmp_path: Path, 
         ([bundle("gfx942", "gfx1100")], "has code for gfx1100, but the package is for gfx942"),
         ([bundle("gfx90a")], "no library has code for gfx942"),
         ([bundle("gfx942", empty=["gfx942"])], "no library has code for gfx942"),
-        ([], "has a section for GPU code, but no code in it"),
+        ([], "has a section for GPU code, but the section contains no code"),
         ([bundle("gfx942"), bundle("gfx1100", packed=True)], "has code for gfx1100"),
         ([bundle("gfx942")[:30]], "damaged"),
         ([bundle("gfx942", packed=True)[:40]], "damaged"),
@@ -608,7 +608,7 @@ def test_without_a_program_an_empty_one_is_linked_and_loads_the_library(tmp_path
     broken = cmake_site(tmp_path / "broken", program="")
     compile_library(broken.folder / CORE / HIP, source=SOURCES["abort"][1] or "")
     text = failed(broken, "--select", "cmake")["cmake/rocm-sdk-devel/hip"]
-    assert "the program was built, but does not run: it was killed by SIGABRT" in text
+    assert "the program was built, but cannot be run: it was killed by SIGABRT" in text
 
 
 @pytest.mark.parametrize(
@@ -621,7 +621,7 @@ def test_without_a_program_an_empty_one_is_linked_and_loads_the_library(tmp_path
         ),
         (b"", PROGRAM, "CMake cannot configure a project"),
         (CONFIG, "int main() { return missing(); }", "a program cannot be built with hip::host"),
-        (CONFIG, "int main() { return 7; }", "the program was built, but does not run: it ended with exit code 7"),
+        (CONFIG, "int main() { return 7; }", "the program was built, but cannot be run: it ended with exit code 7"),
     ],
 )
 def test_a_cmake_package_that_does_not_do_fails(tmp_path: Path, config: bytes, program: str, said: str) -> None:
@@ -668,10 +668,10 @@ def test_tests_are_selected_by_group_package_and_pattern(whole: Site) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--select", "laod"], "rocm-sdk: --select laod: no such test, group or package (near: load"),
+        (["--select", "laod"], "rocm-sdk: --select laod: no test, group or package matches (near: load"),
         (["--select", "load,!load"], "rocm-sdk: --select load,!load leaves no test"),
-        (["--jobs", "0"], "rocm-sdk test: argument --jobs: '0' is not a number of tests"),
-        (["--timeout", "-1"], "rocm-sdk test: argument --timeout: '-1' is not a number of seconds"),
+        (["--jobs", "0"], "rocm-sdk test: argument --jobs: '0' is not a valid number of tests"),
+        (["--timeout", "-1"], "rocm-sdk test: argument --timeout: '-1' is not a valid number of seconds"),
         (["more"], "rocm-sdk test: unrecognized arguments: more"),
     ],
 )

@@ -145,7 +145,7 @@ def test_links_and_files_that_leave_the_prefix_are_left_out_and_noted(tmp_path: 
     both = "bin/conf -> /etc/a.conf, bin/up -> ../../etc/a.conf"
     assert notes == [
         "liba_1.0_amd64.deb: outside usr, left out: etc/a.conf",
-        "liba_1.0_amd64.deb: links that lead out of the tree, left out: " + both,
+        "liba_1.0_amd64.deb: left out links that lead out of the tree: " + both,
     ]
 
 
@@ -189,7 +189,7 @@ def test_sets_that_do_not_go_together(tmp_path: Path) -> None:
     assert [problem.message for problem in caught.value.problems] == [
         "package liba occurs twice: liba-again.deb and liba_1.0_amd64.deb",
         "package other belongs to no artifact",
-        "contains packages of several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
+        "contains packages for several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
     ]
     assert '"other" = "NAME"' in str(caught.value)
 

@@ -102,4 +102,4 @@ def test_nvidia(value: str | None, expected: list[int]) -> None:
 def test_parts_of_nvidias_gpus_leave_all_visible() -> None:
     indices, reasons = visible_nvidia(H200, {"CUDA_VISIBLE_DEVICES": "MIG-1234"})
     assert indices == [0, 1]
-    assert reasons == ["CUDA_VISIBLE_DEVICES=MIG-1234 names parts of GPUs: all GPUs are used"]
+    assert reasons == ["CUDA_VISIBLE_DEVICES=MIG-1234 names GPU partitions, so all GPUs are used"]

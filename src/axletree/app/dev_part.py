@@ -47,7 +47,7 @@ def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
     file = str(prepared.loaded.path)
     if name is not None:
         if name not in possible:
-            hint = suggestion(name, possible, "stages that can") or "it has no build or compile stage"
+            hint = suggestion(name, possible, "stages that can") or "the recipe has no build or compile stage"
             raise UsageError(Problem(file=file, message=f"no stage {name!r} that can build a tree", hint=hint))
         return possible[name]
     for action in ("build", "compile"):

@@ -221,7 +221,7 @@ def read_ledger(out: Path) -> Ledger:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(
             Problem(file=str(path), message=f"is not a ledger that this version can read: {error}"),
-            hint="move it away: the next build starts a new one",
+            hint="move it elsewhere: the next build starts a new ledger",
         ) from error
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error

@@ -136,7 +136,10 @@ def preset_of(recipe: Recipe, name: str) -> Preset:
         UsageError: it has no such preset; its own are given.
     """
     if name not in recipe.presets:
-        hint = faults.suggestion(name, recipe.presets, "its presets") or "it has no presets; a data file can add some"
+        hint = (
+            faults.suggestion(name, recipe.presets, "its presets")
+            or "the recipe has no presets; a data file can add them"
+        )
         raise UsageError(f"recipe {recipe.name} has no preset {name!r}", hint=hint)
     return recipe.presets[name]
 
@@ -177,7 +180,7 @@ def _find(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
         path = Path(name_or_path)
         if path.is_dir():
-            raise UsageError(f"{text} is a folder", hint="give the .toml file of the recipe in it")
+            raise UsageError(f"{text} is a folder", hint="give the recipe's .toml file, not its folder")
         if not path.exists():
             raise UsageError(f"no recipe file {text}", hint=_nearest_file(path))
         return path
@@ -214,7 +217,7 @@ def _read(path: Path) -> str:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST:
         raise RecipeError(
-            Problem(message=f"larger than {_LARGEST >> 20} MiB: this is neither a recipe nor its data", file=str(path))
+            Problem(message=f"is larger than {_LARGEST >> 20} MiB, too large for a recipe or its data", file=str(path))
         )
     try:
         return data.decode("utf-8-sig")

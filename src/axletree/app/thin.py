@@ -262,7 +262,7 @@ def _plans(files: Sequence[_Library], request: ThinRequest, name: str) -> list[_
         if foreign:
             has = ", ".join(gpu.name for gpu in present)
             raise UsageError(
-                Problem(file=name, message=f"contains no code for the vendor of {foreign[0]}, only for {has}")
+                Problem(file=name, message=f"contains no code for the vendor of {foreign[0]}, only code for {has}")
             )
         plans.append(_plan(files, gpus, request, within=name))
     refused = [problem for plan in plans for problem in plan.refused]
@@ -348,9 +348,9 @@ def _result(plan: _Plan, files: Sequence[_Library], *, file: str, size: int) -> 
 def _saving(file: DeviceFile, thinning: Thinning) -> LibrarySaving:
     thinned, notes = thinning.thinned, list(thinning.notes)
     if thinned.missing:
-        notes.append(f"{thinned.missing} containers already lacked code for that GPU")
+        notes.append(f"{thinned.missing} containers had no code for that GPU to begin with")
     if thinned.exact:
-        notes.append(f"{thinned.exact} containers run only on exactly that GPU, not on later ones of its family")
+        notes.append(f"{thinned.exact} containers run only on that exact GPU, not on later GPUs in its family")
     code = sum(section.section.size for section in file.code)
     whole = sum(section.section.size * file.ratio(section.section) for section in file.code)
     return LibrarySaving(

@@ -30,10 +30,16 @@ if TYPE_CHECKING:
     metavar="WHEEL...",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("wheelhouse"), show_default=True, help="Folder for results."
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("wheelhouse"),
+    show_default=True,
+    help="Folder for the results.",
 )
 @click.option(
-    "--policy", metavar="TAG", help="Platform tag to reach, such as manylinux_2_28; the lowest possible by default."
+    "--policy",
+    metavar="TAG",
+    help="Platform tag to aim for, such as manylinux_2_28; the lowest possible tag by default.",
 )
 @click.option(
     "--library-path",
@@ -41,7 +47,9 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder to search for libraries, before the system's. Repeatable.",
 )
-@click.option("--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library to copy in.")
+@click.option(
+    "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Size limit for copied libraries."
+)
 def command(
     wheels: tuple[Path, ...],
     out: Path,
@@ -51,7 +59,7 @@ def command(
 ) -> Reported:
     """Copy missing libraries into wheels, except those that other distributions provide, and retag them.
 
-    Libraries of torch, NVIDIA, ROCm and drivers are never copied: they stay with the distribution that owns them. Each
+    Libraries of torch, NVIDIA, ROCm and drivers are never copied: the distribution that owns them provides them. Each
     copied library gets a name with its digest; the bill of materials records where it came from.
     """
     limit = _limit(max_graft)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group(name="source")
 def command() -> None:
-    """Clone and update a recipe's git repositories: sync."""
+    """Clone or update a recipe's git repositories."""
 
 
 @command.command(name="sync", cls=ReportCommand, report=SyncedSources)

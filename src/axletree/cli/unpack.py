@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Folder to unpack into; the current one by default.",
+    help="Folder to unpack into; the current folder by default.",
 )
 def command(wheels: tuple[Path, ...], out: Path) -> Reported:
     """Unpack wheels and check them against their RECORD.

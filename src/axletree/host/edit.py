@@ -145,7 +145,9 @@ def _write(handle: int, original: int, edits: Sequence[Edit], target: Path) -> N
         for start in range(edit.offset, edit.end, CHUNK):
             found = zlib.crc32(os.pread(handle, min(CHUNK, edit.end - start), start), found)
         if found != check:
-            raise HostError(Problem(file=str(target), message=f"does not read back as written at {edit.offset}"))
+            raise HostError(
+                Problem(file=str(target), message=f"does not contain what was written at offset {edit.offset}")
+            )
 
 
 def _write_one(handle: int, original: int, edit: Edit) -> int:
