@@ -129,7 +129,7 @@ def _fault(mode: str, source: Path, work: Path) -> str:
         return (
             ""
             if mode in {"copy", "reflink"} or is_same_file(str(source), str(probe))
-            else "the link is a different file"
+            else "a link turns into a separate file"
         )
     except (OSError, ImportError) as error:
         return f"{source}: {getattr(error, 'strerror', None) or error}"

@@ -209,7 +209,7 @@ def _programs(sdk: Sdk, host: Host) -> Iterator[Finding]:
         text = f"PATH finds {', '.join(programs)} in {folder}"
         script = next(iter(_script_folders(sdk)), None)
         cure = f'export PATH="{script}:$PATH"' if script else f'eval "$({sdk.file.command} env)"'
-        yield Finding("warning", "other-programs", f"{text} instead of this SDK", cure)
+        yield Finding("warning", "other-programs", f"{text} instead of in this SDK", cure)
 
 
 def _on_path(host: Host, name: str) -> Path | None:

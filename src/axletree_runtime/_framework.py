@@ -48,5 +48,7 @@ def requirement(sdk: Sdk, extras: Iterable[str]) -> str:
     known = sdk.extras()
     unknown = [extra for extra in extras if extra not in known]
     if unknown:
-        raise ValueError(f"not an extra of {sdk.file.dist}: {', '.join(unknown)}; known: {', '.join(known)}")
+        raise ValueError(
+            f"{sdk.file.dist} does not provide these extras: {', '.join(unknown)}; available: {', '.join(known)}"
+        )
     return sdk.requirement(extras)

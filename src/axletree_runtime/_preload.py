@@ -105,7 +105,7 @@ def _load_all(libraries: Libraries, asked: list[Found], mode: int) -> None:
             if cause is None:
                 raise
             raise LoadError(
-                f"{found.library.shortname} cannot be loaded because it needs a library that was not found: {cause}",
+                f"{found.library.shortname} cannot be loaded because it needs a library that failed to load: {cause}",
                 cause.culprit,
             ) from None
 

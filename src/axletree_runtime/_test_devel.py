@@ -74,7 +74,7 @@ def _links(bench: Bench) -> Outcome:
             if end is None:
                 problems.append(f"{path.relative_to(root)} points to {os.readlink(path)}, which does not exist")  # noqa: PTH115
             elif not any(end == place or place in end.parents for place in inside):
-                problems.append(f"{path.relative_to(root)} points out of the SDK, to {end}")
+                problems.append(f"{path.relative_to(root)} points outside the SDK, to {end}")
     return some(problems, f"{bench.sdk.file.command} repair")
 
 

@@ -114,4 +114,4 @@ def _hip(asked: str, uuids: Sequence[str]) -> list[int]:
 
 
 def _kept(name: str, value: str, count: int, total: int) -> str:
-    return f"{name}={value} shows {count} of {total} GPU{'' if total == 1 else 's'}"
+    return f"{name}={value} exposes {count} of {total} GPU{'' if total == 1 else 's'}"

@@ -93,7 +93,7 @@ def test_a_python_that_is_not_there(tmp_path: Path) -> None:
     project = Fault(f'python = ["{PYTHON}"]', 'python = ["3.99"]', recipe=BOUND).project(tmp_path)
     ended = project.build()
     assert ended.code == 3
-    assert "small.toml: no CPython 3.99 on PATH, in " in ended.err
+    assert "small.toml: CPython 3.99 is not on PATH, in " in ended.err
     assert "uv python install 3.99" in ended.err
     assert "--skip" not in ended.err
 
@@ -103,12 +103,12 @@ def test_pythons_that_are_not_there_are_told_at_once(tmp_path: Path) -> None:
     project = Fault(f'python = ["{PYTHON}"]', pythons, recipe=BOUND).project(tmp_path)
     ended = project.build()
     assert ended.code == 3
-    assert ended.err.count("no CPython 3.98, 3.99 on this machine") == 1
-    assert "brings them; or build only other variants with -v or --skip" in ended.err
+    assert ended.err.count("CPython 3.98, 3.99 is not on PATH") == 1
+    assert "`pyenv install 3.98 3.99`; or build only other variants with -v or --skip" in ended.err
     project.edit("[environments.plain]", '[environments.plain]\nrequires = ["wheel"]')
     ended = project.run("lock", "small.toml")
     assert ended.code == 3
-    assert ended.err.count("no CPython 3.98, 3.99 on this machine") == 1
+    assert ended.err.count("CPython 3.98, 3.99 is not on PATH") == 1
 
 
 def test_a_missing_lock_is_made_for_the_variants_that_are_built(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_without_packages_of_it_there_is_nothing_to_ask(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "text", "origin"),
     [
-        ({}, "0.4.0a0", "version.txt of the source"),
+        ({}, "0.4.0a0", "the source's version.txt"),
         ({"PYTORCH_BUILD_VERSION": "0.5+cpu"}, "0.4.0a0", "PYTORCH_BUILD_VERSION"),
         ({"PYTORCH_BUILD_VERSION": "0.5", "PYTORCH_BUILD_NUMBER": "2"}, "0.5", "with PYTORCH_BUILD_NUMBER"),
         ({"PYTORCH_BUILD_VERSION": "0.4+cpu", "PYTORCH_BUILD_NUMBER": "1"}, "0.4.0a0", None),

@@ -135,7 +135,7 @@ def test_expectations(tree: Path, tmp_path: Path) -> None:
         f"CMakeCache.txt:{_line(tree)}",
     )
     assert call(tree, "--expect", "USE_EXTRA=OFF").return_value == 0
-    with pytest.raises(UsageError, match="not an assignment"):
+    with pytest.raises(UsageError, match="is not of the form NAME=VALUE"):
         call(tree, "--expect", "USE_EXTRA")
 
 

@@ -275,11 +275,11 @@ def test_links_out_of_the_tree_are_not_followed(tree: Tree, tmp_path: Path) -> N
 
 
 def test_what_is_no_source_is_an_error(tree: Tree, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no source folder"):
+    with pytest.raises(UsageError, match="source folder does not exist"):
         tree.read(tmp_path / "none")
     empty = tmp_path / "empty"
     git(tmp_path, "init", "-q", str(empty))
-    with pytest.raises(UsageError, match="without a commit"):
+    with pytest.raises(UsageError, match="without commits"):
         tree.read(empty)
     (tmp_path / "broken" / ".git").mkdir(parents=True)
     with pytest.raises(HostError, match="git rev-parse failed"):

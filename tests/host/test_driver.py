@@ -107,7 +107,6 @@ def test_a_stage_that_is_killed_alone_as_well_has_failed_and_says_so(store: Stor
     assert len(play.started) == 2
     (failure,) = result.failures
     assert (
-        failure.message
-        == "killed; it was killed once before, and had already been run again on its own with a single job"
+        failure.message == "killed; the stage had already been killed once and run again on its own with a single job"
     )
     assert result.exit_code == 1

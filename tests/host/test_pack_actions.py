@@ -373,7 +373,7 @@ def test_a_wheel_for_another_python_is_no_wheel_of_the_variant(store: Store, tmp
     tags = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp38-cp38-linux_x86_64\n"
     source = tree(store, tmp_path, {"small/a.py": b"", **DIST_INFO, "small-1.0.dist-info/WHEEL": tags})
     failed = str(wheel(store, source, axes={"python": PYTHON}))
-    assert f"the variant is for Python {PYTHON}, but the build is for cp38-cp38-linux_x86_64" in failed
+    assert f"the variant is for Python {PYTHON}, but the files were built for cp38-cp38-linux_x86_64" in failed
     assert isinstance(wheel(store, source), zipfile.ZipFile)
 
 

@@ -124,7 +124,7 @@ def test_a_damaged_payload_leaves_no_tree(tmp_path: Path, damage: Callable[[byte
     plain.unlink()
     (plain.parent / name).write_bytes(lzma.compress(content)[:-20] if name.endswith("xz") else content)
     before = snapshot(site.folder)
-    with pytest.raises(SdkError, match="install its package again"):
+    with pytest.raises(SdkError, match="reinstall its package"):
         expand(site)
     assert snapshot(site.folder) == before
 

@@ -166,7 +166,7 @@ def test_report_10_an_integrated_gpu_that_is_first(site: Site, tmp_path: Path) -
     host = make_host(tmp_path, 100306, 110000, integrated=[100306])
     found = only(look(site, host), "integrated-first")
     assert (found.level, found.next) == ("warning", "export HIP_VISIBLE_DEVICES=1")
-    assert "gfx1036, part of the processor, is device 0; gfx1100 is 1" in found.text
+    assert "device 0 is gfx1036, which is integrated into the processor; device 1 is gfx1100" in found.text
     assert codes(look(site, replace(host, environ={"HIP_VISIBLE_DEVICES": "1"}))) == set()
     behind = make_host(tmp_path / "behind", 110000, 100306, integrated=[100306])
     assert codes(look(site, behind)) == set()
@@ -196,7 +196,7 @@ def test_gpus_that_no_installed_package_has_code_for(tmp_path: Path) -> None:
     assert "no installed package of libraries has code for gfx942" in found.text
     nothing = only(look(site, make_host(tmp_path / "other", 120001)), "no-code")
     assert (nothing.level, nothing.next) == ("error", "")
-    assert "rocm 7.1.0 contains none" in nothing.text
+    assert "rocm 7.1.0 does not provide any" in nothing.text
     second = only(look(site, make_host(tmp_path / "second", 110000, 90402)), "no-code")
     assert second.level == "warning"
     assert codes(look(site, make_host(tmp_path / "well", 110000))) == set()
@@ -284,7 +284,7 @@ def test_programs_of_another_sdk_that_are_found_first(site: Site, tmp_path: Path
     (tmp_path / "rocm/bin/hipcc").chmod(0o755)
     host = make_host(tmp_path, PATH=f"/nowhere:{tmp_path}/rocm/bin:{site.scripts}")
     found = only(look(site, host), "other-programs")
-    assert found.text == f"hipcc on PATH is that of {tmp_path}/rocm/bin, not from this SDK"
+    assert found.text == f"PATH finds hipcc in {tmp_path}/rocm/bin instead of in this SDK"
     assert found.next == 'eval "$(rocm-sdk env)"'
     first = make_host(tmp_path / "first", PATH=f"{site.scripts}:{tmp_path}/rocm/bin")
     assert codes(look(site, first)) == set()

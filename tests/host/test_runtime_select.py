@@ -213,14 +213,14 @@ def test_what_an_index_or_folder_lacks_is_named(site: Site, wheels: Path, server
     [
         (
             b'{"files": [{"filename": "rocm-7.1.0-py3-none-any.whl", "url": "x", "hashes": {}}]}',
-            "has no sha256 for rocm-7",
+            "does not provide a sha256 for rocm-7",
         ),
         (
             b'{"files": [{"filename": "rocm-7.1.0-py3-none-any.whl", "url": "x", "yanked": "bad"}]}',
             "has no 7.1.0 of rocm",
         ),
         (b'<a href="x/rocm-7.1.0-py3-none-any.whl" data-yanked>x</a>', "has no 7.1.0 of rocm"),
-        (b'<a href="x/rocm-7.1.0-py3-none-any.whl#md5=1">x</a>', "has no sha256 for rocm-7"),
+        (b'<a href="x/rocm-7.1.0-py3-none-any.whl#md5=1">x</a>', "does not provide a sha256 for rocm-7"),
         (b'{"files": [{"name": "x"}]}', "is not a page of a simple index"),
         (b"{broken", "is not a page of a simple index"),
         (b"", "has no 7.1.0 of rocm"),

@@ -258,11 +258,14 @@ def test_report_18_a_library_that_the_system_must_bring_is_no_fault_of_the_sdk(t
     names = {each["name"] for each in lacking}
     assert names >= {"load/rocm-sdk-core/amd_comgr", "load/rocm-sdk-core/amdhip64", "preload/rocm/amdhip64"}
     assert {(each["text"], each["hint"]) for each in lacking} == {
-        ("this system lacks libfar.so.1", "install libfar1 (Debian)")
+        ("missing from this system: libfar.so.1", "install libfar1 (Debian)")
     }
     assert (found["failed"], found["system"]) == (0, len(lacking))
     text = site.command("test", "--select", "load").stdout
-    assert "SYSTEM  load/rocm-sdk-core/amd_comgr and 1 more: this system lacks libfar.so.1; install libfar1" in text
+    assert (
+        "SYSTEM  load/rocm-sdk-core/amd_comgr and 1 more: missing from this system: libfar.so.1; install libfar1"
+        in text
+    )
     assert "2 not run because system libraries are missing" in text
 
 
@@ -294,7 +297,7 @@ def test_programs_and_libraries_whose_search_paths_lead_nowhere_fail(tmp_path: P
     assert f"bin/tool searches {tmp_path}, which is outside the SDK" in found["closure/rocm-sdk-core/search paths"]
     run("patchelf", "--set-rpath", "$ORIGIN/../libs", program)
     text = failed(site, "--select", "closure")["closure/rocm-sdk-core/search paths"]
-    assert "bin/tool needs libamd_comgr.so.3 of rocm-sdk-core, but searches $ORIGIN/../libs" in text
+    assert "bin/tool needs libamd_comgr.so.3 from rocm-sdk-core, but only searches $ORIGIN/../libs" in text
     run("patchelf", "--set-rpath", "$ORIGIN/../lib", program)
     assert failed(site, "--select", "closure") == {}
     (core / "bin/tool.bad").write_bytes(program.read_bytes()[:1000])
@@ -361,7 +364,7 @@ def change_program(site: Site, text: str) -> None:
         ("#!/bin/sh\necho other\n", "rocminfo -h should print 'rocminfo', but printed other"),
         ("#!/bin/sh\necho rocminfo; exit 3\n", "rocminfo -h ended with exit code 3: rocminfo"),
         ("#!/bin/sh\nkill -SEGV $$\n", "rocminfo -h was killed by SIGSEGV"),
-        ("#!/bin/sh\necho rocminfo; sleep 60\n", "rocminfo -h did not end in time"),
+        ("#!/bin/sh\necho rocminfo; sleep 60\n", "rocminfo -h did not finish in time"),
         ("#!/nowhere/sh\n", "rocminfo -h ended with exit code 1"),
     ],
 )
@@ -620,7 +623,7 @@ def test_without_a_program_an_empty_one_is_linked_and_loads_the_library(tmp_path
             "CMake cannot configure a project with find_package(hip)",
         ),
         (b"", PROGRAM, "CMake cannot configure a project"),
-        (CONFIG, "int main() { return missing(); }", "a program cannot be built with hip::host"),
+        (CONFIG, "int main() { return missing(); }", "cannot build a program with hip::host"),
         (CONFIG, "int main() { return 7; }", "the program was built, but cannot be run: it ended with exit code 7"),
     ],
 )

@@ -188,7 +188,7 @@ def test_sets_that_do_not_go_together(tmp_path: Path) -> None:
         read_debs(folder, Debs(artifacts={"lib?": "base"}), cache=tmp_path / "cache")
     assert [problem.message for problem in caught.value.problems] == [
         "package liba occurs twice: liba-again.deb and liba_1.0_amd64.deb",
-        "package other belongs to no artifact",
+        "package other does not belong to an artifact",
         "contains packages for several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
     ]
     assert '"other" = "NAME"' in str(caught.value)
@@ -236,7 +236,7 @@ def test_a_prefix_with_all_that_may_be_in_it(tmp_path: Path) -> None:
     }
     assert {entry.artifact for entry in entries} == {"prefix"}
     (note,) = notes
-    assert note.endswith("links that lead out of the tree, left out: bin/python -> /usr/bin/python3")
+    assert note.endswith("left out links that lead out of the tree: bin/python -> /usr/bin/python3")
     os.mkfifo(prefix / "pipe")
     with pytest.raises(IntegrityError, match="pipe: is not a file, link or folder"):
         read_prefix(prefix)

@@ -144,7 +144,7 @@ def test_what_is_wrong_is_told_and_the_answer_is_no(
     assert "    bin/internal" in done.stdout
     assert "Claimed more than once (1):" in done.stdout
     assert "    lib/libb.so" in done.stdout
-    assert "3 entries in one package, 3 not" in done.stdout
+    assert "3 entries in exactly one package, 3 not" in done.stdout
     report = json.loads(axletree("sdk", "explain", manifest, "--prefix", prefix, "--json").stdout)["result"]
     assert [each["path"] for each in report["unmatched"]] == ["bin/internal", "share/doc/x/README"]
     assert [each["claim"] for each in report["disputed"][0]["claims"]] == ["core, claim 1", "tools, claim 1"]

@@ -217,7 +217,7 @@ def test_other_inputs(dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "is not for windows" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert upload(tmp_path / "empty", tmp_path / "store") == 2
-    assert "has no selector of an SDK" in capsys.readouterr().err
+    assert "does not contain an SDK's selector" in capsys.readouterr().err
     assert upload(dist, tmp_path / "store", "--url", "https://user:secret@h.example/x/") == 0
     page = (tmp_path / "store" / PLACE / "install.md").read_text()
     assert "'gizmo-core @ https://****@h.example/x/123-linux/python/gfx9-all/gizmo_core-2.5-py3-" in page

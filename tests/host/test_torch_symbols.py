@@ -115,7 +115,7 @@ def test_what_is_no_torch_is_said(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
     with pytest.raises(UsageError, match="neither a wheel nor an executable"):
         exports_of_torch(tmp_path / "text")
-    with pytest.raises(AxletreeError, match="where its packages are"):
+    with pytest.raises(AxletreeError, match="for its package folders"):
         exports_of_torch(Path("/bin/false"))
 
 

@@ -130,7 +130,7 @@ def test_a_gpu_that_nothing_serves_gets_the_default_and_is_told_so() -> None:
         "sdk-gfx94X-dcgpu: the package for the default family, because no package has code for gfx1300",
     )
     family, why = find_target_family(SDK, Wanted(("gfx1300",)))
-    assert (family, why) == ("gfx94X-dcgpu", "the default: this SDK has no code for gfx1300")
+    assert (family, why) == ("gfx94X-dcgpu", "the default because this SDK has no code for gfx1300")
 
 
 def test_of_names_for_the_same_targets_the_one_that_has_a_package_is_taken() -> None:

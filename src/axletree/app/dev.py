@@ -103,7 +103,9 @@ def dev(
     loaded, path = load(recipe)
     tree = (source or _default_tree(loaded)).resolve()
     if not tree.is_dir():
-        raise UsageError(f"no source folder {tree}", hint="run `axletree source sync` to create one from the recipe")
+        raise UsageError(
+            f"source folder does not exist: {tree}", hint="run `axletree source sync` to create one from the recipe"
+        )
     wanted = DevRequest(
         recipe=path,
         variant=choose_variant(loaded, variant),

@@ -70,7 +70,7 @@ def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
     """
     found = [variant.id for variant in select(expand(loaded.recipe), [pattern] if pattern is not None else [])]
     if len(found) > 1:
-        asked = f"{pattern!r} matches" if pattern is not None else "variants of the recipe"
+        asked = f"{pattern!r} matches" if pattern is not None else "the recipe has"
         raise UsageError(f"{asked} {len(found)} variants: {some_of(found, 5)}", hint="choose one with -v")
     return found[0]
 

@@ -152,7 +152,7 @@ def _conda(
     subdir = interpreter_platform()
     previous = None if upgrade else _previous(path, requires, environment.channels, subdir)
     wanted = requires if previous is None else [f"{p.name} =={p.version} {p.build}" for p in previous.packages]
-    say("solving" if previous is None else f"installing {len(wanted)} packages of {path.name}")
+    say("solving" if previous is None else f"installing {len(wanted)} packages from {path.name}")
     client = {name: environ[name] for name in _CLIENT if name in environ}
     client |= {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}
     cache = store.cache / "conda"

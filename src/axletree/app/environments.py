@@ -86,7 +86,7 @@ def create(
     """
     loaded, target, environment = _choose(wanted)
     if toolkit is not None and _world(target) == "cpu":
-        raise UsageError(f"--toolkit needs a GPU variant, but variant {target.variant} has no GPU")
+        raise UsageError(f"--toolkit needs a GPU variant, but variant {target.variant} is not for a GPU")
     place = (folder or place_of(environment, target)).absolute()
     with claimed(place):
         prefix = place / PREFIX
@@ -143,7 +143,7 @@ def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnv
         stages = {each.name: each for each in target.stages}
         if wanted.stage not in stages:
             hint = suggestion(wanted.stage, stages, "its stages") or "the recipe has no stage for this variant"
-            raise UsageError(Problem(file=file, message=f"no stage {wanted.stage!r}", hint=hint))
+            raise UsageError(Problem(file=file, message=f"stage {wanted.stage!r} does not exist", hint=hint))
         name = stages[wanted.stage].environment
         if name is None:
             raise UsageError(Problem(file=file, message=f"stage {wanted.stage!r} has no environment"))
@@ -151,7 +151,7 @@ def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnv
         name = _default(target, file)
     if name not in environments:
         hint = suggestion(name, environments, "its environments") or "the recipe has no environment"
-        raise UsageError(Problem(file=file, message=f"no environment {name!r}", hint=hint))
+        raise UsageError(Problem(file=file, message=f"environment {name!r} does not exist", hint=hint))
     return loaded, target, environments[name]
 
 

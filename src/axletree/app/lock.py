@@ -270,8 +270,8 @@ def _find_sdist(
         absence = explain_absence(source.location, source.version, files)
         raise RecipeError(problem_at(loaded, absence.path, absence.message, hint=absence.hint))
     if chosen.yanked:
-        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else "without a stated reason"
-        note(f"warning: {chosen.filename} is yanked from the index{why}")
+        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else " without a stated reason"
+        note(f"warning: {chosen.filename} has been yanked from the index{why}")
     same = [file for file in files if (file.filename, file.yanked) == (chosen.filename, chosen.yanked)]
     file = min(same, key=lambda each: (each.sha256 is None, each.size is None))
     sha256, size = file.sha256, file.size

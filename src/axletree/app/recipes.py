@@ -105,7 +105,9 @@ def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
         UsageError: there is no such folder.
     """
     if not folder.is_dir():
-        raise UsageError(f"no source folder {folder}", hint="run `axletree source sync` to create one from the recipe")
+        raise UsageError(
+            f"source folder does not exist: {folder}", hint="run `axletree source sync` to create one from the recipe"
+        )
     source = Source(path=str(folder.absolute()), exclude=loaded.recipe.source.exclude)
     return msgspec.structs.replace(loaded, recipe=msgspec.structs.replace(loaded.recipe, source=source))
 
@@ -182,7 +184,7 @@ def _find(name_or_path: str | Path) -> Path:
         if path.is_dir():
             raise UsageError(f"{text} is a folder", hint="give the recipe's .toml file, not its folder")
         if not path.exists():
-            raise UsageError(f"no recipe file {text}", hint=_nearest_file(path))
+            raise UsageError(f"recipe file {text} does not exist", hint=_nearest_file(path))
         return path
     shipped = _shipped()
     if text not in shipped:
@@ -191,8 +193,8 @@ def _find(name_or_path: str | Path) -> Path:
         if near:
             hint = f"did you mean {near[0]!r}?"
         elif Path(f"{text}.toml").is_file():
-            hint = f"for the file in this folder, write {text}.toml"
-        raise UsageError(f"no recipe {text!r}", hint=hint)
+            hint = f"to use the file in this folder, write {text}.toml"
+        raise UsageError(f"recipe {text!r} does not exist", hint=hint)
     return shipped[text]
 
 

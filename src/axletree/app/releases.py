@@ -59,5 +59,5 @@ def patterns_for_gpu(recipe: str, desired: str, patterns: Sequence[str], skip: S
     if not found:
         values = dict.fromkeys(variant.values["gpu"] for variant in variants if "gpu" in variant.values)
         hint = f"values of axis gpu: {', '.join(values)}" if values else "the recipe has no axis gpu"
-        raise UsageError(f"no variant is for {label}", hint=hint)
+        raise UsageError(f"no variant is built for {label}", hint=hint)
     return found

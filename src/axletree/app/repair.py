@@ -211,7 +211,7 @@ def _policy(text: str | None, policies: Sequence[Policy], machine: str) -> Polic
     found = next((policy for policy in policies if name in {policy.name, *policy.aliases}), None)
     if found is None or machine not in found.versions:
         known = ", ".join(policy.name for policy in policies if machine in policy.versions)
-        raise UsageError(f"--policy: {text!r} does not exist for {machine}", hint=f"known: {known}")
+        raise UsageError(f"--policy: {text!r} is not available for {machine}", hint=f"use one of these: {known}")
     return found
 
 

@@ -154,7 +154,7 @@ def _apart(known: Known) -> Iterator[str]:
 def _version(manifest: Manifest, request: SdkRequest) -> str:
     text = manifest.sdk.version if request.version is None else request.version
     if text is None:
-        raise UsageError("the manifest has no version", hint="set one with --version")
+        raise UsageError("the manifest has no version", hint="set it with --version")
     try:
         return str(Version(text))
     except InvalidVersion:

@@ -105,7 +105,9 @@ def _check_names(wanted: Sequence[Repository], only: Sequence[str], file: str) -
         raise UsageError(Problem(file=file, message="the recipe has no git repository", hint=hint))
     names = [repository.name for repository in wanted]
     problems = [
-        Problem(message=f"no repository {name!r} in {file}", hint=suggestion(name, names, "its repositories"))
+        Problem(
+            message=f"{file} does not define a repository {name!r}", hint=suggestion(name, names, "its repositories")
+        )
         for name in only
         if name not in names
     ]

@@ -160,7 +160,7 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(_LARGEST_RULES + 1)
     except FileNotFoundError:
-        raise UsageError(f"no rules file {path}") from None
+        raise UsageError(f"rules file {path} does not exist") from None
     except OSError as error:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST_RULES:

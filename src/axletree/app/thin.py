@@ -253,7 +253,7 @@ def _plans(files: Sequence[_Library], request: ThinRequest, name: str) -> list[_
     present = gpus_in(map(summarise, sections))
     makers = {container.maker for section in sections for container in section.containers}
     if not makers:
-        hint = "`thin` reads .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere, "
+        hint = "`thin` reads .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere "
         raise UsageError(Problem(file=name, message="contains no GPU code to thin"), hint=hint + "are left unchanged")
     groups = [(gpu,) for gpu in present] if request.each else [_gpus(request)]
     plans = []

@@ -60,7 +60,9 @@ _CANCELLED = 130
     metavar="RELEASE",
     help="Version of the packages: nightly=YYYYMMDD, rc=N, post=N, git=SHA, tag=vX.Y.Z, or a version.",
 )
-@click.option("--keep-going", is_flag=True, help="After a failure, continue with stages that do not depend on it.")
+@click.option(
+    "--keep-going", is_flag=True, help="After a failure, continue with stages that do not depend on the failed stage."
+)
 @click.option(
     "--remaining",
     is_flag=True,
@@ -71,7 +73,7 @@ _CANCELLED = 130
 @click.option(
     "--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels, searched before the index."
 )
-@click.option("--index-url", metavar="URL", help="Package index instead of the configured one.")
+@click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one.")
 def command(
     *,
     recipe: str,

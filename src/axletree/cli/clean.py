@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @click.command(cls=ReportCommand, report=CleanedTrees)
 @click.argument("place", metavar="RECIPE|DIR")
 @click.option("--build", "build", is_flag=True, help="Build products that git ignores (default).")
-@click.option("--hipify", "hipify", is_flag=True, help="Files that hipify made or edited in place, in submodules too.")
+@click.option(
+    "--hipify", "hipify", is_flag=True, help="Files that hipify created or edited in place, in submodules too."
+)
 @click.option(
     "--all",
     "everything",
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--yes", is_flag=True, help="Remove the files instead of only listing them.")
 def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: bool) -> Reported:
-    """Show or remove what builds and hipify left in a source tree.
+    """Show or remove what builds and hipify left behind in a source tree.
 
     Nothing is changed without --yes. Untracked files that git does not ignore are kept, and so are virtual environments
     and editors' folders.

@@ -110,7 +110,9 @@ def _lines(done: RenamedElf) -> Iterator[str]:
             yield printable(f"  needs {now}: {', '.join(names)}")
     old, new = before.versions_of, after.versions_of
     if old != new:
-        yield printable(f"  libraries of symbol versions: {', '.join(_left(old, new))} -> {', '.join(_left(new, old))}")
+        yield printable(
+            f"  symbol versions required from: {', '.join(_left(old, new))} -> {', '.join(_left(new, old))}"
+        )
 
 
 def _left(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def command() -> None:
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @_choosing
 @click.option("--toolkit", metavar="DIR", help="Root folder of the GPU toolkit; detected by default.")
-@click.option("--upgrade", is_flag=True, help="Resolve conda packages again instead of keeping the lock.")
+@click.option("--upgrade", is_flag=True, help="Resolve conda packages again instead of using the lock.")
 def create(
     *,
     recipe: str,
@@ -75,7 +75,7 @@ def create(
     toolkit: str | None,
     upgrade: bool,
 ) -> Reported:
-    """Create an environment for a recipe's variant, replacing an earlier one.
+    """Create an environment for a recipe's variant, replacing any earlier one.
 
     DIR is .axletree/env/NAME-VARIANT by default.
     """

@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit", "Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH, GPU code."),
     "build": ("build", "Build, audit, index, install and test a recipe's variants."),
     "check": ("check", "Validate recipes and report all their errors at once."),
-    "clean": ("clean", "Show or remove what builds and hipify left in a source tree."),
+    "clean": ("clean", "Show or remove what builds and hipify left behind in a source tree."),
     "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
     "dev": ("dev", "Make a source tree editable: what you edit and rebuild is what Python imports."),
     "diagnose": ("diagnose", "Find the root cause of failures in logs, and suggest a fix."),
@@ -143,7 +143,7 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context, *, quiet: bool, color: str) -> None:
     """Take a native Python project from source to packages that are audited, indexed, installed and tested.
 
-    Exit codes: 0 success; 1 the check or build failed; 2 bad usage or input; 3 the host lacks something.
+    Exit codes: 0 success; 1 a check or the work failed; 2 bad usage or input; 3 the host lacks something.
     """
     ctx.color = wants_color(color, os.environ)
     if ctx.obj is not None:

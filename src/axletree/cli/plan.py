@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "--source", type=click.Path(path_type=Path), help="Source folder to build instead of the recipe's source."
 )
 @click.option("--release", metavar="RELEASE", help="Version of the packages, as for build: nightly=YYYYMMDD, rc=N ...")
-@click.option("--explain", is_flag=True, help="Show all reasons of each stage, and the variants that share it.")
+@click.option("--explain", is_flag=True, help="Show all the reasons for each stage, and the variants that share it.")
 def command(
     *,
     recipe: str,

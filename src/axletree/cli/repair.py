@@ -60,7 +60,7 @@ def command(
     """Copy missing libraries into wheels, except those that other distributions provide, and retag them.
 
     Libraries of torch, NVIDIA, ROCm and drivers are never copied: the distribution that owns them provides them. Each
-    copied library gets a name with its digest; the bill of materials records where it came from.
+    copied library gets a name that contains its digest; the bill of materials records where it came from.
     """
     limit = _limit(max_graft)
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
@@ -88,10 +88,10 @@ def _lines(result: RepairedWheel) -> Iterator[str]:
         yield f"  copied {library.origin}{source}, {format_bytes(library.size)}, to {printable(library.path)}"
     for left in result.left:
         note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
-        yield f"  left {printable(left.soname)} to {left.owner}{note}"
+        yield f"  not copied: {printable(left.soname)}, which {left.owner} provides{note}"
     if result.relinked:
         files = printable(", ".join(result.relinked[:5]))
-        yield f"  changed names and search path of {plural(len(result.relinked), 'file')}: {files}"
+        yield f"  changed library names and search paths in {plural(len(result.relinked), 'file')}: {files}"
     if result.platform != result.before:
         yield f"  tag: {result.before} -> {result.platform}"
     if not result.grafts:

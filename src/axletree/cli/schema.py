@@ -46,6 +46,7 @@ def _of_reports(ctx: click.Context, what: str) -> dict[str, Any]:
         return reports_schema(reports)
     if what not in reports:
         raise UsageError(
-            f"no schema exists for {what!r}", hint=suggestion(what, [*_SCHEMAS, _REPORTS, *reports], "there are")
+            f"no schema exists for {what!r}",
+            hint=suggestion(what, [*_SCHEMAS, _REPORTS, *reports], "available schemas"),
         )
     return report_schema(what, reports[what])

@@ -53,7 +53,7 @@ def explain_command(
     debs: Path | None,
     prefix: Path | None,
 ) -> Reported:
-    """Show which package owns each file of an SDK, and why.
+    """Show which package owns each file in an SDK, and why.
 
     MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. FILE is a path below the
     prefix, or a glob. The exit code is 1 if a file has no owner, or more than one.

@@ -34,7 +34,7 @@ _WIDEST = 120
     "--stage",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Folder of a build, with the stage folders that --descriptor lists.",
+    help="Build folder that contains the stage folders listed by --descriptor.",
 )
 @click.option(
     "--descriptor",
@@ -80,7 +80,7 @@ def lay_out_command(
     *,
     archives: bool,
 ) -> Reported:
-    """Lay an SDK out as TheRock's artifacts: folders of hard links, or archives.
+    """Lay out an SDK as TheRock artifacts: folders of hard links, or archives.
 
     MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm.
     """
@@ -129,7 +129,7 @@ def fetch_command(store: str, run_id: str, group: str, targets: tuple[str, ...],
     """Fetch a run's artifacts: those of a group, and those for all GPUs.
 
     Each archive is verified against the checksum next to it. Interrupted downloads are resumed, and existing archives
-    are not fetched again. Credentials come from the address or from .netrc, and are not shown.
+    are not fetched again. Credentials come from the URL or from .netrc, and are not shown.
     """
     request = FetchRequest(store=store, run_id=run_id, group=group, targets=targets, platform=platform)
     done = fetch(request, out, note=say_aside)

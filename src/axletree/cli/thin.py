@@ -58,7 +58,7 @@ def command(
 
     Each fat binary keeps the entries that the driver may choose for a requested GPU; one that would become empty is an
     error. A wheel becomes a variant (PEP 825): its name and variant.json identify the GPU, and the folder gets the
-    index file that installers choose by. Several --arch options make one wheel for all of these GPUs.
+    index file that installers use to choose a variant. Several --arch options make one wheel for all of these GPUs.
     """
     if each == bool(archs):
         raise UsageError("give either --arch for one result, or --arch-each for several", hint="such as --arch 90")

@@ -78,7 +78,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TICK_SECONDS = 0.25
-_KILLED_TWICE = "it was killed once before, and had already been run again on its own with a single job"
+_KILLED_TWICE = "the stage had already been killed once and run again on its own with a single job"
 
 
 def execute(

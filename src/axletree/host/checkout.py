@@ -106,7 +106,7 @@ def sync_checkout(
         HostError: git is missing or fails; there is no such ref.
     """
     if ref.startswith("-") or not ref.strip() or any(char in ref for char in " \t\n~^:?*[\\"):
-        raise UsageError(f"not a tag, branch or commit: {ref!r}")
+        raise UsageError(f"{ref!r} is not a valid tag, branch or commit")
     if dest.is_dir() and not any(dest.iterdir()):
         dest.rmdir()
     if not os.path.lexists(dest):
@@ -236,7 +236,7 @@ def _update(git: Worktree, *, url: str, ref: str, remote: str, submodules: bool,
         git.run("update-ref", WANTED, commit)
         _check_out(git, commit, url, submodules=submodules, force=False)
         if branch and before != commit:
-            notes.append(f"left branch {branch}, which is unchanged")
+            notes.append(f"switched away from branch {branch}, which is unchanged")
     elif submodules:
         _sync_addresses(git, commit, url)
     count = _mark(git)

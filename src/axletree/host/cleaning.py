@@ -81,7 +81,7 @@ def find_ignored(git: Worktree, top: Path) -> Iterator[Item]:
         if path.is_dir() and not path.is_symlink():
             theirs = next((inner for inner in path.rglob("*") if inner.name in _USERS), None)
             if theirs is not None:
-                yield _measured(top, path, f"contains {theirs.relative_to(path)}, which is yours", fate="keep")
+                yield _measured(top, path, f"contains {theirs.relative_to(path)}, which belongs to you", fate="keep")
                 continue
         yield _measured(top, path, "ignored by git")
 

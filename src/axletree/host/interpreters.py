@@ -122,7 +122,7 @@ def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[
     lines = sorted({f"{_label(facts)} at {facts.path}" for facts in seen})
     hint = " or ".join(f"`{tool} install {' '.join(versions)}`" for tool in ("uv python", "pyenv"))
     text = "\n    ".join([message, *lines]) if lines else message.removesuffix("; found:")
-    return HostError(text, hint=f"{hint} brings {'it' if len(versions) == 1 else 'them'}")
+    return HostError(text, hint=f"run {hint}")
 
 
 def matches(interpreter: Interpreter, version: str) -> bool:

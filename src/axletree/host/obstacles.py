@@ -75,7 +75,7 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
             in_the_way = [path for path in in_the_way if not _begun(git, path, known)]
         if in_the_way:
             shown = some_of(in_the_way, _SHOWN)
-            message = f"untracked files that {known[:12]} would overwrite: {shown}"
+            message = f"{known[:12]} would overwrite untracked files: {shown}"
             yield Problem(file=place, message=message, hint="move them elsewhere, or remove them")
     if submodules:
         wanted = links(git, known) if known is not None else {}

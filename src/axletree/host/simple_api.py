@@ -113,7 +113,9 @@ def find_file(
         unsure += [file for file in files if file.sha256 is None]
         others = ", ".join(file.sha256 for file in files if file.sha256)
         asked.append(
-            f"{redact(place)}: has the file with a different sha256, {others}" if others else f"{redact(place)}: no"
+            f"{redact(place)}: provides the file with a different sha256, {others}"
+            if others
+            else f"{redact(place)}: no"
         )
         kind = IntegrityError if others else kind
     if unsure:

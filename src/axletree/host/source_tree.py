@@ -50,7 +50,9 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         HostError: it can't be read, or git fails in what looks like a repository.
     """
     if not folder.is_dir():
-        raise UsageError(f"no source folder {folder}", hint="run `axletree source sync` to create one from the recipe")
+        raise UsageError(
+            f"source folder does not exist: {folder}", hint="run `axletree source sync` to create one from the recipe"
+        )
     git = _open(folder, environ)
     if git is None:
         return _read_plain(folder, headers)
@@ -87,7 +89,7 @@ def _absent(modules: Iterable[VendoredSubmodule], *, bare: bool) -> list[str]:
     if bare:
         return ["this is a bare repository, so only the commits of its submodules are known"]
     bring = "check them out with `git submodule update --init --recursive`"
-    return [f"only the commits are known of submodules that are not checked out: {some_of(absent, _SHOWN)}; {bring}"]
+    return [f"some submodules are not checked out, so only their commits are known: {some_of(absent, _SHOWN)}; {bring}"]
 
 
 def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:

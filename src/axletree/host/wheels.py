@@ -217,9 +217,7 @@ def _in_site_packages(name: str) -> Path:
 def _require_room(wheel: OpenWheel, folder: Path) -> None:
     needed, free = sum(entry.size for entry in wheel.entries), shutil.disk_usage(folder).free
     if needed > free:
-        message = (
-            f"{wheel.path.name} needs {format_bytes(needed)} to be unpacked, but only {format_bytes(free)} is free"
-        )
+        message = f"{wheel.path.name} needs {format_bytes(needed)} to unpack, but only {format_bytes(free)} is free"
         raise HostError(Problem(file=str(folder), message=message))
 
 

@@ -109,9 +109,10 @@ def _summary(ownership: Ownership) -> str:
     total = sum(len(entries) for entries in ownership.packages.values()) + len(ownership.dropped)
     wrong = len(ownership.unmatched) + len(ownership.disputed) + len(ownership.clashes)
     if not wrong:
-        return f"{plural(total, 'entry')}, each in one package."
+        return f"{plural(total, 'entry')}, each in exactly one package."
     return (
-        f"{plural(total, 'entry')} in one package, {wrong} not: assign each to one package, or drop it with a reason."
+        f"{plural(total, 'entry')} in exactly one package, {wrong} not; assign each of those to one "
+        "package, or drop it with a reason."
     )
 
 

@@ -101,5 +101,5 @@ def _keep(out: Path, patterns: tuple[str, ...]) -> None:
                 folder.rmdir()
     if not any(out.iterdir()):
         shutil.rmtree(out)
-        wanted = "files that `files` matches" if patterns else "files, as `install` does"
+        wanted = "files that match `files`" if patterns else "files, as `install` does"
         raise StageError("nothing was installed", hint=f"one of `targets` must install {wanted}")

@@ -155,7 +155,7 @@ def checking(expected: Mapping[str, str], source: Path) -> tuple[Callable[[str],
         if expected and not checked:
             raise StageError(
                 "the build never ran CMake on the source, so the enabled features are unknown",
-                hint="only a CMake build can have `expect`",
+                hint="`expect` works only with CMake builds",
             )
 
     return watch, end
