@@ -192,7 +192,7 @@ def _tree_faults(members: list[Member], root: str, folders: set[str]) -> Iterato
         above = posixpath.dirname(member.path)
         while above:
             if kinds.get(above, "folder") != "folder":
-                yield f"{member.path!r} is below a {kinds[above]}"
+                yield f"{member.path!r} is nested under a {kinds[above]}"
             above = posixpath.dirname(above)
         if member.kind != "link":
             continue

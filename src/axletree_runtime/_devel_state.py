@@ -138,7 +138,7 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
     names, beside = (root.name, work.name), work / NEW
     if os.path.lexists(root):
         if root.is_symlink() or (_journal.read_mark(root) is None and any(root.iterdir())):
-            raise SdkError(f"{root} is not a devel tree of this SDK: remove it yourself")
+            raise SdkError(f"{root} is not a devel tree of this SDK: remove it manually")
         others = foreign_files(root)
         if others:
             shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")

@@ -97,7 +97,7 @@ def _missing(sdk: Sdk, selected: Selected, wanted: Wanted) -> list[str]:
 
 def _because(selected: Selected) -> str:
     if selected.by == "default":
-        return "the default: no GPU was found"
+        return "the default because no GPU was found"
     return selected.reasons[0] if selected.reasons else selected.by
 
 

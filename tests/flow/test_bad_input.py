@@ -329,7 +329,7 @@ def test_an_output_folder_below_a_file(tmp_path: Path) -> None:
     assert ended.code == 3
     assert ended.err == (
         "error: cannot write to the output folder small.toml/dist: Not a directory\n"
-        "  hint: choose another one with --out\n"
+        "  hint: choose a different folder with --out\n"
     )
     assert project.records() == {}
 
@@ -415,7 +415,8 @@ def test_an_output_folder_on_a_full_disk(small_disk: Callable[[str], Path], tmp_
     ended = project.run("build", "small.toml", "--out", disk)
     assert ended.code == 3
     assert ended.err == (
-        f"error: cannot write to {disk}: the disk is full\n  hint: free some space there, or choose another folder\n"
+        f"error: cannot write to {disk}: the disk is full\n  hint: free some space there, or choose a "
+        "different folder\n"
     )
     assert {path.name for path in disk.rglob("*") if path.is_file()} <= {".axletree.lock", LEDGER, "any.log"}
     small_disk("44k")

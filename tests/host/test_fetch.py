@@ -128,7 +128,7 @@ def test_a_moment_of_overload_is_waited_out(server: Server, fetch: Fetcher) -> N
 
 def test_overload_without_end_is_one_error(server: Server, fetch: Fetcher) -> None:
     server.statuses = [503] * (ATTEMPTS + 3)
-    with pytest.raises(HostError, match=r"no response from 127\.0\.0\.1: status 503"):
+    with pytest.raises(HostError, match=r"no response from 127\.0\.0\.1: HTTP status 503"):
         fetch(f"{server.address}/f.whl")
     assert len(server.requests) == ATTEMPTS
     assert fetch.has_nothing()

@@ -429,7 +429,7 @@ def test_deinit_after_one_that_was_killed_under_the_same_process_number(site: Si
 def test_deinit_does_not_touch_what_is_no_tree(site: Site) -> None:
     (site.folder / ROOT).mkdir()
     (site.folder / ROOT / "notes").write_text("mine")
-    with pytest.raises(_sdk.SdkError, match="is not a devel tree of this SDK: remove it yourself"):
+    with pytest.raises(_sdk.SdkError, match="is not a devel tree of this SDK: remove it manually"):
         _devel.deinit(loaded(site))
     assert (site.folder / ROOT / "notes").read_text() == "mine"
 

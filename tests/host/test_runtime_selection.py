@@ -74,7 +74,7 @@ def test_a_name_that_is_none_does_not_stop_it(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core"], by="default", reasons=[])
     said = told(site, ROCM_SDK_TARGET_FAMILY="gfx94y")
     assert said.startswith("rocm-sdk: warning: ROCM_SDK_TARGET_FAMILY=gfx94y is not one of ")
-    assert "it was installed with packages for gfx94x (the default because no GPU was found)" in said
+    assert "the SDK was installed with packages for gfx94x (the default because no GPU was found)" in said
     assert said.count("\n") == 1
 
 

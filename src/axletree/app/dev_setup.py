@@ -203,7 +203,7 @@ def _have_venv(
     held = {"python": f"{interpreter.path} {interpreter.version}", "environments": list(environments)}
     if venv.exists() and any(venv.iterdir()):
         if not (ours or mark.exists()):
-            hint = "choose another folder with --venv, or remove this one"
+            hint = "choose a different folder with --venv, or remove this one"
             raise UsageError(Problem(file=str(venv), message="was not created by `axletree dev`", hint=hint))
         now = _read_mark(mark)
         works = (venv / "bin" / "python").exists()

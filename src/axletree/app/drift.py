@@ -139,7 +139,7 @@ def _versions(
 
 def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | None) -> Iterator[str]:
     if facts is None:
-        yield "no source tree, so upstream's vendored copies, pins and build requirements are unknown; see --source"
+        yield "without a source tree, upstream's vendored copies, pins and build requirements are unknown; see --source"
     else:
         yield from (f"{facts.folder}: {note}" for note in facts.notes)
     if conda is not None and conda.passed_over:

@@ -35,7 +35,7 @@ def claimed(place: Path) -> Iterator[None]:
     if place.exists() and not place.is_dir():
         raise UsageError(Problem(file=str(place), message="is not a folder"))
     if place.is_dir() and any(place.iterdir()) and not any((place / name).exists() for name in (FILE, _MAKING)):
-        hint = "choose another folder, or remove this one"
+        hint = "choose a different folder, or remove this one"
         raise UsageError(Problem(file=str(place), message="was not created by `axletree env create`", hint=hint))
     before = place / _BEFORE
     try:

@@ -271,4 +271,4 @@ def _move_across(temporary: Path, target: Path) -> None:
 
 def _unwritable(out: Path, error: OSError) -> HostError:
     what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-    return HostError(f"cannot write to {out}: {what}", hint="free some space there, or choose another folder")
+    return HostError(f"cannot write to {out}: {what}", hint="free some space there, or choose a different folder")

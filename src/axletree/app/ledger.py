@@ -284,7 +284,7 @@ def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
 
 def _unwritable(path: Path, error: OSError) -> HostError:
     problem = Problem(file=str(path), message=f"cannot be written: {error.strerror}")
-    return HostError(problem, hint="free some space there, or choose another --out")
+    return HostError(problem, hint="free some space there, or choose a different --out folder")
 
 
 def _name(recipe: Recipe) -> str:

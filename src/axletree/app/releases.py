@@ -31,7 +31,7 @@ def release_version(recipe: Recipe, text: str) -> str:
     local = Version(version).local
     labelled = [name for name, package in recipe.packages.items() if package.local is not None]
     if local is not None and labelled:
-        hint = f"the recipe's packages.{labelled[0]}.local adds another one"
+        hint = f"the recipe's packages.{labelled[0]}.local would add a second label"
         raise UsageError(f"version {version} already has a local label ({local!r})", hint=hint)
     return version
 

@@ -291,7 +291,7 @@ def _write(
     info = msgspec.structs.replace(wheel.wheel_info, tags=name.tags, generator=GENERATOR)
     target = out / render_wheel_name(name)
     if target.exists() and target.samefile(given.path):
-        raise UsageError(f"{target} would overwrite the input wheel", hint="choose another folder with --out")
+        raise UsageError(f"{target} would overwrite the input wheel", hint="choose a different folder with --out")
     folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
     written = write_wheel_file(
         out,

@@ -98,7 +98,7 @@ def upload_sdk(
     """
     store = local_path(request.store)
     if store is None:
-        hint = "give a folder that is mounted or synchronized with the server, and the server's address as --url"
+        hint = "give a folder that is mounted from or synchronized with the server, and pass the server's URL as --url"
         raise UsageError(f"{redact(request.store)} is not a folder: servers have no common upload protocol", hint=hint)
     folder = upload_folder(request.run_id, request.platform, request.group)
     place = store.absolute() / folder

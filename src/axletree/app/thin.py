@@ -171,7 +171,9 @@ def _thin_wheel(
         if out is not None:
             target = out / render_wheel_name(name)
             if target.exists() and target.samefile(path):
-                raise UsageError(f"{target} would overwrite the input wheel", hint="choose another folder with --out")
+                raise UsageError(
+                    f"{target} would overwrite the input wheel", hint="choose a different folder with --out"
+                )
             out.mkdir(parents=True, exist_ok=True)
             written = write_wheel_file(
                 out,
@@ -240,7 +242,7 @@ def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinRep
                 target = (out / label if request.each else out) / path.name
                 if target.exists() and target.samefile(path):
                     raise UsageError(
-                        f"{target} would overwrite the input file", hint="choose another folder with --out"
+                        f"{target} would overwrite the input file", hint="choose a different folder with --out"
                     )
                 write_source(target, _checked(file, thinning), like=path)
                 result = msgspec.structs.replace(result, file=str(target))

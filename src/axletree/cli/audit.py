@@ -59,7 +59,7 @@ def command(
 
     Reads each wheel once, without unpacking it. For a folder, checks all wheels in it; a folder without wheels is
     checked as an unpacked tree, for its machine code. Conda packages are compared with their own lists: paths, hashes,
-    links, prefixes, compiled files. The exit code is 1 if there are findings of severity error.
+    links, prefixes, compiled files. The exit code is 1 if there are findings with severity error.
     """
     if glibc is not None and parse_glibc(glibc) is None:
         raise UsageError(f"--glibc: {glibc!r} is not a version", hint="write it as 2.28")

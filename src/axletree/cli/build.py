@@ -66,7 +66,7 @@ _CANCELLED = 130
 @click.option(
     "--remaining",
     is_flag=True,
-    help="Only variants that are not done yet, according to the ledger of the output folder.",
+    help="Only variants that are not done yet, according to the output folder's ledger.",
 )
 @click.option("--only-failed", is_flag=True, help="Only variants whose latest build failed.")
 @click.option("--offline", is_flag=True, help="Do not use the network; a missing file is an error.")

@@ -38,7 +38,7 @@ def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: boo
     """Show or remove what builds and hipify left behind in a source tree.
 
     Nothing is changed without --yes. Untracked files that git does not ignore are kept, and so are virtual environments
-    and editors' folders.
+    and editor folders.
     """
     if build + hipify + everything > 1:
         raise UsageError("--build, --hipify and --all cannot be combined", hint="use --all for both")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "--library-path",
     multiple=True,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder to search for libraries, before the system's. Repeatable.",
+    help="Folder to search for libraries before the system folders. Repeatable.",
 )
 @click.option(
     "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Size limit for copied libraries."

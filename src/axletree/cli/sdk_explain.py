@@ -55,7 +55,7 @@ def explain_command(
 ) -> Reported:
     """Show which package owns each file in an SDK, and why.
 
-    MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. FILE is a path below the
+    MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. FILE is a path relative to the
     prefix, or a glob. The exit code is 1 if a file has no owner, or more than one.
     """
     described = load_manifest(manifest, folder=Path.cwd())
@@ -140,8 +140,9 @@ def version_command(
 def check_versions_command(given: tuple[str, ...]) -> Reported:
     """Find framework versions that pip sorts in the wrong order.
 
-    Compares the wheels of each distribution in folders, or versions, by the SDK version in their local labels: pip
-    considers 2.12.0+rocm10.1.0 older than 2.12.0+rocm7.15.0. The exit code is 1 if there are such versions.
+    Compares the wheels of each distribution in the given folders, or the given versions, by the SDK version in their
+    local labels: pip considers 2.12.0+rocm10.1.0 older than 2.12.0+rocm7.15.0. The exit code is 1 if there are such
+    versions.
     """
     order = check_version_order(given, folder=Path.cwd())
     return Reported(order, lambda: _order_lines(order), int(bool(order.faults)))

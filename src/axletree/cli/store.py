@@ -84,10 +84,10 @@ def _verify_text(report: VerifyReport) -> str:
 
 def _gc_text(report: GcReport) -> str:
     verb = "would remove" if report.dry_run else "removed"
-    gone = f"{len(report.records)} results, {report.blobs} contents, {len(report.folders)} folders"
+    gone = f"{len(report.records)} results, {report.blobs} blobs, {len(report.folders)} folders"
     return (
         f"{verb} {gone} and {report.files} other files: {format_bytes(report.freed)}\n"
-        f"kept {report.kept_records} results and {report.kept_blobs} contents"
+        f"kept {report.kept_records} results and {report.kept_blobs} blobs"
     )
 
 

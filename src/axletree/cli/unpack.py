@@ -47,4 +47,4 @@ def _lines(report: UnpackedWheels) -> Iterator[str]:
         say_aside(f"  {plural(done.files, 'file')}, {format_bytes(done.size)}")
         if done.unchecked:
             count = len(done.unchecked)
-            say_aside(f"  note: RECORD has no SHA-256 for {count} of them, such as {done.unchecked[0]}")
+            say_aside(f"  note: RECORD has no SHA-256 for {count} of these files, such as {done.unchecked[0]}")

@@ -131,7 +131,7 @@ def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
     if killed:
         message = "the stage was killed by another process; the system most likely ran out of memory"
     else:
-        message = f"the stage's process ended with code {code} and no result"
+        message = f"the stage's process exited with code {code} without a result"
     return StageFinished(
         time=time.time(),
         stage=request.stage,

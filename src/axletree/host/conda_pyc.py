@@ -119,7 +119,7 @@ def _compile(
             env=dict(environ),
         )
     except OSError as error:
-        raise HostError(f"{interpreter.path} does not start: {error.strerror}") from error
+        raise HostError(f"{interpreter.path} cannot be started: {error.strerror}") from error
     with process:
         sink, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
         for file in sources:

@@ -84,7 +84,7 @@ def apply_edits(path: Path, edits: Iterable[Edit]) -> None:
 def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:
     for edit in edits:
         if isinstance(edit, Move) and edit.source + edit.size > size:
-            raise IntegrityError(Problem(file=str(path), message="is shorter than the edits expect"))
+            raise IntegrityError(Problem(file=str(path), message="is too short for the requested edits"))
 
 
 def _moves_what_is_gone(edits: Sequence[Edit], size: int) -> bool:

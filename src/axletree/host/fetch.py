@@ -202,7 +202,7 @@ def _start_of(answer: urllib3.BaseHTTPResponse, url: str, *, have: int, size: in
     if answer.status == 416:
         raise _StaleError
     if answer.status in web.RETRY_STATUS:
-        raise _CutError(f"status {answer.status}")
+        raise _CutError(f"HTTP status {answer.status}")
     hints = {
         401: "set the credentials in the URL or in ~/.netrc",
         403: "set the credentials in the URL or in ~/.netrc",
@@ -336,7 +336,7 @@ def _measure_remote(url: str, keep: Path, note: Callable[[str], None]) -> tuple[
     size = 0
     try:
         if answer.status != 200:
-            raise HostError(f"status {answer.status} for {redact(final)}")
+            raise HostError(f"HTTP status {answer.status} for {redact(final)}")
         length = answer.headers.get("Content-Length") or ""
         shown = _show_size(int(length) if length.isdigit() else None)
         note(f"downloading {redact(url)} ({shown}): its index does not list a digest and size")

@@ -136,7 +136,7 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
     """
     if folder.exists() or folder.is_symlink():
         raise IntegrityError(
-            Problem(file=str(folder), message="exists", hint="remove it, or choose another folder with --out")
+            Problem(file=str(folder), message="exists", hint="remove it, or choose a different folder with --out")
         )
     staged = folder
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _WIDTH = 100
 _OWNERS: dict[Owner, str] = {
     "wheel": "in the wheel",
-    "system": "promised by the tag",
+    "system": "guaranteed by the tag",
     "distribution": "required",
     "sibling": "probably required",
     "driver": "GPU driver",

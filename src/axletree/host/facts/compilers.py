@@ -122,7 +122,7 @@ def _ask(access: Access, candidate: CompilerCandidate) -> Compiler:
     for field in ("name", "path", "language"):
         seen.sources[field] = f"found through {candidate.origin}"
     unasked = (
-        "only C++ compilers are queried, and nvcc for its host compiler" if version is not None else "it does not start"
+        "only C++ compilers are queried, and nvcc for its host compiler" if version is not None else "it cannot be run"
     )
     seen.rest(Compiler, unasked)
     values = {**seen.values, "name": candidate.name, "language": candidate.language, "path": command[0]}

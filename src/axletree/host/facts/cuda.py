@@ -185,7 +185,7 @@ def cuda_facts(
         includes: folders that the C++ compiler looks in.
     """
     seen = Seen()
-    seen.put("toolkits", "variables, nvcc on PATH, /usr/local, /opt, conda, wheels", toolkits)
+    seen.put("toolkits", "environment variables, nvcc on PATH, /usr/local, /opt, conda, wheels", toolkits)
     driver = driver_facts(access, loader)
     seen.put("driver", "see its own sources", driver)
     seen.put(

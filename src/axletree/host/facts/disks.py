@@ -133,10 +133,10 @@ def _try(seen: Seen, folders: dict[str, Path]) -> None:
     try:
         with own_folder(folder) as trials_in:
             for field, trial in trials.items():
-                seen.attempt(field, f"tried in {use}", lambda trial=trial: trial(trials_in))  # type: ignore[misc]
+                seen.attempt(field, f"tested in {use}", lambda trial=trial: trial(trials_in))  # type: ignore[misc]
     except OSError as error:
         for field in trials:
-            seen.sources.setdefault(field, f"tried in {use}: {error.strerror}")
+            seen.sources.setdefault(field, f"tested in {use}: {error.strerror}")
 
 
 def _runs(folder: Path) -> bool:

@@ -178,5 +178,5 @@ def _begin(access: Access, seen: Seen, path: str, origin: str, said: Answer) -> 
 def _compiler(seen: Seen, *, name: str, kind: str, language: str, path: str) -> Compiler:
     for field in ("name", "path", "kind", "language"):
         seen.sources[field] = "the compiler searched for"
-    seen.rest(Compiler, "its host compiler determines this, or it does not start")
+    seen.rest(Compiler, "its host compiler determines this, or it cannot be run")
     return Compiler(**seen.values, name=name, kind=kind, language=language, path=path, sources=seen.sources)

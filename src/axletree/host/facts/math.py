@@ -115,7 +115,7 @@ def _cxx(access: Access, library: HostLibrary) -> HostLibrary:
     runtime = cxx_runtime(access, library.path, found_by="")
     if runtime.glibcxx is None:
         return library
-    sources = {**library.sources, "version": "its newest GLIBCXX symbol version"}
+    sources = {**library.sources, "version": "the library's newest GLIBCXX symbol version"}
     return msgspec.structs.replace(library, version=f"GLIBCXX_{runtime.glibcxx}", sources=sources)
 
 

@@ -143,7 +143,7 @@ def _interpreter(access: Access, path: str, names: tuple[str, ...]) -> Interpret
         answer = None
     if answer is None:
         seen.put("version", f"{path.rpartition('/')[2]} -I -c ...: {said.trouble}", None)
-        seen.rest(Interpreter, "it does not start")
+        seen.rest(Interpreter, "it cannot be run")
         return Interpreter(**seen.values, sources=seen.sources)
     for field in ("version", "implementation", "free_threaded", "soabi", "prefix", "base_prefix", "include", "library"):
         seen.put(field, "its sys and sysconfig modules", getattr(answer, field))
@@ -157,7 +157,7 @@ def _interpreter(access: Access, path: str, names: tuple[str, ...]) -> Interpret
     shadowing = [name for name in ("PYTHONPATH", "PYTHONHOME") if access.environ.get(name)]
     seen.put("isolated", "PYTHONPATH and PYTHONHOME", not shadowing)
     packages = installed_packages(access, answer.folders)
-    seen.put("packages", "names of *.dist-info and *.egg-info in its folders", packages)
+    seen.put("packages", "the names of *.dist-info and *.egg-info in its folders", packages)
     torch = next((torch for folder in answer.folders if (torch := _torch(access, folder)) is not None), None)
     seen.put("torch", "torch/version.py in its folders" + ("" if torch else ": not found"), torch)
     return Interpreter(**seen.values, sources=seen.sources)

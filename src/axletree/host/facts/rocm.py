@@ -141,7 +141,7 @@ def rocm_facts(access: Access, survey: Survey, roots: tuple[RocmRoot, ...]) -> R
         roots: see :func:`find_roots`.
     """
     seen = Seen()
-    seen.put("roots", "variables, hipcc on PATH, /opt, conda, wheels, /usr", roots)
+    seen.put("roots", "environment variables, hipcc on PATH, /opt, conda, wheels, /usr", roots)
     nodes = access.names(_NODES)
     source = f"{_NODES}/*/properties" if nodes else f"{_NODES}: not found"
     seen.put("gpus", source, tuple(kfd_gpus(access)) if nodes or access.exists("/sys/module") else None)
