@@ -93,7 +93,7 @@ def test_report_10_a_gpu_that_somebody_made_visible_counts_though_it_is_integrat
     host = kfd(CPU, gpu(100306), gpu(120001), environ={"HIP_VISIBLE_DEVICES": "0"})
     found = detect(sdk(), host)
     assert found.targets == ("gfx1036",)
-    assert "HIP_VISIBLE_DEVICES=0 shows 1 of 2 GPUs" in found.reasons
+    assert "HIP_VISIBLE_DEVICES=0 exposes 1 of 2 GPUs" in found.reasons
     both = kfd(CPU, gpu(100306), gpu(120001), environ={"HIP_VISIBLE_DEVICES": "0,1"})
     assert detect(sdk(), both).targets == ("gfx1036", "gfx1201")
 
