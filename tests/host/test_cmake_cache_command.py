@@ -274,7 +274,7 @@ def test_what_the_new_environment_lacks_is_told_and_nothing_is_written(switched:
     site = build.parent / os.path.relpath(python_facts(new).purelib, build.parent)
     shutil.rmtree(site / "pybind11")
     content = (build / "CMakeCache.txt").read_bytes()
-    with pytest.raises(IntegrityError, match=r"pybind11_DIR: was .* does not exist"):
+    with pytest.raises(IntegrityError, match=r"pybind11_DIR: the value was .* does not exist"):
         call(build, "--python", new)
     assert (build / "CMakeCache.txt").read_bytes() == content
     assert not (build / "CMakeCache.txt~").exists()

@@ -145,7 +145,7 @@ def test_other_content_is_an_error_with_both_digests_and_nothing_stays(server: S
 
 
 def test_more_than_the_locked_size_is_refused_on_the_way(server: Server, fetch: Fetcher) -> None:
-    with pytest.raises(IntegrityError, match="more than the expected 1000 bytes"):
+    with pytest.raises(IntegrityError, match="larger than the expected 1000 bytes"):
         fetch(f"{server.address}/f.whl", size=1000)
     assert fetch.has_nothing()
 

@@ -270,7 +270,7 @@ def test_the_digest_of_an_address_is_checked(project: Project) -> None:
     source = parse_source((project.companion / "source.lock.toml").read_text(), file="s")
     assert (source.kind, source.filename, source.size) == ("url", "tiny-1.0.tar.gz", len(SDIST))
     project.server.files["/files/tiny-1.0.tar.gz"] = b"another"
-    with pytest.raises(IntegrityError, match="the recipe has"):
+    with pytest.raises(IntegrityError, match="the recipe expects"):
         project.lock(upgrade=True)
 
 

@@ -67,7 +67,7 @@ def test_each_command_has_a_usage(site: Site) -> None:
         ),
         (
             ["framework", "init-file", "x.py", "--preload", "amdhip65"],
-            "rocm-sdk: not a library of rocm: amdhip65; known: ",
+            "rocm-sdk: rocm does not include these libraries: amdhip65; available: ",
         ),
         (["framework", "requirement", "--extra", "x"], "rocm-sdk: rocm does not provide these extras: x; available: "),
     ],
@@ -96,7 +96,7 @@ def test_what_the_host_lacks_is_one_line_and_exit_code_1(tmp_path: Path) -> None
 
 def test_report_13_without_the_devel_package_the_root_is_that_of_the_core_with_a_note(site: Site) -> None:
     core = site.folder / "_rocm_sdk_core"
-    note = "rocm-sdk: rocm-sdk-devel is not installed, so this is the folder of core, without headers"
+    note = "rocm-sdk: rocm-sdk-devel is not installed, so this is the folder of core, which does not contain headers"
     for option, place in (("--root", core), ("--bin", core / "bin")):
         done = site.command("path", option)
         assert (done.returncode, Path(done.stdout.strip())) == (0, place)

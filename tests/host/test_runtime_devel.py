@@ -220,14 +220,18 @@ def test_packages_for_gpus_of_another_version_are_left_out_and_told(tmp_path: Pa
         tmp_path, versions={"device-gfx1100": "7.0.0"}, only=["core", "libraries", "devel", "device-gfx1100"]
     )
     done = site.command("init")
-    assert done.stderr == "rocm-sdk: rocm-sdk-device-gfx1100 is 7.0.0, rocm-sdk-devel 7.1.0: left out\n"
+    assert (
+        done.stderr == "rocm-sdk: rocm-sdk-device-gfx1100 7.0.0 is left out because rocm-sdk-devel has version 7.1.0\n"
+    )
     assert not (site.folder / ROOT / "lib/librocsparse.so.1").exists()
     assert site.command("init", "--quiet").stderr == ""
 
 
 def test_other_packages_of_another_version_are_refused(tmp_path: Path) -> None:
     site = make_site(tmp_path, versions={"core": "7.0.0"})
-    with pytest.raises(_sdk.SdkError, match=r"rocm-sdk-core is 7\.0\.0, but rocm-sdk-devel 7\.1\.0: PIP_CONFIG"):
+    with pytest.raises(
+        _sdk.SdkError, match=r"rocm-sdk-core has version 7\.0\.0, but rocm-sdk-devel has version 7\.1\.0: PIP_CONFIG"
+    ):
         expand(site)
     assert not os.path.lexists(site.folder / ROOT)
     post = make_site(tmp_path / "post", versions={"core": "7.1.0.post1"})

@@ -175,7 +175,7 @@ def test_report_10_an_integrated_gpu_that_is_first(site: Site, tmp_path: Path) -
 def test_an_override_of_the_target(site: Site, tmp_path: Path) -> None:
     found = look(site, make_host(tmp_path, 90402, HSA_OVERRIDE_GFX_VERSION="11.0.0"))
     assert only(found, "override").next == "unset HSA_OVERRIDE_GFX_VERSION"
-    assert "the SDK has code for gfx942 itself" in only(found, "override").text
+    assert "the SDK has native code for gfx942" in only(found, "override").text
     one = look(site, make_host(tmp_path / "one", 110002, HSA_OVERRIDE_GFX_VERSION_1="11.0.0"))
     assert only(one, "override").next == "unset HSA_OVERRIDE_GFX_VERSION_1"
     assert "itself" not in only(one, "override").text
@@ -231,7 +231,7 @@ def test_report_18_libraries_that_the_system_lacks(site: Site, tmp_path: Path) -
     host = replace(make_host(tmp_path), missing=("libc.so.6",))
     found = only(look(site, host), "system-library")
     assert (found.level, found.next) == ("warning", "install glibc")
-    assert "libc.so.6 is not on this system" in found.text
+    assert "libc.so.6 is missing from this system" in found.text
     assert "of rocm-sdk-core" in found.text
 
 
@@ -263,7 +263,7 @@ def test_another_copy_of_a_library_where_the_loader_looks_first(site: Site, tmp_
     other = compile_library(tmp_path / "libamd_comgr.so.3", source="int other(void) { return 0; }")
     found = only(look(site, make_host(tmp_path, LD_LIBRARY_PATH=f"/nowhere:{tmp_path}")), "shadowed")
     assert (found.level, found.next) == ("warning", "unset LD_LIBRARY_PATH")
-    assert f"LD_LIBRARY_PATH has {tmp_path}, where libamd_comgr.so.3 differs from the SDK's" in found.text
+    assert f"LD_LIBRARY_PATH contains {tmp_path}, whose libamd_comgr.so.3 differs from the SDK's" in found.text
     assert only(look(site, make_host(tmp_path / "x", LD_PRELOAD=str(other))), "shadowed").next == "unset LD_PRELOAD"
     own = f"{site.folder}/{CORE}/lib"
     assert codes(look(site, make_host(tmp_path / "own", LD_LIBRARY_PATH=own))) == set()
@@ -294,7 +294,7 @@ def test_mixed_versions(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries"], versions={"libraries": "7.0.0"})
     found = only(look(site, make_host(tmp_path)), "mixed-versions")
     assert (found.level, found.next) == ("error", pip_hint("'rocm[libraries]==7.1.0'"))
-    assert found.text == "rocm is 7.1.0, but rocm-sdk-libraries 7.0.0 is there"
+    assert found.text == "rocm has version 7.1.0, but rocm-sdk-libraries 7.0.0 is installed"
 
 
 def test_what_an_interrupted_update_left(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_the_command_prints_findings_and_ends_with_1_where_one_is_an_error(tmp_p
     python = interpreter(version)
     done = site.command("doctor", python=python)
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.startswith("ERROR    rocm is 7.1.0, but rocm-sdk-libraries 7.0.0 is there\n")
+    assert done.stdout.startswith("ERROR    rocm has version 7.1.0, but rocm-sdk-libraries 7.0.0 is installed\n")
     assert "\n         > " + pip_hint("'rocm[libraries]==7.1.0'") + "\n" in done.stdout
     assert done.stdout.endswith(f"rocm 7.1.0 in {site.folder}: 1 error, 1 warning\n")
     report: dict[str, Any] = json.loads(site.command("doctor", "--json", python=python).stdout)
@@ -440,5 +440,5 @@ def test_a_check_that_breaks_does_not_stop_the_others(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("    nodes = [", '    raise KeyError("what")\n    nodes = [', 1))
     done = site.command("doctor")
     assert "warning  a check failed to run: KeyError: 'what'" in done.stdout
-    assert "rocm-sdk-libraries 7.0.0 is there" in done.stdout
+    assert "rocm-sdk-libraries 7.0.0 is installed" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

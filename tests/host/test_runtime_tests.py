@@ -136,7 +136,7 @@ def test_another_version_fails_but_not_a_post_release(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries"], versions={"libraries": "7.0.0", "core": "7.1.0.post1"})
     found = failed(site, "--select", "install/*/version")
     assert found == {
-        "install/rocm-sdk-libraries/version": "rocm-sdk-libraries is 7.0.0, but rocm is 7.1.0; "
+        "install/rocm-sdk-libraries/version": "rocm-sdk-libraries has version 7.0.0, but rocm has version 7.1.0; "
         + pip_hint("'rocm-sdk-libraries==7.1.0'")
     }
 
@@ -161,7 +161,7 @@ def test_files_that_are_gone_cut_off_or_changed_fail(tmp_path: Path) -> None:
     content = header.read_bytes()
     header.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     found = failed(site, "--select", "install")
-    assert f"{CORE}/{HIP} was changed" in found["install/rocm-sdk-core/content"]
+    assert f"{CORE}/{HIP} was modified" in found["install/rocm-sdk-core/content"]
     header.write_bytes(content[:100])
     assert f"{CORE}/{HIP} has 100 bytes" in failed(site, "--select", "files")["install/rocm-sdk-core/files"]
 
@@ -189,7 +189,7 @@ SOURCES = {
         "#include <stdlib.h>\n__attribute__((constructor)) static void start(void) { abort(); }",
     ),
     "exit": (
-        "ended with exit code 3 while it loaded",
+        "exited with code 3 while it loaded",
         "#include <unistd.h>\n__attribute__((constructor)) static void start(void) { _exit(3); }",
     ),
     "hang": (
@@ -274,7 +274,7 @@ def test_a_library_that_nobody_brings_is_a_fault_of_the_sdk(tmp_path: Path) -> N
     plant_need(site, tmp_path, "libfar.so.1", declared=False)
     for name, text in failed(site, "--select", "load").items():
         assert "libfar.so.1" in text
-        assert "no package of the SDK has it" in text, name
+        assert "no package in the SDK provides it" in text, name
 
 
 def test_fault_l_a_library_that_does_not_find_another_of_the_sdk_fails(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_fault_l_a_library_that_does_not_find_another_of_the_sdk_fails(tmp_path:
     )
     found = failed(site, "--select", "hiprand")
     assert list(found) == ["load/rocm-sdk-libraries/hiprand"]  # preloading loads first what it needs
-    assert "does not find libamdhip64.so.7, which rocm-sdk-core has" in found["load/rocm-sdk-libraries/hiprand"]
+    assert "cannot find libamdhip64.so.7, which rocm-sdk-core provides" in found["load/rocm-sdk-libraries/hiprand"]
 
 
 def test_programs_and_libraries_whose_search_paths_lead_nowhere_fail(tmp_path: Path) -> None:
@@ -362,10 +362,10 @@ def change_program(site: Site, text: str) -> None:
     ("program", "said"),
     [
         ("#!/bin/sh\necho other\n", "rocminfo -h should print 'rocminfo', but printed other"),
-        ("#!/bin/sh\necho rocminfo; exit 3\n", "rocminfo -h ended with exit code 3: rocminfo"),
+        ("#!/bin/sh\necho rocminfo; exit 3\n", "rocminfo -h exited with code 3: rocminfo"),
         ("#!/bin/sh\nkill -SEGV $$\n", "rocminfo -h was killed by SIGSEGV"),
         ("#!/bin/sh\necho rocminfo; sleep 60\n", "rocminfo -h did not finish in time"),
-        ("#!/nowhere/sh\n", "rocminfo -h ended with exit code 1"),
+        ("#!/nowhere/sh\n", "rocminfo -h exited with code 1"),
     ],
 )
 def test_a_program_that_does_not_answer_fails(tmp_path: Path, program: str, said: str) -> None:
@@ -561,7 +561,7 @@ def test_report_15_names_of_a_library_that_lead_to_another_one_fail(expanded: Si
     alias.unlink()
     compile_library(alias, "-Wl,-soname,libamdhip64.so.7", source="int another(void) { return 1; }")
     text = failed(expanded, "--select", "devel")["devel/rocm-sdk-devel/names of libraries"]
-    assert "lib/libamdhip64.so is a different libamdhip64.so.7 than the one in rocm-sdk-core" in text
+    assert "lib/libamdhip64.so is different from the libamdhip64.so.7 in rocm-sdk-core" in text
 
 
 def test_links_that_lead_nowhere_or_out_of_the_sdk_fail(expanded: Site, tmp_path: Path) -> None:
@@ -569,7 +569,7 @@ def test_links_that_lead_nowhere_or_out_of_the_sdk_fail(expanded: Site, tmp_path
     (root_of(expanded) / "lib/away").symlink_to(tmp_path)
     text = failed(expanded, "--select", "links")["devel/rocm-sdk-devel/links"]
     assert "lib/libgone.so points to libgone.so.1, which does not exist" in text
-    assert "lib/away points out of the SDK" in text
+    assert "lib/away points outside the SDK" in text
 
 
 def test_report_12_answers_that_differ_about_the_root_fail(tmp_path: Path) -> None:
@@ -624,7 +624,7 @@ def test_without_a_program_an_empty_one_is_linked_and_loads_the_library(tmp_path
         ),
         (b"", PROGRAM, "CMake cannot configure a project"),
         (CONFIG, "int main() { return missing(); }", "cannot build a program with hip::host"),
-        (CONFIG, "int main() { return 7; }", "the program was built, but cannot be run: it ended with exit code 7"),
+        (CONFIG, "int main() { return 7; }", "the program was built, but cannot be run: it exited with code 7"),
     ],
 )
 def test_a_cmake_package_that_does_not_do_fails(tmp_path: Path, config: bytes, program: str, said: str) -> None:
@@ -672,7 +672,7 @@ def test_tests_are_selected_by_group_package_and_pattern(whole: Site) -> None:
     ("words", "said"),
     [
         (["--select", "laod"], "rocm-sdk: --select laod: no test, group or package matches (near: load"),
-        (["--select", "load,!load"], "rocm-sdk: --select load,!load leaves no test"),
+        (["--select", "load,!load"], "rocm-sdk: --select load,!load does not select any tests"),
         (["--jobs", "0"], "rocm-sdk test: argument --jobs: '0' is not a valid number of tests"),
         (["--timeout", "-1"], "rocm-sdk test: argument --timeout: '-1' is not a valid number of seconds"),
         (["more"], "rocm-sdk test: unrecognized arguments: more"),
@@ -725,7 +725,7 @@ def test_damaged_manifests_are_one_line(tmp_path: Path) -> None:
     done = site.command("test")
     assert (done.returncode, done.stdout) == (1, "")
     assert "_sdk.json is damaged" in done.stderr
-    assert "install rocm-sdk-core again" in done.stderr
+    assert "reinstall rocm-sdk-core" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

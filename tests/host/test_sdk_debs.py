@@ -144,7 +144,7 @@ def test_links_and_files_that_leave_the_prefix_are_left_out_and_noted(tmp_path: 
     }
     both = "bin/conf -> /etc/a.conf, bin/up -> ../../etc/a.conf"
     assert notes == [
-        "liba_1.0_amd64.deb: outside usr, left out: etc/a.conf",
+        "liba_1.0_amd64.deb: left out files outside usr: etc/a.conf",
         "liba_1.0_amd64.deb: left out links that lead out of the tree: " + both,
     ]
 
@@ -155,7 +155,7 @@ def test_another_prefix(tmp_path: Path) -> None:
     debs = Debs(artifacts={"*": "base"}, prefix="/opt/rocm-6.0/")
     entries = read_debs(tmp_path / "debs", debs, cache=tmp_path / "cache", note=notes.append)
     assert [entry.path for entry in entries] == ["lib/a.so"]
-    assert notes == ["a_1.0_amd64.deb: outside opt/rocm-6.0, left out: usr/share/doc/a"]
+    assert notes == ["a_1.0_amd64.deb: left out files outside opt/rocm-6.0: usr/share/doc/a"]
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_pins_must_be_there_and_name_a_commit(project: Project, into: Path) -> N
 
 
 def test_only_one_of_them(project: Project, into: Path) -> None:
-    assert "which does not exist" in said(sync(project, into, only=["vision"])["vision"])
+    assert "does not exist yet" in said(sync(project, into, only=["vision"])["vision"])
     sync(project, into)
     project.advance()
     assert states(sync(project, into, only=["vision"])) == {"vision": "current"}

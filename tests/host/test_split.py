@@ -67,7 +67,7 @@ def test_the_command_says_what_went_where(small: Path, tmp_path: Path) -> None:
         "dropped: 1 file, 10 B: test programs and their data",
         "no file matches rule 2, torch/lib/libaoti_custom_ops.so and 3 more",
     ]
-    assert lines[8].startswith("wrote 5 packages of version 2.14.1+cu130.split.1 to ")
+    assert lines[8].startswith("wrote 5 packages (version 2.14.1+cu130.split.1) to ")
     assert lines[9].startswith("install them with: pip install 'libtorch @ file:///")
     assert lines[9].count(".whl'") == 5
     told = CliRunner().invoke(cli, ["split", str(small), "--out", str(tmp_path / "out"), "--json"])

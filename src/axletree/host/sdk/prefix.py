@@ -121,7 +121,7 @@ def read_debs(
                 name = ArtifactName(artifacts[deb.control.package], component_of(path), GENERIC)
                 entries += entry_of(kept, path, name, problems, shown=f"{deb.shown}: {item.path}")
         if files:
-            note(f"{deb.shown}: left out because they are outside {prefix}: {some_of(files, _SHOWN)}")
+            note(f"{deb.shown}: left out files outside {prefix}: {some_of(files, _SHOWN)}")
         _note_outside(links, deb.shown, note)
     refuse(problems)
     return merge_entries(entries, same=same_content, note=note)
