@@ -84,7 +84,7 @@ def project_of(folder: Path, **files: str) -> Project:
     ("files", "origin", "compiled"),
     [
         ({}, "its build backend", False),
-        ({"backend.py": SILENT}, "small-0.3.dist-info/METADATA of stage wheel", True),
+        ({"backend.py": SILENT}, "small-0.3.dist-info/METADATA from stage wheel", True),
     ],
 )
 def test_another_version_is_refused_as_early_as_it_is_known(

@@ -206,7 +206,7 @@ def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
     assert "several environments to choose from: dev, bare, wheels" in refused("create", recipe, "-v", "*cpu*")
     assert "did you mean 'bare'" in refused("create", recipe, "-v", "*cpu*", "--environment", "bar")
     assert "matches 2 variants" in refused("create", recipe, "-v", "*", "--environment", "bare")
-    assert "no stage 'x'" in refused("create", recipe, "-v", "*cpu*", "--stage", "x")
+    assert "stage 'x' does not exist" in refused("create", recipe, "-v", "*cpu*", "--stage", "x")
     message = refused("create", recipe, "-v", "*rocm*", "--environment", "bare", "--toolkit", str(tmp_path / "none"))
     assert "none/bin does not contain hipcc" in message
     (tmp_path / "mine").mkdir()
@@ -215,11 +215,11 @@ def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
     assert "was not created by `axletree env create`" in message
     assert (tmp_path / "mine" / "thesis.tex").exists()
     assert "is not an environment" in refused("run", "mine", "--", "true")
-    assert "no environment is here" in refused("verify")
+    assert "no environment is in this folder" in refused("verify")
     assert "is neither an environment folder nor a recipe" in refused("run", "not/there", "--", "true")
     assert "contains a colon" in refused("create", recipe, "a:b", "-v", "*cpu*", "--environment", "bare")
     message = refused("create", recipe, "x", "-v", "*cpu*", "--environment", "bare", "--toolkit", "/opt/rocm")
-    assert "has no GPU" in message
+    assert "is not for a GPU" in message
     assert not Path("x").exists()
     Path("file").touch()
     message = refused("create", recipe, "file/x", "-v", "*cpu*", "--environment", "bare")

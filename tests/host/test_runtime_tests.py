@@ -163,7 +163,7 @@ def test_files_that_are_gone_cut_off_or_changed_fail(tmp_path: Path) -> None:
     found = failed(site, "--select", "install")
     assert f"{CORE}/{HIP} was modified" in found["install/rocm-sdk-core/content"]
     header.write_bytes(content[:100])
-    assert f"{CORE}/{HIP} has 100 bytes" in failed(site, "--select", "files")["install/rocm-sdk-core/files"]
+    assert f"{CORE}/{HIP} has a size of 100 bytes" in failed(site, "--select", "files")["install/rocm-sdk-core/files"]
 
 
 def test_packages_without_a_record_are_told_apart_from_whole_ones(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def test_only_one_of_them(project: Project, into: Path) -> None:
     sync(project, into)
     project.advance()
     assert states(sync(project, into, only=["vision"])) == {"vision": "current"}
-    assert "has no v2 yet" in said(sync(project, into, only=["vision"], ref="v2")["vision"])
+    assert "does not have v2 yet" in said(sync(project, into, only=["vision"], ref="v2")["vision"])
     with pytest.raises(UsageError, match="did you mean 'vision'"):
         sync(project, into, only=["visoin"])
 
